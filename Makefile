@@ -1,0 +1,42 @@
+# Each target sets up what it needs in .venv and re-uses what is there.
+PYTHON ?= python3
+BIN := .venv/bin
+DATA := $(or $(BOOSTMETRIC_DATA),../shared/data)
+
+.PHONY: demo test lint bench paper clean
+
+demo: .venv/.core
+	$(BIN)/boostmetric demo --output demo
+
+test: .venv/.test
+	$(BIN)/python -m pytest -n 2
+
+lint: .venv/.lint
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: .venv/.core
+	$(BIN)/python -m benchmarks --data-dir $(DATA)
+
+paper: .venv/.core
+	$(BIN)/boostmetric paper --data-dir $(DATA) --output paper-output
+
+clean:
+	rm -rf .venv demo paper-output
+
+.venv/bin/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "boostmetric needs Python 3.11 or newer; try make PYTHON=python3.12")'
+	$(PYTHON) -m venv .venv
+
+.venv/.core: .venv/bin/python pyproject.toml
+	$(BIN)/pip install --quiet --editable .
+	touch $@
+
+.venv/.test: .venv/.core
+	$(BIN)/pip install --quiet --editable '.[test]'
+	touch $@
+
+.venv/.lint: .venv/.core
+	$(BIN)/pip install --quiet --editable '.[lint]'
+	touch $@

@@ -1,0 +1,32 @@
+"""Learn a distance from comparisons: "Positive Semidefinite Metric Learning with Boosting" (Shen et al., NIPS 2009).
+
+The public names load on first use: ``import boostmetric`` costs milliseconds, and numba is imported by the
+first fit, not before.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from boostmetric.comparisons import Comparisons as Comparisons
+    from boostmetric.estimators import BoostMetric as BoostMetric
+    from boostmetric.metric import MahalanobisMetric as MahalanobisMetric
+
+__version__ = "0.1.0.dev0"
+
+_HOME = {
+    "BoostMetric": "boostmetric.estimators",
+    "Comparisons": "boostmetric.comparisons",
+    "MahalanobisMetric": "boostmetric.metric",
+}
+__all__ = ["BoostMetric", "Comparisons", "MahalanobisMetric", "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'boostmetric' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,1 @@
+"""Engines: where shards live, nothing else."""

@@ -1,0 +1,69 @@
+"""Shards in this process, worked on by a pool of threads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from threading import Lock
+from types import TracebackType
+from typing import Any, Self
+
+from threadpoolctl import threadpool_limits
+
+from boostmetric.oracles.protocol import Oracle
+
+
+class ThreadEngine:
+    """Keeps shards and asks them on a pool of threads; a context manager that ends the pool.
+
+    Parameters
+    ----------
+    shards : sequence of Oracle
+    n_threads : int
+        Threads at work at once. With one thread, or one shard, everything runs in the calling thread.
+    """
+
+    def __init__(self, shards: Sequence[Oracle], n_threads: int) -> None:
+        self._shards = shards
+        n_threads = min(n_threads, len(shards))
+        self._pool = ThreadPoolExecutor(n_threads, thread_name_prefix="boostmetric") if n_threads > 1 else None
+
+    def each(self, verb: str, *arguments: Any) -> list[Any]:
+        if self._pool is None:
+            return [getattr(shard, verb)(*arguments) for shard in self._shards]
+        return list(self._pool.map(lambda shard: getattr(shard, verb)(*arguments), self._shards))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+
+
+_blas_lock = Lock()
+_blas_users = 0
+_blas_limits: threadpool_limits | None = None
+
+
+@contextmanager
+def single_threaded_blas() -> Iterator[None]:
+    """Keep BLAS to one thread: ours are enough, and its sums may depend on how many it uses.
+
+    The limit belongs to the process, so fits that overlap in several threads share one: the first sets it, the
+    last takes it back. With a limit for each, one that ends late would restore the limit of another.
+    """
+    global _blas_users, _blas_limits
+    with _blas_lock:
+        if _blas_users == 0:
+            _blas_limits = threadpool_limits(limits=1, user_api="blas")
+        _blas_users += 1
+    try:
+        yield
+    finally:
+        with _blas_lock:
+            _blas_users -= 1
+            if _blas_users == 0 and _blas_limits is not None:
+                _blas_limits.restore_original_limits()
+                _blas_limits = None

@@ -1,0 +1,68 @@
+"""The coordinates in which we compute: centred, scaled by a power of two, and rotated into the span of the data.
+
+A Mahalanobis metric only sees differences of points, so the origin is free; it is put at the mean, because the
+Laplacian form of A_hat subtracts large numbers when the data lie far from zero. Dividing by a power of two loses no bits and keeps
+squares away from overflow and underflow. When there are fewer points than features, all differences lie in a
+space no larger than the number of points: a rotation into it is exact and makes 10,000 features with 500 points 500.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+
+# Squares of the spread must be ordinary float64 numbers, since step sizes and eigenvalues are returned in its units.
+_MOST_EXPONENT = 510
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Points in the coordinates of the computation, and the way back.
+
+    Attributes
+    ----------
+    points : ndarray of shape (n_points, n_dimensions)
+        ``2**-exponent * (given - mean) @ basis``.
+    exponent : int
+        The largest coordinate after centring lies between ``2**(exponent - 1)`` and ``2**exponent``.
+    basis : ndarray of shape (n_features, n_dimensions) or None
+        Orthonormal columns that span the centred points; None where no rotation was needed.
+    """
+
+    points: FloatArray
+    exponent: int
+    basis: FloatArray | None
+
+    @classmethod
+    def of(cls, points: NDArray[np.floating[Any]]) -> Frame:
+        """Coordinates for the given points. Cost: one QR factorisation when there are fewer points than features."""
+        centred, exponent = centre_and_scale(points)
+        if abs(exponent) > _MOST_EXPONENT:
+            raise ValueError(
+                f"The points spread over about 1e{round(exponent * np.log10(2.0))}, and squared distances of that size cannot be held. "
+                "Rescale the features, for example with sklearn.preprocessing.StandardScaler."
+            )
+        if len(points) >= points.shape[1]:
+            return cls(centred, exponent, None)
+        basis, _ = scipy.linalg.qr(centred.T, mode="economic", check_finite=False)
+        return cls(np.ascontiguousarray(centred @ basis), exponent, basis)
+
+    def lift(self, vectors: FloatArray) -> FloatArray:
+        """Rows of `vectors`, given in these coordinates, as directions among the original features."""
+        return vectors if self.basis is None else vectors @ self.basis.T
+
+
+def centre_and_scale(points: NDArray[np.floating[Any]]) -> tuple[FloatArray, int]:
+    """Points less their mean, divided by the power of two that brings the largest coordinate into [1/2, 1)."""
+    # Once before the mean, whose sum could overflow, and once after.
+    _, size = np.frexp(np.abs(points).max(initial=0.0))
+    scaled = np.ldexp(points.astype(np.float64), -int(size))
+    scaled -= scaled.mean(axis=0)
+    _, spread = np.frexp(np.abs(scaled).max(initial=0.0))
+    return np.ldexp(scaled, -int(spread)), int(size) + int(spread)

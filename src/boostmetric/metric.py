@@ -1,0 +1,137 @@
+"""A Mahalanobis metric: one matrix, held as the linear map whose squared lengths it measures."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+FloatArray = NDArray[np.float64]
+
+
+class MahalanobisMetric:
+    """The distance ``sqrt((a - b)' X (a - b))`` with X = L'L.
+
+    Parameters
+    ----------
+    components : array-like of shape (n_components, n_features)
+        The linear map L: the distance is the Euclidean distance after ``points @ components.T``.
+
+    Examples
+    --------
+    >>> from boostmetric import MahalanobisMetric
+    >>> metric = MahalanobisMetric([[2.0, 0.0]])
+    >>> float(metric.distance([0.0, 0.0], [1.0, 5.0]))
+    2.0
+    >>> metric.matrix
+    array([[4., 0.],
+           [0., 0.]])
+    """
+
+    def __init__(self, components: ArrayLike) -> None:
+        L = np.asarray(components)
+        L = L.astype(np.float32 if L.dtype == np.float32 else np.float64, copy=False)
+        if L.ndim != 2 or 0 in L.shape:
+            raise ValueError(f"components must have shape (n_components, n_features), neither of them 0. Got shape {L.shape}.")
+        if not np.isfinite(L).all():
+            raise ValueError("components must be finite numbers; some are NaN or infinite.")
+        self.components: NDArray[np.floating[Any]] = L
+
+    @classmethod
+    def from_directions(cls, directions: FloatArray, step_sizes: FloatArray, rank: int | None = None) -> MahalanobisMetric:
+        """The metric X = sum_j step_sizes[j] * outer(directions[j], directions[j]), with no more rows than its rank.
+
+        Parameters
+        ----------
+        directions : ndarray of shape (n_directions, n_features)
+        step_sizes : ndarray of shape (n_directions,)
+        rank : int, optional
+            Keep the best approximation of this rank only.
+
+        Notes
+        -----
+        No directions at all give the zero metric, as a single row of zeros.
+        """
+        if not len(step_sizes):
+            return cls(np.zeros((1, directions.shape[1])))
+        return cls(np.sqrt(step_sizes)[:, None] * directions).truncate(rank)
+
+    @property
+    def matrix(self) -> NDArray[np.floating[Any]]:
+        """X = L'L, of shape (n_features, n_features)."""
+        return self.components.T @ self.components
+
+    @property
+    def eigenvalues(self) -> NDArray[np.floating[Any]]:
+        """The eigenvalues of X that may differ from zero, largest first."""
+        singular = np.linalg.svd(self.components, compute_uv=False)
+        return np.asarray(singular**2)
+
+    def transform(self, X: ArrayLike) -> NDArray[np.floating[Any]]:
+        """Map points so that their Euclidean distance is this distance.
+
+        Parameters
+        ----------
+        X : array-like of shape (..., n_features)
+
+        Returns
+        -------
+        ndarray of shape (..., n_components)
+        """
+        return self._check(X) @ self.components.T
+
+    def distance(self, a: ArrayLike, b: ArrayLike) -> NDArray[np.floating[Any]]:
+        """Distances between points of `a` and points of `b`, row by row.
+
+        Parameters
+        ----------
+        a, b : array-like of shape (..., n_features)
+            Of one shape, or of shapes that broadcast.
+
+        Returns
+        -------
+        ndarray of shape (...)
+        """
+        return np.asarray(np.linalg.norm((self._check(a) - self._check(b)) @ self.components.T, axis=-1))
+
+    def __call__(self, a: ArrayLike, b: ArrayLike) -> float:
+        """Distance of two points: a metric that scikit-learn's neighbour searches accept."""
+        return float(self.distance(a, b))
+
+    def truncate(self, rank: int | None = None) -> MahalanobisMetric:
+        """The nearest metric of at most the given rank, in the Frobenius norm of X.
+
+        Parameters
+        ----------
+        rank : int, optional
+            None keeps the metric and drops only the rows that rounding makes.
+
+        Returns
+        -------
+        MahalanobisMetric
+            Its components are orthogonal, longest first.
+        """
+        if rank is not None and rank < 1:
+            raise ValueError(f"rank must be at least 1. Got {rank}.")
+        _, singular, rows = np.linalg.svd(self.components, full_matrices=False)
+        noise = singular[0] * max(self.components.shape) * np.finfo(singular.dtype).eps
+        kept = max(1, int((singular > noise).sum()))
+        kept = kept if rank is None else min(kept, rank)
+        rows = rows[:kept]
+        # Signs of singular vectors are arbitrary: the entry of largest size is made positive.
+        signs = np.sign(rows[np.arange(kept), np.abs(rows).argmax(axis=1)])
+        return MahalanobisMetric(singular[:kept, None] * signs[:, None] * rows)
+
+    def _check(self, X: ArrayLike) -> NDArray[np.floating[Any]]:
+        points = np.asarray(X)
+        if not np.issubdtype(points.dtype, np.floating):
+            points = points.astype(np.float64)
+        n_features = self.components.shape[1]
+        if points.ndim == 0 or points.shape[-1] != n_features:
+            raise ValueError(f"Points must have {n_features} features, as the metric has. Got an array of shape {points.shape}.")
+        return points
+
+    def __repr__(self) -> str:
+        rank, n_features = self.components.shape
+        return f"MahalanobisMetric(n_components={rank}, n_features={n_features})"

@@ -1,0 +1,93 @@
+"""Targets and impostors: which points of a labelled set to compare."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_array, check_consistent_length, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+
+from boostmetric.frame import centre_and_scale
+from boostmetric.neighbors import nearest
+from boostmetric.ragged import Ragged
+from boostmetric.validation import check_count
+
+
+def mine(
+    X: ArrayLike, y: ArrayLike, *, n_neighbors: int, n_impostors: int | Literal["all"]
+) -> tuple[NDArray[np.int64], Ragged, Ragged]:
+    """Nearest points of the same class (targets) and of other classes (impostors) for each point.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+    y : array-like of shape (n_samples,)
+    n_neighbors : int
+        Targets a point; fewer in classes that have no more.
+    n_impostors : int or "all"
+        Impostors a point.
+
+    Returns
+    -------
+    anchors : ndarray of shape (n_anchors,)
+        The points that have a target, in ascending order.
+    targets, impostors : Ragged with n_anchors rows
+        Point numbers.
+    """
+    check_count("n_neighbors", n_neighbors)
+    if not isinstance(n_impostors, str) or n_impostors != "all":
+        check_count("n_impostors", n_impostors, alternative=' or "all"')
+    X = check_array(X, dtype=[np.float64, np.float32], ensure_min_samples=2)
+    y = column_or_1d(y, warn=True)
+    check_consistent_length(X, y)
+    check_classification_targets(y)
+    classes, label, sizes = np.unique(y, return_inverse=True, return_counts=True)
+    _check_classes(classes, sizes, n_neighbors)
+
+    points, _ = centre_and_scale(X)
+    anchors, targets, impostors = [], [], []
+    for c in np.flatnonzero(sizes > 1):
+        inside, outside = np.flatnonzero(label == c), np.flatnonzero(label != c)
+        k = min(n_neighbors, len(inside) - 1)
+        m = len(outside) if n_impostors == "all" else min(n_impostors, len(outside))
+        anchors.append(inside)
+        targets.append(_rows(inside[nearest(points[inside], None, k)]))
+        if m == len(outside):
+            impostors.append(_rows(np.broadcast_to(outside.astype(np.int32), (len(inside), m))))
+        else:
+            impostors.append(_rows(outside[nearest(points[outside], points[inside], m)]))
+    anchor = np.concatenate(anchors)
+    order = np.argsort(anchor)
+    return anchor[order], Ragged.stack(targets).take(order), Ragged.stack(impostors).take(order)
+
+
+def _rows(table: NDArray[np.integer[Any]]) -> Ragged:
+    n_rows, n_columns = table.shape
+    return Ragged.from_sizes(table.astype(np.int32, copy=False).ravel(), np.full(n_rows, n_columns))
+
+
+def _check_classes(classes: NDArray[Any], sizes: NDArray[np.int64], n_neighbors: int) -> None:
+    """Refuse labels that allow no comparison; warn of classes too small for all their targets."""
+    if len(classes) < 2:
+        raise ValueError(
+            f"All {sizes[0]} samples have the label {classes.tolist()[0]!r}: comparisons need at least 2 classes. "
+            "Check the labels, or give comparisons of another kind."
+        )
+    if sizes.max() < 2:
+        raise ValueError(
+            f"Each of the {len(classes)} labels occurs once, so no sample has another of its own class to be close to. "
+            "Labels must repeat: y should name classes, not samples."
+        )
+    small = sizes <= n_neighbors
+    if small.any():
+        least = int(np.argmin(sizes))
+        warnings.warn(
+            f"{int(small.sum())} of {len(classes)} classes have fewer than n_neighbors + 1 = {n_neighbors + 1} samples "
+            f"(class {classes.tolist()[least]!r} has {sizes[least]}): their samples get fewer targets, and a sample alone in its class is used "
+            "as an impostor only. Lower n_neighbors or drop these classes if that is not wanted.",
+            UserWarning,
+            stacklevel=4,  # the caller of Comparisons.from_labels
+        )

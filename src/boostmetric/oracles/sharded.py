@@ -1,0 +1,70 @@
+"""An oracle made of shards: asks each, adds up the answers."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from boostmetric.oracles.histogram import Histogram
+from boostmetric.oracles.protocol import FloatArray, Moments, State, mix
+
+
+class Engine(Protocol):
+    """A place where shards live."""
+
+    def each(self, verb: str, *arguments: Any) -> list[Any]:
+        """Ask every shard; the answers come in the order of the shards, whichever finished first."""
+        ...
+
+
+class ShardedOracle:
+    """The five verbs over shards that an engine keeps.
+
+    Sums are taken in the order of the shards, and the shards are cut by the size of the problem alone: the bits of the answers do not
+    depend on how many threads or machines work on them.
+
+    Parameters
+    ----------
+    engine : Engine
+        Holds oracles, one for each shard.
+    n_features : int
+        Dimension of the points.
+    """
+
+    def __init__(self, engine: Engine, n_features: int) -> None:
+        self.n_features = n_features
+        self._engine = engine
+        self._share = np.ones(0)
+
+    def rebuild(self, components: FloatArray) -> State:
+        return self._settle(self._engine.each("rebuild", components))
+
+    def commit(self, step: float) -> State:
+        return self._settle(self._engine.each("commit", step))
+
+    def _settle(self, states: list[State]) -> State:
+        self._share, _ = mix(np.array([state.log_mass for state in states]))
+        return State.merge(states)
+
+    def gram(self) -> FloatArray:
+        return self._mix(self._engine.each("gram"))
+
+    def matvec(self, x: FloatArray) -> FloatArray:
+        return self._mix(self._engine.each("matvec", x))
+
+    def _mix(self, parts: list[FloatArray]) -> FloatArray:
+        total = self._share[0] * parts[0]
+        for share, part in zip(self._share[1:], parts[1:], strict=True):
+            total += share * part
+        return np.asarray(total)
+
+    def project(self, xi: FloatArray) -> None:
+        self._engine.each("project", xi)
+
+    def moments(self, steps: FloatArray) -> Moments:
+        return Moments.merge(self._engine.each("moments", steps))
+
+    def histogram(self) -> Histogram | None:
+        parts = self._engine.each("histogram")
+        return None if any(part is None for part in parts) else Histogram.merge(parts)

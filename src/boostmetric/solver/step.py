@@ -1,0 +1,163 @@
+"""The step along a direction: Eq. (8) of the paper solved by bisection (Algorithm 1), by Newton, or from one pass.
+
+Along a direction xi the loss is phi(w) = log S(w) + v w, with S the mass that the oracle's `moments` describe. phi is
+convex, and Eq. (8) says phi'(w) = 0. The cases, which Algorithm 1 leaves to its interval [w_l, w_u]:
+
+- phi'(0) >= 0: nothing to gain, the step is 0. Boosting stops before it asks (lambda_max <= v).
+- phi'(0) < 0 <= phi'(w) for some w: the root lies between, and is found.
+- phi'(w) < 0 as far as doubles can tell: every comparison gains more than v from this direction, there is no
+  root, and the loss falls without end. The step is capped.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostmetric.oracles.protocol import Moments, Oracle
+
+# A root is looked for up to this many times 1 / (root mean square growth): exponents of a million still have ten digits.
+_REACH = 2.0**20
+# A capped step ends where the loss has fallen by this: the comparisons then weigh e^-50 of what they did.
+_CAPPED_FALL = 50.0
+# Newton squares its relative error: after an update of this size the step is exact to rounding.
+_NEWTON_TOLERANCE = 1e-8
+_BISECTION_TOLERANCE = 1e-13
+_MOST_EVALUATIONS = 200
+# Error of the histogram's series above which its step is only a start for Newton.
+_HISTOGRAM_TOLERANCE = 1e-11
+
+Evaluate = Callable[[NDArray[np.float64]], Moments]
+
+
+class Step(NamedTuple):
+    """A step along a direction.
+
+    Attributes
+    ----------
+    size : float
+    fall : float
+        How much the loss falls, at least (up to rounding).
+    capped : bool
+        Whether there is no root within reach.
+    """
+
+    size: float
+    fall: float
+    capped: bool
+
+
+_NO_STEP = Step(0.0, 0.0, capped=False)
+
+
+class _Point(NamedTuple):
+    """The loss at one step along the direction."""
+
+    w: float
+    fall: float
+    slope: float
+    curvature: float
+
+
+class _Line:
+    """phi with its derivatives, relative to phi(0).
+
+    Attributes
+    ----------
+    start : _Point
+        The point w = 0.
+    unit : float
+        Natural length of a step, 1 / (root mean square growth of the comparisons).
+    """
+
+    def __init__(self, evaluate: Evaluate, v: float) -> None:
+        self._evaluate = evaluate
+        self._v = v
+        moments = evaluate(np.zeros(1))
+        self._log_mass = float(moments.log_mass[0])
+        self.start = self._point(0.0, moments)
+        self.unit = 1.0 / math.sqrt(max(float(moments.second[0]), np.finfo(np.float64).tiny))
+
+    def at(self, w: float) -> _Point:
+        return self._point(w, self._evaluate(np.array([w])))
+
+    def _point(self, w: float, moments: Moments) -> _Point:
+        first, second = float(moments.first[0]), float(moments.second[0])
+        fall = self._log_mass - float(moments.log_mass[0]) - self._v * w
+        return _Point(w, fall, first + self._v, second - first * first)
+
+
+def exact_step(oracle: Oracle, v: float) -> Step:
+    """Solve Eq. (8): from one pass over single comparisons where that is exact enough, else by Newton's method."""
+    histogram = oracle.histogram()
+    if histogram is None:
+        return _newton(_Line(oracle.moments, v))
+    step = _newton(_Line(histogram.moments, v))
+    if histogram.error(step.size) <= _HISTOGRAM_TOLERANCE:
+        return step
+    return _newton(_Line(oracle.moments, v), guess=step.size)
+
+
+def bisection_step(oracle: Oracle, v: float) -> Step:
+    """Solve Eq. (8) by bisection. Implements Algorithm 1 of the paper, with the search for its interval."""
+    line = _Line(oracle.moments, v)
+    if line.start.slope >= 0:
+        return _NO_STEP
+    low, high = line.start, line.at(line.unit)
+    fallen = None
+    while high.slope < 0:
+        low = high
+        if fallen is None and low.fall >= _CAPPED_FALL:
+            fallen = low
+        if low.w >= _REACH * line.unit:
+            return _capped(fallen or low)
+        high = line.at(2 * low.w)
+    while high.w - low.w > _BISECTION_TOLERANCE * high.w:
+        middle = line.at(0.5 * (low.w + high.w))
+        if not low.w < middle.w < high.w:
+            break
+        low, high = (middle, high) if middle.slope < 0 else (low, middle)
+    return Step(high.w, high.fall, capped=False)
+
+
+def _newton(line: _Line, guess: float | None = None) -> Step:
+    """Newton's method on phi', kept inside a bracket of the root.
+
+    While no point right of the root is known, a step may grow eightfold at most; inside the bracket, a proposal
+    that leaves it, or follows a slope that did not halve, is replaced by the middle.
+    """
+    if line.start.slope >= 0:
+        return _NO_STEP
+    low, high, fallen = line.start, None, None
+    previous, point = None, line.start
+    proposal = _newton_update(point) if guess is None else guess
+    for _ in range(_MOST_EVALUATIONS):
+        if high is None:
+            proposal = min(proposal, 8 * max(point.w, line.unit))
+        elif not low.w < proposal < high.w or (previous and abs(point.slope) > 0.5 * abs(previous.slope)):
+            proposal = 0.5 * (low.w + high.w)
+        previous, point = point, line.at(proposal)
+        proposal = _newton_update(point)
+        if abs(proposal - point.w) <= _NEWTON_TOLERANCE * point.w:
+            break
+        if point.slope >= 0:
+            high = point
+            continue
+        low = point
+        if fallen is None and low.fall >= _CAPPED_FALL:
+            fallen = low
+        if high is None and low.w >= _REACH * line.unit:
+            return _capped(fallen or low)
+    return Step(proposal, point.fall, capped=False)
+
+
+def _newton_update(point: _Point) -> float:
+    return point.w - point.slope / point.curvature if point.curvature > 0 else math.inf
+
+
+def _capped(point: _Point) -> Step:
+    return Step(point.w, point.fall, capped=True)

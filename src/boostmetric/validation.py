@@ -1,0 +1,27 @@
+"""Checks of single parameters, with messages that name the value and what would be right."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Collection
+
+
+def check_count(name: str, value: object, *, least: int = 1, alternative: str = "") -> None:
+    """Refuse anything but a whole number of at least `least`."""
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < least:
+        raise ValueError(f"{name} must be a whole number of at least {least}{alternative}. Got {value!r}.")
+
+
+def check_number(name: str, value: object, *, below: float = math.inf) -> None:
+    """Refuse anything but a finite number of at least 0, and below `below`."""
+    real = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if not (real and 0 <= value < below):  # type: ignore[operator]
+        limit = "" if below == math.inf else f" and below {below:g}"
+        raise ValueError(f"{name} must be a finite number of at least 0{limit}. Got {value!r}.")
+
+
+def check_choice(name: str, value: object, choices: Collection[str]) -> None:
+    """Refuse anything but one of the given strings."""
+    if not isinstance(value, str) or value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}. Got {value!r}.")
