@@ -61,9 +61,12 @@ class ProgressBar:
         return self
 
     def on_iteration(self, record: Iteration) -> bool:
+        """Move the bar."""
         figures = f"loss {record.loss:.4g}, violated {record.violated:.1%}"
         self._progress.update(self._task, completed=record.number, figures=figures)
         return False
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._progress.stop()

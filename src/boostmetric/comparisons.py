@@ -2,8 +2,9 @@
 
 A *pair* is two point numbers. A *group* has near pairs, far pairs and a weight, and stands for every comparison of one
 of its near pairs with one of its far pairs. One triplet is a group of one near and one far pair; three targets and
-all impostors of a point are one group too. The loss of a group factorises into a sum over its near pairs times a sum over its far
-pairs, so the cost of learning grows with the members of the groups and not with the comparisons they stand for.
+all impostors of a point are one group too. The loss of a group factorises into a sum over its near pairs times a sum
+over its far pairs, so the cost of learning grows with the members of the groups and not with the comparisons they stand
+for.
 """
 
 from __future__ import annotations
@@ -70,8 +71,8 @@ class Comparisons:
         y : array-like of shape (n_samples,)
             Their class labels.
         n_neighbors : int, default=3
-            Targets of each point: nearest points of the same class. A class with fewer others has fewer targets, and a
-            point alone in its class serves as an impostor only; both give a warning.
+            Targets of each point: nearest points of the same class. Points of a smaller class have fewer targets, and
+            a point alone in its class serves as an impostor only; both give a warning.
         n_impostors : int or "all", default=3
             Impostors of each point: nearest points of other classes, or all of them.
 
@@ -82,12 +83,14 @@ class Comparisons:
 
         Notes
         -----
-        Cost: two nearest-neighbour searches; with ``n_impostors="all"`` memory for every pair of differently labelled points.
+        Cost: two nearest-neighbour searches; with ``n_impostors="all"`` memory for every pair of differently labelled
+        points.
 
         Examples
         --------
         >>> from boostmetric import Comparisons
-        >>> Comparisons.from_labels([[0.0], [1.0], [5.0], [6.0]], ["a", "a", "b", "b"], n_neighbors=1, n_impostors=2)
+        >>> X, y = [[0.0], [1.0], [5.0], [6.0]], ["a", "a", "b", "b"]
+        >>> Comparisons.from_labels(X, y, n_neighbors=1, n_impostors=2)
         Comparisons(n_comparisons=8, n_pairs=6, n_groups=4)
         """
         from boostmetric.mining import mine
@@ -199,25 +202,32 @@ def _check_triplets(triplets: ArrayLike) -> NDArray[np.int64]:
     """Triplets as an int64 array, or an error that names the first bad one."""
     t = np.asarray(triplets)
     if t.ndim != 2 or t.shape[1] != 3:
-        raise ValueError(f"triplets must have shape (n_triplets, 3): rows (i, j, k), i closer to j than to k. Got shape {t.shape}.")
+        raise ValueError(
+            f"triplets must have shape (n_triplets, 3): rows (i, j, k), i closer to j than to k. Got shape {t.shape}."
+        )
     if len(t) == 0:
         raise ValueError("There are no triplets: at least one comparison is needed.")
     if not np.issubdtype(t.dtype, np.integer):
         raise TypeError(
-            f"triplets must hold whole point numbers, but their type is {t.dtype}. If the values are whole, convert them with .astype(int)."
+            f"triplets must hold whole point numbers, but their type is {t.dtype}. "
+            "If the values are whole, convert them with .astype(int)."
         )
     if t.min() < 0:
         row = int(np.flatnonzero((t < 0).any(axis=1))[0])
-        raise ValueError(f"Triplet {row} is {tuple(t[row].tolist())}: point numbers count from 0 and cannot be negative.")
+        raise ValueError(
+            f"Triplet {row} is {tuple(t[row].tolist())}: point numbers count from 0 and cannot be negative."
+        )
     if t.max() > _LARGEST_POINT:
         row = int(np.flatnonzero((t > _LARGEST_POINT).any(axis=1))[0])
-        raise ValueError(f"Triplet {row} is {tuple(t[row].tolist())}: point numbers above {_LARGEST_POINT} cannot be held.")
+        raise ValueError(
+            f"Triplet {row} is {tuple(t[row].tolist())}: point numbers above {_LARGEST_POINT} cannot be held."
+        )
     same = (t[:, 0] == t[:, 1]) | (t[:, 0] == t[:, 2]) | (t[:, 1] == t[:, 2])
     if same.any():
         row = int(np.flatnonzero(same)[0])
         raise ValueError(
-            f"Triplet {row} is {tuple(t[row].tolist())}: its three points must differ ({int(same.sum())} of {len(t)} triplets repeat "
-            "a point). Remove these rows."
+            f"Triplet {row} is {tuple(t[row].tolist())}: its three points must differ ({int(same.sum())} of {len(t)} "
+            "triplets repeat a point). Remove these rows."
         )
     return t.astype(np.int64)
 

@@ -27,8 +27,8 @@ class BoostMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     """Mahalanobis metric learned from class labels by boosting.
 
     Each sample's nearest samples of its own class (targets) should be closer than its nearest samples of other
-    classes (impostors). The metric is a sum of rank-one matrices, added one at a time: the method, and the default values, of Shen, Kim,
-    Wang and van den Hengel [1]_.
+    classes (impostors). The metric is a sum of rank-one matrices, added one at a time: the method, and the default
+    values, of Shen, Kim, Wang and van den Hengel [1]_.
 
     Parameters
     ----------
@@ -44,11 +44,11 @@ class BoostMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     max_iter : int, default=500
         Most iterations; each adds one direction.
     tol : float, default=0.0
-        Stop when the slope of the loss along the best direction has come down to this fraction of what it was at the start.
-        0 runs to `max_iter` unless there is nothing left to gain.
+        Stop when the slope of the loss along the best direction has come down to this fraction of what it was at the
+        start. 0 runs to `max_iter` unless there is nothing left to gain.
     line_search : {"exact", "bisection"}, default="exact"
-        How the step along a direction is found: from one pass or by Newton's method, whichever suits the comparisons, or by the paper's
-        bisection. The steps are the same; bisection takes about ten times as many evaluations.
+        How the step along a direction is found: from one pass or by Newton's method, whichever suits the comparisons,
+        or by the paper's bisection. The steps are the same; bisection takes about ten times as many evaluations.
     n_jobs : int, default=None
         Threads. None is 1 unless a joblib context says otherwise, -1 all processors. The result is the same, bit for
         bit, for every number of threads.
@@ -75,7 +75,8 @@ class BoostMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         Why the fit ended; ``str(stop_reason_)`` is a sentence.
     duality_gap_ : float
         max(v, lambda_max) Tr X - sum_r u_r rho_r, where lambda_max is the largest eigenvalue of A_hat at the end. Where
-        lambda_max <= v the objective is within this gap of its minimum; else X is so for a regularization of lambda_max.
+        lambda_max <= v, the objective is within this gap of its minimum; otherwise the same X is within this gap of the
+        minimum for a regularization of lambda_max.
     n_features_in_ : int
         Number of features seen in `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -143,15 +144,15 @@ class BoostMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self
         """
         self._check_parameters()
-        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], ensure_min_samples=2)
-        self._check_n_components(X.shape[1])
-        comparisons = Comparisons.from_labels(X, y, n_neighbors=self.n_neighbors, n_impostors=self.n_impostors)
+        samples, labels = validate_data(self, X, y, dtype=[np.float64, np.float32], ensure_min_samples=2)
+        self._check_n_components(samples.shape[1])
+        comparisons = Comparisons.from_labels(samples, labels, self.n_neighbors, self.n_impostors)
         with ExitStack() as stack:
             callbacks = list(self.callbacks or [])
             if self.verbose:
                 callbacks.append(stack.enter_context(ProgressBar(self.max_iter)))
             boosted = learn(
-                X,
+                samples,
                 comparisons,
                 regularization=self.regularization,
                 max_iter=self.max_iter,
@@ -161,22 +162,25 @@ class BoostMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
                 on_iteration=[callback.on_iteration for callback in callbacks],
                 rng=check_random_state(self.random_state),
             )
-        self._keep(boosted, X.dtype)
+        self._keep(boosted, samples.dtype)
         return self
 
     def _keep(self, boosted: Boosted, dtype: np.dtype[Any]) -> None:
         """Set the fitted attributes, and warn where the result is not what the user will expect."""
         if not len(boosted.step_sizes):
             warnings.warn(
-                f"Nothing was learned: the metric is zero, and every distance under it. The largest eigenvalue of A_hat, {boosted.eigenvalue:.3g}, "
-                f"does not exceed regularization={self.regularization:g}. Either targets are not closer than impostors along any direction, "
-                "or the features are small: scale them (StandardScaler) or lower the regularization.",
+                "Nothing was learned: the metric is zero, and with it every distance. The largest eigenvalue of A_hat, "
+                f"{boosted.eigenvalue:.3g}, does not exceed regularization={self.regularization:g}. Either targets are "
+                "not closer than impostors along any direction, or the features are small: scale them "
+                "(StandardScaler) or lower the regularization.",
                 UserWarning,
                 stacklevel=3,
             )
         if self.tol > 0 and boosted.stop_reason is StopReason.ITERATION_LIMIT:
             warnings.warn(
-                f"max_iter={self.max_iter} was reached before tol={self.tol:g}. Raise max_iter or tol.", ConvergenceWarning, stacklevel=3
+                f"max_iter={self.max_iter} was reached before tol={self.tol:g}. Raise max_iter or tol.",
+                ConvergenceWarning,
+                stacklevel=3,
             )
         self.directions_ = boosted.directions
         self.step_sizes_ = boosted.step_sizes
@@ -187,7 +191,9 @@ class BoostMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self.components_ = self._metric_after(self.n_iter_).components.astype(dtype, copy=False)
 
     def _metric_after(self, n_iter: int) -> MahalanobisMetric:
-        return MahalanobisMetric.from_directions(self.directions_[:n_iter], self.step_sizes_[:n_iter], rank=self.n_components)
+        return MahalanobisMetric.from_directions(
+            self.directions_[:n_iter], self.step_sizes_[:n_iter], rank=self.n_components
+        )
 
     def transform(self, X: ArrayLike) -> NDArray[np.floating[Any]]:
         """Map samples so that their Euclidean distances are the learned distances.
@@ -200,8 +206,8 @@ class BoostMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         -------
         ndarray of shape (n_samples, rank)
         """
-        X = self._check_samples(X)
-        return np.asarray(X @ self.components_.T.astype(X.dtype, copy=False))
+        samples = self._check_samples(X)
+        return np.asarray(samples @ self.components_.T.astype(samples.dtype, copy=False))
 
     def staged_transform(self, X: ArrayLike) -> Iterator[NDArray[np.floating[Any]]]:
         """`transform` as it was after 1, 2, ..., `n_iter_` iterations.
@@ -214,9 +220,9 @@ class BoostMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         ------
         ndarray of shape (n_samples, rank after that iteration)
         """
-        X = self._check_samples(X)
+        samples = self._check_samples(X)
         for n_iter in range(1, self.n_iter_ + 1):
-            yield np.asarray(X @ self._metric_after(n_iter).components.T.astype(X.dtype, copy=False))
+            yield np.asarray(samples @ self._metric_after(n_iter).components.T.astype(samples.dtype, copy=False))
 
     def get_metric(self) -> MahalanobisMetric:
         """The learned metric; also a function of two points, as scikit-learn's neighbour searches take it."""

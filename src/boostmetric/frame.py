@@ -1,9 +1,10 @@
 """The coordinates in which we compute: centred, scaled by a power of two, and rotated into the span of the data.
 
 A Mahalanobis metric only sees differences of points, so the origin is free; it is put at the mean, because the
-Laplacian form of A_hat subtracts large numbers when the data lie far from zero. Dividing by a power of two loses no bits and keeps
-squares away from overflow and underflow. When there are fewer points than features, all differences lie in a
-space no larger than the number of points: a rotation into it is exact and makes 10,000 features with 500 points 500.
+Laplacian form of A_hat subtracts large numbers when the data lie far from zero. Dividing by a power of two loses no
+bits and keeps squares away from overflow and underflow. When there are fewer points than features, all differences lie
+in a space no larger than the number of points: a rotation into it is exact and makes 10,000 features with 500 points
+500.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ class Frame:
         centred, exponent = centre_and_scale(points)
         if abs(exponent) > _MOST_EXPONENT:
             raise ValueError(
-                f"The points spread over about 1e{round(exponent * np.log10(2.0))}, and squared distances of that size cannot be held. "
-                "Rescale the features, for example with sklearn.preprocessing.StandardScaler."
+                f"The points spread over about 1e{round(exponent * np.log10(2.0))}, and squared distances of that size "
+                "cannot be held. Rescale the features, for example with sklearn.preprocessing.StandardScaler."
             )
         if len(points) >= points.shape[1]:
             return cls(centred, exponent, None)

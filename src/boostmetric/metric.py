@@ -33,13 +33,15 @@ class MahalanobisMetric:
         L = np.asarray(components)
         L = L.astype(np.float32 if L.dtype == np.float32 else np.float64, copy=False)
         if L.ndim != 2 or 0 in L.shape:
-            raise ValueError(f"components must have shape (n_components, n_features), neither of them 0. Got shape {L.shape}.")
+            raise ValueError(f"components must have shape (n_components, n_features), both positive. Got {L.shape}.")
         if not np.isfinite(L).all():
             raise ValueError("components must be finite numbers; some are NaN or infinite.")
         self.components: NDArray[np.floating[Any]] = L
 
     @classmethod
-    def from_directions(cls, directions: FloatArray, step_sizes: FloatArray, rank: int | None = None) -> MahalanobisMetric:
+    def from_directions(
+        cls, directions: FloatArray, step_sizes: FloatArray, rank: int | None = None
+    ) -> MahalanobisMetric:
         """The metric X = sum_j step_sizes[j] * outer(directions[j], directions[j]), with no more rows than its rank.
 
         Parameters
@@ -129,7 +131,7 @@ class MahalanobisMetric:
             points = points.astype(np.float64)
         n_features = self.components.shape[1]
         if points.ndim == 0 or points.shape[-1] != n_features:
-            raise ValueError(f"Points must have {n_features} features, as the metric has. Got an array of shape {points.shape}.")
+            raise ValueError(f"The metric has {n_features} features, but the points have shape {points.shape}.")
         return points
 
     def __repr__(self) -> str:

@@ -40,14 +40,14 @@ def mine(
     check_count("n_neighbors", n_neighbors)
     if not isinstance(n_impostors, str) or n_impostors != "all":
         check_count("n_impostors", n_impostors, alternative=' or "all"')
-    X = check_array(X, dtype=[np.float64, np.float32], ensure_min_samples=2)
-    y = column_or_1d(y, warn=True)
-    check_consistent_length(X, y)
-    check_classification_targets(y)
-    classes, label, sizes = np.unique(y, return_inverse=True, return_counts=True)
+    samples = check_array(X, dtype=[np.float64, np.float32], ensure_min_samples=2)
+    labels = column_or_1d(y, warn=True)
+    check_consistent_length(samples, labels)
+    check_classification_targets(labels)
+    classes, label, sizes = np.unique(labels, return_inverse=True, return_counts=True)
     _check_classes(classes, sizes, n_neighbors)
 
-    points, _ = centre_and_scale(X)
+    points, _ = centre_and_scale(samples)
     anchors, targets, impostors = [], [], []
     for c in np.flatnonzero(sizes > 1):
         inside, outside = np.flatnonzero(label == c), np.flatnonzero(label != c)
@@ -78,7 +78,7 @@ def _check_classes(classes: NDArray[Any], sizes: NDArray[np.int64], n_neighbors:
         )
     if sizes.max() < 2:
         raise ValueError(
-            f"Each of the {len(classes)} labels occurs once, so no sample has another of its own class to be close to. "
+            f"Each of the {len(classes)} labels occurs once, so no sample has another of its class to be close to. "
             "Labels must repeat: y should name classes, not samples."
         )
     small = sizes <= n_neighbors
@@ -86,8 +86,9 @@ def _check_classes(classes: NDArray[Any], sizes: NDArray[np.int64], n_neighbors:
         least = int(np.argmin(sizes))
         warnings.warn(
             f"{int(small.sum())} of {len(classes)} classes have fewer than n_neighbors + 1 = {n_neighbors + 1} samples "
-            f"(class {classes.tolist()[least]!r} has {sizes[least]}): their samples get fewer targets, and a sample alone in its class is used "
-            "as an impostor only. Lower n_neighbors or drop these classes if that is not wanted.",
+            f"(class {classes.tolist()[least]!r} has {sizes[least]}): their samples get fewer targets, and a sample "
+            "alone in its class is used as an impostor only. Lower n_neighbors or drop these classes if that is not "
+            "wanted.",
             UserWarning,
             stacklevel=4,  # the caller of Comparisons.from_labels
         )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from boostmetric.comparisons import Comparisons
 from boostmetric.oracles import kernels
@@ -24,7 +23,7 @@ def make_shards(points: FloatArray, comparisons: Comparisons) -> list[Shard]:
     themselves when it forms A_hat, so high dimension with few pairs a point asks for fewer shards.
     """
     n_points, n_features = points.shape
-    single = (np.diff(comparisons.bounds[::2]) == 2)
+    single = np.diff(comparisons.bounds[::2]) == 2
     shards: list[Shard] = []
     for kind, groups in ((GroupShard, np.flatnonzero(~single)), (SingleShard, np.flatnonzero(single))):
         if not len(groups):
@@ -67,7 +66,6 @@ class Shard:
         else:
             self._points = np.ascontiguousarray(points[touched])
         self._first, self._second = np.ascontiguousarray(number[comparisons.pairs].T)
-        self._log_omega = np.log(comparisons.weights)
         self._n_comparisons = comparisons.n_comparisons
         self.n_features = points.shape[1]
 
@@ -128,26 +126,23 @@ class GroupShard(Shard):
 
     def __init__(self, points: FloatArray, comparisons: Comparisons) -> None:
         super().__init__(points, comparisons)
-        self._members, self._bounds = comparisons.members, comparisons.bounds
-        self._e = np.empty(len(self._members))
-        self._group_log_mass = np.empty(comparisons.n_groups)
-        self._side_sums = np.empty(2 * comparisons.n_groups)
-        longest = max(kernels.BLOCK, int(np.diff(self._bounds[::2]).max()))
+        self._groups = (comparisons.members, comparisons.bounds, np.log(comparisons.weights))
+        longest = max(kernels.BLOCK, int(np.diff(comparisons.bounds[::2]).max()))
         self._block_e, self._block_g, self._block_top = np.empty((3, longest))
+        self._e = np.empty(len(comparisons.members))
+        self._log_masses = np.empty(comparisons.n_groups)
+        self._side_sums = np.empty(2 * comparisons.n_groups)
 
     def _moments(self, w: float) -> FloatArray:
         sums = np.empty(4)
-        kernels.group_moments(
-            self._d, self._h, w, self._members, self._bounds, self._log_omega, self._block_e, self._block_g, self._block_top, sums
-        )
+        scratch = (self._block_e, self._block_g, self._block_top)
+        kernels.group_moments(self._d, self._h, w, *self._groups, *scratch, sums)
         return sums
 
     def _weights(self) -> FloatArray:
         sums = np.empty(4)
-        kernels.group_weights(
-            self._d, self._members, self._bounds, self._log_omega,
-            self._e, self._block_g, self._block_top, self._group_log_mass, self._side_sums, self._c, sums,
-        )
+        scratch = (self._e, self._block_g, self._block_top, self._log_masses, self._side_sums)
+        kernels.group_weights(self._d, *self._groups, *scratch, self._c, sums)
         return sums
 
 
@@ -156,25 +151,25 @@ class SingleShard(Shard):
 
     def __init__(self, points: FloatArray, comparisons: Comparisons) -> None:
         super().__init__(points, comparisons)
-        self._near, self._far = np.ascontiguousarray(comparisons.members.reshape(-1, 2).T)
-        self._u = np.empty(len(self._near))
+        near, far = np.ascontiguousarray(comparisons.members.reshape(-1, 2).T)
+        self._singles = (near, far, np.log(comparisons.weights))
+        self._u = np.empty(len(near))
         self._block_e, self._block_g = np.empty((2, kernels.BLOCK))
 
     def _moments(self, w: float) -> FloatArray:
         sums = np.empty(4)
-        kernels.single_moments(
-            self._d, self._h, w, self._near, self._far, self._log_omega, self._block_e, self._block_g, sums
-        )
+        kernels.single_moments(self._d, self._h, w, *self._singles, self._block_e, self._block_g, sums)
         return sums
 
     def _weights(self) -> FloatArray:
         sums = np.empty(4)
-        kernels.single_weights(self._d, self._near, self._far, self._log_omega, self._u, self._c, sums)
+        kernels.single_weights(self._d, *self._singles, self._u, self._c, sums)
         return sums
 
     def histogram(self) -> Histogram:
         # Bins of a power of two that reach as far as any growth in this shard.
         _, exponent = math.frexp(self._largest_h / kernels.HALF_BINS)
         table = np.empty((2 * kernels.HALF_BINS, kernels.N_MOMENTS))
-        kernels.single_histogram(self._h, self._near, self._far, self._u, math.ldexp(0.5, exponent), table)
+        near, far, _ = self._singles
+        kernels.single_histogram(self._h, near, far, self._u, math.ldexp(0.5, exponent), table)
         return Histogram(self._log_mass, exponent, table / self._mass)

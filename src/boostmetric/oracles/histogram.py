@@ -1,8 +1,9 @@
 """All steps at once: the distribution of margins along a direction, with moments in every bin.
 
-For single comparisons the mass after a step w is S(w) = sum_r u_r exp(w m_r), where m_r = h_near - h_far. Sort the m_r into bins, and write each as its bin's
-centre plus an offset of at most half a width: the exponential of the offset is a power series that needs only the weighted
-moments of the offsets in the bin. So one pass over the comparisons answers for every w.
+For single comparisons the mass after a step w is S(w) = sum_r u_r exp(w m_r), where m_r = h_near - h_far. Sort the m_r
+into bins, and write each as its bin's centre plus an offset of at most half a width: the exponential of the offset is a
+power series that needs only the weighted moments of the offsets in the bin. So one pass over the comparisons answers
+for every w.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class Histogram:
     def error(self, step: float) -> float:
         """Bound on the relative error of `moments` at a step: the first term that the series leave out."""
         order = self.table.shape[1] - 2
-        return (step * self.half_width) ** order / math.factorial(order)
+        return float((step * self.half_width) ** order / math.factorial(order))
 
     def moments(self, steps: FloatArray) -> Moments:
         """Mass and derivatives at each step; see `error` for how exact they are."""
@@ -75,7 +76,7 @@ class Histogram:
         return cls(float(log_mass), exponent, reduce(np.add, tables))
 
     def _widened(self, exponent: int) -> Histogram:
-        """The same distribution in bins ``2**exponent`` wide, exactly: moments about another centre are sums of moments."""
+        """The same distribution in bins ``2**exponent`` wide; moments about another centre are sums of moments."""
         if exponent == self.exponent:
             return self
         n_bins, n_moments = self.table.shape
@@ -84,6 +85,6 @@ class Histogram:
         for parity, side in ((0, -1.0), (1, 1.0)):
             narrow = self.table[parity::2]
             for k in range(n_moments):
-                for j in range(k + 1):
-                    table[n_bins // 4 : 3 * n_bins // 4, k] += math.comb(k, j) * side ** (k - j) * narrow[:, j] / 2.0**k
+                binomial = [math.comb(k, j) * side ** (k - j) / 2.0**k for j in range(k + 1)]
+                table[n_bins // 4 : 3 * n_bins // 4, k] += narrow[:, : k + 1] @ np.array(binomial)
         return Histogram(self.log_mass, self.exponent + 1, table)._widened(exponent)

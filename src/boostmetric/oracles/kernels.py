@@ -4,9 +4,9 @@ Every kernel is one loop nest over arrays that the caller has checked and alloca
 releases the GIL, allocates nothing and raises nothing. Threads come from running several shards at once, never
 from inside a kernel, so the bits of a result do not depend on the number of threads.
 
-The layout is that of `Comparisons`: group g has two *sides*, near (side 2g) and far (side 2g + 1); the members of side s
-are the pair numbers ``members[bounds[s]:bounds[s + 1]]``. Letters as in the paper: `d` squared distances of the pairs, `h` their
-growth per unit of step along the direction xi, `w` a step, `c` pair coefficients, `u` weights.
+The layout is that of `Comparisons`: group g has two *sides*, near (side 2g) and far (side 2g + 1); the members of side
+s are the pair numbers ``members[bounds[s]:bounds[s + 1]]``. Letters as in the paper: `d` squared distances of the
+pairs, `h` their growth per unit of step along the direction xi, `w` a step, `c` pair coefficients, `u` weights.
 
 Sums over members are exact log-sum-exps: each side is shifted by its own largest exponent, the groups of a shard by
 the largest exponent among them, so nothing overflows however far X has grown. A *mass* is always returned as
@@ -34,20 +34,20 @@ _inline = njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"
 
 
 @intrinsic
-def _bits_to_float(typing_context, bits):  # type: ignore[no-untyped-def]
+def _bits_to_float(typing_context, bits):
     """Reinterpret the bits of an int64 as a float64."""
 
-    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    def codegen(context, builder, signature, args):
         return builder.bitcast(args[0], ir.DoubleType())
 
     return types.float64(types.int64), codegen
 
 
 @intrinsic
-def _float_to_bits(typing_context, value):  # type: ignore[no-untyped-def]
+def _float_to_bits(typing_context, value):
     """Reinterpret the bits of a float64 as an int64."""
 
-    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    def codegen(context, builder, signature, args):
         return builder.bitcast(args[0], ir.IntType(64))
 
     return types.int64(types.float64), codegen
@@ -64,7 +64,7 @@ _SMALLEST = -708.0
 
 
 @_inline
-def _exp(x):  # type: ignore[no-untyped-def]
+def _exp(x):
     """exp(x) for x <= 700, vectorisable, relative error below 4e-16; below -708 the smallest normal number.
 
     x = n ln 2 + r with abs(r) <= ln 2 / 2; exp(r) by its Chebyshev polynomial of degree 11 (error 3e-18), 2**n
@@ -86,11 +86,11 @@ def _exp(x):  # type: ignore[no-untyped-def]
     p = p * r + 0.5000000000000019
     p = p * r + 1.0
     p = p * r + 1.0
-    return p * _bits_to_float((_float_to_bits(shifted) - _ROUND_BITS + 1023) << 52)
+    return p * _bits_to_float((_float_to_bits(shifted) - _ROUND_BITS + 1023) << 52)  # type: ignore[call-arg]
 
 
 @_compile
-def squared_differences(z, first, second, h):  # type: ignore[no-untyped-def]
+def squared_differences(z, first, second, h):
     """h = (z[first] - z[second])**2 for every pair; returns the largest."""
     largest = 0.0
     for p in range(first.size):
@@ -101,7 +101,7 @@ def squared_differences(z, first, second, h):  # type: ignore[no-untyped-def]
 
 
 @_compile
-def add_squared_differences(z, first, second, d):  # type: ignore[no-untyped-def]
+def add_squared_differences(z, first, second, d):
     """d += squared length of z[first] - z[second], rows of z being points under a linear map."""
     for p in range(first.size):
         i, j = first[p], second[p]
@@ -116,7 +116,7 @@ def add_squared_differences(z, first, second, d):  # type: ignore[no-untyped-def
 
 
 @_inline
-def _block_end(bounds, start, n_groups):  # type: ignore[no-untyped-def]
+def _block_end(bounds, start, n_groups):
     """End of the block of groups that begins at `start`: at most BLOCK members, but at least one group."""
     stop = start + 1
     while stop < n_groups and bounds[2 * stop + 2] - bounds[2 * start] <= BLOCK:
@@ -125,12 +125,12 @@ def _block_end(bounds, start, n_groups):  # type: ignore[no-untyped-def]
 
 
 @_inline
-def _exponentials(d, h, w, members, bounds, start, stop, kept, e, g, top):  # type: ignore[no-untyped-def]
+def _exponentials(d, h, w, members, bounds, start, stop, kept, e, g, top):
     """Exponentials of the members of groups start..stop at step w, each side divided by its largest.
 
-    Writes, from position 0 on, e = exp(+-(d + w h) - top) with the sign of the side, g = the member's `kept` value (d or h), and
-    per side the largest exponent `top`. Three plain loops rather than one: only so does the exponential vectorise
-    when the sides are as short as three members.
+    Writes, from position 0 on, e = exp(+-(d + w h) - top) with the sign of the side, g = the member's `kept` value (d
+    or h), and per side the largest exponent `top`. Three plain loops rather than one: only so does the exponential
+    vectorise when the sides are as short as three members.
     """
     origin = bounds[2 * start]
     for side in range(2 * start, 2 * stop):
@@ -150,7 +150,7 @@ def _exponentials(d, h, w, members, bounds, start, stop, kept, e, g, top):  # ty
 
 
 @_compile
-def group_moments(d, h, w, members, bounds, log_omega, e, g, top, sums):  # type: ignore[no-untyped-def]
+def group_moments(d, h, w, members, bounds, log_omega, e, g, top, sums):
     """Mass and its derivatives, over all groups, at step w.
 
     A group's mass is omega N F, with N and F the sums of its sides; d/dw log(N F) = m = E_near[h] - E_far[h], and
@@ -189,12 +189,12 @@ def group_moments(d, h, w, members, bounds, log_omega, e, g, top, sums):  # type
 
 
 @_compile
-def group_weights(d, members, bounds, log_omega, e, g, top, log_mass, side_sums, c, sums):  # type: ignore[no-untyped-def]
+def group_weights(d, members, bounds, log_omega, e, g, top, log_mass, side_sums, c, sums):
     """Pair coefficients c of all groups, relative to the shard's shift. Implements Eq. (6) of the paper for groups.
 
-    c_p = sum over groups of -u e^(d_p) / N for near pairs and +u e^(-d_p) / F for far ones, u = omega N F being the group's mass.
-    Writes sums = (shift, mass, mass-weighted margin far minus near, number of violated comparisons). Per member: `e`;
-    per group: `log_mass` (less its sums) and two `side_sums`; block scratch: `g`, `top`.
+    c_p = sum over groups of -u e^(d_p) / N for near pairs and +u e^(-d_p) / F for far ones, u = omega N F being the
+    group's mass. Writes sums = (shift, mass, mass-weighted margin far minus near, number of violated comparisons).
+    Kept per member: `e`; per group: `log_mass` (without its sums) and two `side_sums`. Block scratch: `g`, `top`.
     """
     n_groups = log_omega.size
     shift, s0, margin, violated = -np.inf, 0.0, 0.0, 0.0
@@ -243,7 +243,7 @@ def group_weights(d, members, bounds, log_omega, e, g, top, log_mass, side_sums,
 
 
 @_compile
-def single_moments(d, h, w, near, far, log_omega, e, g, sums):  # type: ignore[no-untyped-def]
+def single_moments(d, h, w, near, far, log_omega, e, g, sums):
     """As `group_moments`, for single comparisons: m = h_near - h_far, q = 0."""
     shift, s0, s1, s2 = -np.inf, 0.0, 0.0, 0.0
     for start in range(0, near.size, BLOCK):
@@ -266,7 +266,7 @@ def single_moments(d, h, w, near, far, log_omega, e, g, sums):  # type: ignore[n
 
 
 @_compile
-def single_weights(d, near, far, log_omega, u, c, sums):  # type: ignore[no-untyped-def]
+def single_weights(d, near, far, log_omega, u, c, sums):
     """As `group_weights`, for single comparisons; keeps the weights u for `single_histogram`."""
     shift, s0, margin, violated = -np.inf, 0.0, 0.0, 0.0
     for r in range(near.size):
@@ -287,7 +287,7 @@ def single_weights(d, near, far, log_omega, u, c, sums):  # type: ignore[no-unty
 
 
 @_compile
-def single_histogram(h, near, far, u, half_width, table):  # type: ignore[no-untyped-def]
+def single_histogram(h, near, far, u, half_width, table):
     """Weighted moments of m = h_near - h_far, bin by bin.
 
     Bin b is centred at (2 (b - HALF_BINS) + 1) half_width; table[b, k] receives the sum of u x**k with x the
@@ -309,7 +309,7 @@ def single_histogram(h, near, far, u, half_width, table):  # type: ignore[no-unt
 
 
 @_compile
-def half_laplacian(first, second, c, points, degree, out):  # type: ignore[no-untyped-def]
+def half_laplacian(first, second, c, points, degree, out):
     """out = (Deg / 2 - W) points, W holding each pair once, so that points' out + out' points = sum c (a - b)(a - b)'.
 
     Each pair costs one row of the points, half of what the full Laplacian needs. Pairs come sorted by `first`, which
@@ -330,7 +330,7 @@ def half_laplacian(first, second, c, points, degree, out):  # type: ignore[no-un
 
 
 @_compile
-def laplacian_vector(first, second, c, z, out):  # type: ignore[no-untyped-def]
+def laplacian_vector(first, second, c, z, out):
     """out = Lap(c) z, the signed graph Laplacian of the pairs times a vector."""
     out[:] = 0.0
     for p in range(first.size):

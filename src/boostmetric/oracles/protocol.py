@@ -1,8 +1,8 @@
 """What the loop of Algorithm 2 asks of the data: five verbs.
 
 An *oracle* holds points, pairs and groups, and with them the squared distance d of every pair, its growth h along the
-direction last projected on, and the weight of every group. The loop never sees those; it sees sums over them, which are small and can
-be added up over shards. The verbs, and the equations of the paper that they serve:
+direction last projected on, and the weight of every group. The loop never sees those; it sees sums over them, which
+are small and can be added up over shards. The verbs, and the equations of the paper that they serve:
 
 ==================  ============  ===========================================================
 verb                paper         answer
@@ -14,10 +14,10 @@ moments(steps)      Eq. (8)       `Moments` of h at each step (or once for all: 
 commit(step)        Eq. (9)       `State` after X grew by step * xi xi'
 ==================  ============  ===========================================================
 
-The loss is that of the paper's problem (P0). Its first part, the *log mass*, is log sum_g omega_g N_g F_g with N_g the sum of exp(d)
-over the near pairs of group g and F_g the sum of exp(-d) over its far pairs; that equals the paper's sum over all
-comparisons, factorised. Each oracle answers with weights that sum to one over its own groups, and with its log mass;
-shards are then mixed in proportion to their mass.
+The loss is that of the paper's problem (P0). Its first part, the *log mass*, is log sum_g omega_g N_g F_g with N_g the
+sum of exp(d) over the near pairs of group g and F_g the sum of exp(-d) over its far pairs; that equals the paper's sum
+over all comparisons, factorised. Each oracle answers with weights that sum to one over its own groups, and with its log
+mass; shards are then mixed in proportion to their mass.
 """
 
 from __future__ import annotations

@@ -21,8 +21,8 @@ class Engine(Protocol):
 class ShardedOracle:
     """The five verbs over shards that an engine keeps.
 
-    Sums are taken in the order of the shards, and the shards are cut by the size of the problem alone: the bits of the answers do not
-    depend on how many threads or machines work on them.
+    Sums are taken in the order of the shards, and the shards are cut by the size of the problem alone: the bits of the
+    answers do not depend on how many threads or machines work on them.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """Algorithm 2 of the paper.
 
 Three nouns. An *oracle* holds the data and answers with sums (`boostmetric.oracles.protocol`); a *direction* is a unit
-vector xi whose outer product is the next weak learner (`direction`); a *step* is its weight w (`step`). Boosting adds step * xi xi' to
-the metric X, again and again, and never takes anything away.
+vector xi whose outer product is the next weak learner (`direction`); a *step* is its weight w (`step`). Boosting adds
+step * xi xi' to the metric X, again and again, and never takes anything away.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from boostmetric.oracles.protocol import Oracle
 from boostmetric.solver.direction import leading_direction
@@ -47,7 +48,7 @@ def boost(
     rng : RandomState
         Where the search for the first direction starts in high dimension.
     """
-    directions: list[np.ndarray] = []
+    directions: list[NDArray[np.float64]] = []
     step_sizes: list[float] = []
     history: list[Iteration] = []
     trace = 0.0

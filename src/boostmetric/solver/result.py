@@ -16,15 +16,18 @@ class StopReason(Enum):
     """Why boosting ended; the value is the sentence for the user."""
 
     DUAL_FEASIBLE = (
-        "Converged: no direction is left along which the loss falls (the largest eigenvalue has come down to the regularization)."
+        "Converged: no direction is left along which the loss falls "
+        "(the largest eigenvalue has come down to the regularization)."
     )
     ITERATION_LIMIT = "The iteration limit max_iter was reached."
     SEPARABLE = (
-        "One direction satisfies every comparison, so the loss has no minimum along it: the step was capped and boosting stopped. "
-        "Use more or harder comparisons (a larger n_impostors, for instance) if the metric should be richer."
+        "One direction satisfies every comparison, so the loss has no minimum along it: the step was capped and "
+        "boosting stopped. Use more or harder comparisons (a larger n_impostors, for instance) for a richer metric."
     )
     CALLBACK = "A callback asked to stop."
-    NOTHING_TO_IMPROVE = "No comparisons are left to improve: the loss cannot be lowered any further in double precision."
+    NOTHING_TO_IMPROVE = (
+        "No comparisons are left to improve: the loss cannot be lowered any further in double precision."
+    )
 
     def __str__(self) -> str:
         return str(self.value)
@@ -58,7 +61,7 @@ class Iteration:
     violated: float
 
     def in_units(self, exponent: int) -> Iteration:
-        """This record for data that are ``2**exponent`` times as large."""
+        """The record for data that are ``2**exponent`` times as large."""
         return replace(
             self,
             eigenvalue=math.ldexp(self.eigenvalue, 2 * exponent),

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from boostmetric.oracles.protocol import Moments, Oracle
 
-# A root is looked for up to this many times 1 / (root mean square growth): exponents of a million still have ten digits.
+# A root is looked for up to this many natural units: exponents of a million still have ten digits.
 _REACH = 2.0**20
 # A capped step ends where the loss has fallen by this: the comparisons then weigh e^-50 of what they did.
 _CAPPED_FALL = 50.0

@@ -1,0 +1,33 @@
+"""The command line; one file a command, heavy imports inside them so that ``--help`` is quick."""
+
+from typing import Annotated
+
+import typer
+
+import boostmetric
+from boostmetric.cli.demo import demo
+from boostmetric.cli.paper import paper
+
+app = typer.Typer(
+    help="Learn a distance from comparisons.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.command()(demo)
+app.command()(paper)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"boostmetric {boostmetric.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Learn a distance from comparisons."""

@@ -1,0 +1,67 @@
+"""How the paper measures: random splits, PCA of the training part, error of a 3-nearest-neighbour classifier."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.decomposition import PCA
+from sklearn.preprocessing import minmax_scale
+
+from boostmetric.estimators import BoostMetric
+from boostmetric.paper.datasets import Benchmark, Labelled
+from boostmetric.scoring import knn_error
+
+
+@dataclass(frozen=True)
+class Split:
+    """A training part and a test part."""
+
+    X_train: NDArray[np.float64]
+    y_train: NDArray[np.int64]
+    X_test: NDArray[np.float64]
+    y_test: NDArray[np.int64]
+
+    def error(self, transform: Callable[[NDArray[np.float64]], NDArray[Any]] | None = None) -> float:
+        """3-NN error in per cent, before or after a transformation of the points."""
+        train, test = self.X_train, self.X_test
+        if transform is not None:
+            train, test = transform(train), transform(test)
+        return 100 * knn_error(train, self.y_train, test, self.y_test, n_neighbors=3)
+
+
+def splits(benchmark: Benchmark, data: Labelled) -> Iterator[Split]:
+    """The random splits of a benchmark; split number i depends on i only."""
+    X, y = data
+    if benchmark.scaled:
+        X = minmax_scale(X, (-1, 1))
+    for seed in range(benchmark.n_runs):
+        order = np.random.default_rng(seed).permutation(len(y))
+        train, test = order[: benchmark.n_train], order[benchmark.n_train : benchmark.n_train + benchmark.n_test]
+        X_train, X_test = X[train], X[test]
+        if benchmark.n_pca is not None:
+            pca = PCA(benchmark.n_pca, svd_solver="full").fit(X_train)
+            X_train, X_test = pca.transform(X_train), pca.transform(X_test)
+        yield Split(X_train, y[train], X_test, y[test])
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Test errors in per cent and seconds of one run."""
+
+    euclidean: float
+    boostmetric: float
+    seconds: float
+
+
+def run(benchmark: Benchmark, split: Split, n_jobs: int | None = None) -> Outcome:
+    """Euclidean distance and BoostMetric with the paper's settings, on one split."""
+    metric = BoostMetric(n_neighbors=benchmark.n_neighbors, n_impostors=benchmark.n_neighbors, n_jobs=n_jobs)
+    start = perf_counter()
+    metric.fit(split.X_train, split.y_train)
+    seconds = perf_counter() - start
+    return Outcome(split.error(), split.error(metric.transform), seconds)
