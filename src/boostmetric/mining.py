@@ -11,7 +11,7 @@ from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
 from boostmetric.frame import centre_and_scale
-from boostmetric.neighbors import nearest
+from boostmetric.neighbors import nearest, rounding_of_distances
 from boostmetric.ragged import Ragged
 from boostmetric.validation import check_count
 
@@ -47,18 +47,19 @@ def mine(
     classes, label, sizes = np.unique(labels, return_inverse=True, return_counts=True)
     _check_classes(classes, sizes, n_neighbors)
 
-    points, _ = centre_and_scale(samples)
+    points, exponent = centre_and_scale(samples)
+    rounding = float(np.ldexp(rounding_of_distances(samples), -exponent))
     anchors, targets, impostors = [], [], []
     for c in np.flatnonzero(sizes > 1):
         inside, outside = np.flatnonzero(label == c), np.flatnonzero(label != c)
         k = min(n_neighbors, len(inside) - 1)
         m = len(outside) if n_impostors == "all" else min(n_impostors, len(outside))
         anchors.append(inside)
-        targets.append(_rows(inside[nearest(points[inside], None, k)]))
+        targets.append(_rows(inside[nearest(points[inside], None, k, rounding)]))
         if m == len(outside):
             impostors.append(_rows(np.broadcast_to(outside.astype(np.int32), (len(inside), m))))
         else:
-            impostors.append(_rows(outside[nearest(points[outside], points[inside], m)]))
+            impostors.append(_rows(outside[nearest(points[outside], points[inside], m, rounding)]))
     anchor = np.concatenate(anchors)
     order = np.argsort(anchor)
     return anchor[order], Ragged.stack(targets).take(order), Ragged.stack(impostors).take(order)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 
-from boostmetric.neighbors import nearest
+from boostmetric.neighbors import nearest, rounding_of_distances
 from boostmetric.validation import check_count
 
 
@@ -36,11 +36,12 @@ def knn_predict(X_train: ArrayLike, y_train: ArrayLike, X_test: ArrayLike, n_nei
     'c'
     """
     check_count("n_neighbors", n_neighbors)
-    train, test, known = check_array(X_train), check_array(X_test), column_or_1d(y_train)
+    train, test = (check_array(X, dtype=[np.float64, np.float32]) for X in (X_train, X_test))
+    known = column_or_1d(y_train)
     check_consistent_length(train, known)
     if n_neighbors > len(known):
         raise ValueError(f"n_neighbors={n_neighbors} is more than the {len(known)} training points.")
-    labels = known[nearest(train, test, n_neighbors)]
+    labels = known[nearest(train, test, n_neighbors, rounding_of_distances(train))]
     # Votes for the label of each neighbour, nearest first: the first of the largest counts wins.
     votes = (labels[:, :, None] == labels[:, None, :]).sum(axis=2)
     return np.asarray(labels[np.arange(len(labels)), votes.argmax(axis=1)])

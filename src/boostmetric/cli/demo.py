@@ -27,16 +27,12 @@ def demo(
     console.print(f"Wine: {wine.n_runs} random splits, 500 iterations each.")
     outcomes = [run(wine, split) for split in splits(wine, load("wine"))]
 
-    header = ["3-NN error on new points", "Euclidean", "BoostMetric", "paper: Euclidean", "paper: BoostMetric"]
+    euclidean, learned = (np.mean([getattr(o, name) for o in outcomes]) for name in ("euclidean", "boostmetric"))
+    header = ["3-NN error on new points", "Euclidean", "BoostMetric"]
     rows = [
-        [f"Circles, {found.n_triplets:,} triplets", f"{found.euclidean:.1f} %", f"{found.boostmetric:.1f} %", "", ""],
-        [
-            f"Wine, mean of {wine.n_runs} splits",
-            f"{np.mean([outcome.euclidean for outcome in outcomes]):.1f} %",
-            f"{np.mean([outcome.boostmetric for outcome in outcomes]):.1f} %",
-            f"{wine.printed_euclidean:.1f} %",
-            f"{wine.printed_boostmetric:.1f} %",
-        ],
+        [f"Circles, {found.n_triplets:,} triplets", f"{found.euclidean:.1f} %", f"{found.boostmetric:.1f} %"],
+        [f"Wine, mean of {wine.n_runs} splits", f"{euclidean:.1f} %", f"{learned:.1f} %"],
+        ["Wine, as printed in the paper", f"{wine.printed_euclidean:.1f} %", f"{wine.printed_boostmetric:.1f} %"],
     ]
     printed = Table(*header)
     for row in rows:

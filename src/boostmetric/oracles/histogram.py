@@ -42,13 +42,13 @@ class Histogram:
         """Half the width of a bin."""
         return math.ldexp(0.5, self.exponent)
 
-    def error(self, step: float) -> float:
-        """Bound on the relative error of `moments` at a step: the first term that the series leave out."""
+    def reach(self, error: float) -> float:
+        """Largest step at which `moments` is good to a relative error: that of the first term its series leave out."""
         order = self.table.shape[1] - 2
-        return float((step * self.half_width) ** order / math.factorial(order))
+        return float((error * math.factorial(order)) ** (1 / order)) / self.half_width
 
     def moments(self, steps: FloatArray) -> Moments:
-        """Mass and derivatives at each step; see `error` for how exact they are."""
+        """Mass and derivatives at each step, exact to rounding within `reach`, useless far beyond it."""
         n_bins, n_moments = self.table.shape
         half = self.half_width
         centre = (2 * np.arange(n_bins) + 1 - n_bins) * half

@@ -51,6 +51,11 @@ def learn(
     from boostmetric.oracles.cpu import make_shards
     from boostmetric.oracles.sharded import ShardedOracle
 
+    if comparisons.n_points > len(points):
+        raise ValueError(
+            f"The comparisons name point {comparisons.n_points - 1}, but there are only {len(points)} points "
+            f"(0 to {len(points) - 1}). Check that they refer to these points, counted from 0."
+        )
     used = np.unique(comparisons.pairs)
     frame = Frame.of(points[used])
     comparisons = replace(comparisons, pairs=np.searchsorted(used, comparisons.pairs).astype(np.int32))

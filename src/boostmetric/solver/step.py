@@ -28,8 +28,8 @@ _CAPPED_FALL = 50.0
 _NEWTON_TOLERANCE = 1e-8
 _BISECTION_TOLERANCE = 1e-13
 _MOST_EVALUATIONS = 200
-# Error of the histogram's series above which its step is only a start for Newton.
-_HISTOGRAM_TOLERANCE = 1e-11
+# Relative error of the histogram up to which its step is taken; a longer one is only a start for Newton.
+_HISTOGRAM_ERROR = 1e-11
 
 Evaluate = Callable[[NDArray[np.float64]], Moments]
 
@@ -72,15 +72,18 @@ class _Line:
         The point w = 0.
     unit : float
         Natural length of a step, 1 / (root mean square growth of the comparisons).
+    reach : float
+        How far to look for a root.
     """
 
-    def __init__(self, evaluate: Evaluate, v: float) -> None:
+    def __init__(self, evaluate: Evaluate, v: float, reach: float = math.inf) -> None:
         self._evaluate = evaluate
         self._v = v
         moments = evaluate(np.zeros(1))
         self._log_mass = float(moments.log_mass[0])
         self.start = self._point(0.0, moments)
         self.unit = 1.0 / math.sqrt(max(float(moments.second[0]), np.finfo(np.float64).tiny))
+        self.reach = min(reach, _REACH * self.unit)
 
     def at(self, w: float) -> _Point:
         return self._point(w, self._evaluate(np.array([w])))
@@ -96,10 +99,8 @@ def exact_step(oracle: Oracle, v: float) -> Step:
     histogram = oracle.histogram()
     if histogram is None:
         return _newton(_Line(oracle.moments, v))
-    step = _newton(_Line(histogram.moments, v))
-    if histogram.error(step.size) <= _HISTOGRAM_TOLERANCE:
-        return step
-    return _newton(_Line(oracle.moments, v), guess=step.size)
+    step = _newton(_Line(histogram.moments, v, histogram.reach(_HISTOGRAM_ERROR)))
+    return _newton(_Line(oracle.moments, v), guess=step.size) if step.capped else step
 
 
 def bisection_step(oracle: Oracle, v: float) -> Step:
@@ -113,9 +114,9 @@ def bisection_step(oracle: Oracle, v: float) -> Step:
         low = high
         if fallen is None and low.fall >= _CAPPED_FALL:
             fallen = low
-        if low.w >= _REACH * line.unit:
+        if low.w >= line.reach:
             return _capped(fallen or low)
-        high = line.at(2 * low.w)
+        high = line.at(min(2 * low.w, line.reach))
     while high.w - low.w > _BISECTION_TOLERANCE * high.w:
         middle = line.at(0.5 * (low.w + high.w))
         if not low.w < middle.w < high.w:
@@ -137,7 +138,7 @@ def _newton(line: _Line, guess: float | None = None) -> Step:
     proposal = _newton_update(point) if guess is None else guess
     for _ in range(_MOST_EVALUATIONS):
         if high is None:
-            proposal = min(proposal, 8 * max(point.w, line.unit))
+            proposal = min(proposal, 8 * max(point.w, line.unit), line.reach)
         elif not low.w < proposal < high.w or (previous and abs(point.slope) > 0.5 * abs(previous.slope)):
             proposal = 0.5 * (low.w + high.w)
         previous, point = point, line.at(proposal)
@@ -150,7 +151,7 @@ def _newton(line: _Line, guess: float | None = None) -> Step:
         low = point
         if fallen is None and low.fall >= _CAPPED_FALL:
             fallen = low
-        if high is None and low.w >= _REACH * line.unit:
+        if high is None and low.w >= line.reach:
             return _capped(fallen or low)
     return Step(proposal, point.fall, capped=False)
 

@@ -1,0 +1,92 @@
+"""Problems that several tests solve."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris, load_wine
+
+from boostmetric import Comparisons
+from boostmetric.oracles import cpu
+from boostmetric.paper.datasets import load
+
+
+@dataclass
+class Problem:
+    """Points with comparisons, and the same comparisons as quadruplets for the reference."""
+
+    points: np.ndarray
+    comparisons: Comparisons
+
+    @property
+    def quadruplets(self):
+        return list(self.comparisons.quadruplets())
+
+
+def flat(comparisons):
+    """The same comparisons, each a group of its own."""
+    near, far = [], []
+    for g in range(comparisons.n_groups):
+        low, middle, high = comparisons.bounds[2 * g : 2 * g + 3]
+        for p in comparisons.members[low:middle]:
+            near += [p] * (high - middle)
+            far += comparisons.members[middle:high].tolist()
+    members = np.stack([near, far], axis=1).ravel().astype(np.int32)
+    return Comparisons(comparisons.pairs, members, np.arange(len(members) + 1), np.ones(len(near)))
+
+
+def random_triplets(seed, n_points=60, n_features=5, n_triplets=2000):
+    """Triplets that a hidden metric answers, with some of the answers wrong."""
+    rng = np.random.default_rng(seed)
+    points = rng.standard_normal((n_points, n_features))
+    hidden = points * np.linspace(2, 0, n_features)
+    triplets = np.array([rng.choice(n_points, 3, replace=False) for _ in range(n_triplets)])
+    near, far = (np.linalg.norm(hidden[triplets[:, 0]] - hidden[triplets[:, c]], axis=1) for c in (1, 2))
+    swap = (near > far) ^ (rng.random(n_triplets) < 0.1)
+    triplets[swap] = triplets[swap][:, [0, 2, 1]]
+    return Problem(points, Comparisons.from_triplets(triplets))
+
+
+def labelled(name):
+    if name == "balance":
+        return load("balance")
+    return {"iris": load_iris, "wine": load_wine}[name](return_X_y=True)
+
+
+PROBLEMS = ["iris", "wine", "balance", "iris-flat", "wine-flat", "triplets", "mixed"]
+
+
+def make_problem(name):
+    if name == "triplets":
+        return random_triplets(0)
+    if name == "mixed":  # groups and single comparisons together
+        full = [[0, j, k] for j in (1, 2) for k in (3, 4, 5)]
+        rng = np.random.default_rng(2)
+        more = np.array([rng.choice(np.arange(1, 60), 3, replace=False) for _ in range(300)])
+        points = rng.standard_normal((60, 5))
+        return Problem(points, Comparisons.from_triplets(np.concatenate([full, more])))
+    name, _, form = name.partition("-")
+    X, y = labelled(name)
+    comparisons = Comparisons.from_labels(X, y)
+    return Problem(X, flat(comparisons) if form else comparisons)
+
+
+@pytest.fixture(scope="session", params=PROBLEMS)
+def problem(request):
+    return make_problem(request.param)
+
+
+@pytest.fixture
+def small_shards(monkeypatch):
+    """Cut even small problems into several shards."""
+    monkeypatch.setattr(cpu, "_MEMBERS_PER_SHARD", 100)
+
+
+@pytest.fixture
+def data_dir():
+    folder = Path(os.environ.get("BOOSTMETRIC_DATA", Path(__file__).parents[2] / "shared" / "data"))
+    if not (folder / "letters.npz").exists():
+        pytest.skip("needs the paper's data sets: set BOOSTMETRIC_DATA to their folder")
+    return folder

@@ -1,0 +1,112 @@
+"""The command line, as a user runs it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from boostmetric import __version__
+from boostmetric.cli import app
+from boostmetric.files import replacing
+from boostmetric.paper.datasets import BENCHMARKS, MissingDataError, concentric_circles, load
+from boostmetric.paper.illustration import circles
+from boostmetric.paper.protocol import splits
+
+runner = CliRunner()
+
+
+def test_demo_prints_errors_and_writes_a_picture(tmp_path):
+    result = runner.invoke(app, ["demo", "--output", str(tmp_path / "new")])
+    assert result.exit_code == 0, result.output
+    assert "Circles, 9,000 triplets" in result.output
+    assert "Wine" in result.output
+    picture, page = (tmp_path / "new" / name for name in ("circles.png", "report.html"))
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    html = page.read_text()
+    assert "data:image/png;base64," in html
+    assert "http" not in html  # nothing is loaded from elsewhere
+    assert sorted(path.name for path in (tmp_path / "new").iterdir()) == ["circles.png", "report.html"]
+
+
+def test_circles_are_found_by_the_learned_metric_only():
+    found = circles()
+    assert found.n_triplets == 9000
+    assert found.boostmetric < 20 < 50 < found.euclidean
+    shares = found.eigenvalues / found.eigenvalues.sum()
+    assert shares[:2].min() > 0.35
+    assert shares[2:].sum() < 0.05
+
+
+def test_paper_sets_ours_beside_the_printed_values(tmp_path):
+    result = runner.invoke(
+        app, ["paper", "--only", "iris,usps-1", "--data-dir", str(tmp_path), "-o", str(tmp_path / "o")]
+    )
+    assert result.exit_code == 0, result.output
+    assert "USPS-1 left out. The data set 'usps' does not come with the package" in result.output
+    table = (tmp_path / "o" / "table2.md").read_text()
+    assert "| Iris | 10 |" in table
+    assert "| 2.22 | 2.89 |" in table
+
+
+def test_paper_names_the_sets_it_knows():
+    result = runner.invoke(app, ["paper", "--only", "irish"])
+    assert result.exit_code == 2
+    assert "'irish' is not a set of the paper" in result.output
+
+
+def test_version_and_help():
+    command = [sys.executable, "-m", "boostmetric"]
+    assert subprocess.run([*command, "--version"], capture_output=True, text=True, check=True).stdout == (
+        f"boostmetric {__version__}\n"
+    )
+    assert "demo" in subprocess.run([*command, "--help"], capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.parametrize("name", ["Iris", "Wine", "Bal", "Twin Peaks", "Helix"])
+def test_splits_have_the_stated_sizes(name):
+    (benchmark,) = [benchmark for benchmark in BENCHMARKS if benchmark.name == name]
+    data = load(benchmark.source)
+    first = next(splits(benchmark, data))
+    assert (len(first.y_train), len(first.y_test)) == (benchmark.n_train, benchmark.n_test)
+
+
+@pytest.mark.parametrize("source", ["balance", "twin_peaks", "helix"])
+def test_generated_sets_are_those_of_the_data_folder(source, data_dir):
+    X, y = load(source)
+    with np.load(data_dir / f"{source}.npz") as stored:
+        assert pytest.approx(stored["X"], abs=1e-5) == X
+        assert np.array_equal(stored["y"], y)
+
+
+def test_missing_data_say_how_to_get_them(monkeypatch, tmp_path):
+    monkeypatch.delenv("BOOSTMETRIC_DATA", raising=False)
+    with pytest.raises(MissingDataError, match=r"no data folder was given.*usps\.npz.*--data-dir"):
+        load("usps")
+    monkeypatch.setenv("BOOSTMETRIC_DATA", str(tmp_path))
+    with pytest.raises(MissingDataError, match="there is no file"):
+        load("usps")
+
+
+def test_circles_have_the_stated_shape():
+    X, y = concentric_circles()
+    assert X.shape == (1000, 10)
+    assert np.linalg.norm(X[:, :2], axis=1) == pytest.approx(y + 1, abs=0.3)
+
+
+def test_files_are_whole_or_absent(tmp_path):
+    path = tmp_path / "deep" / "file.txt"
+    with replacing(path) as temporary:
+        temporary.write_text("old")
+
+    def write_half():
+        with replacing(path) as temporary:
+            temporary.write_text("new, but only ha")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        write_half()
+    assert path.read_text() == "old"
+    assert list(Path(path.parent).iterdir()) == [path]

@@ -1,0 +1,273 @@
+"""BoostMetric as a scikit-learn estimator."""
+
+import pickle
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+from joblib import parallel_config
+from sklearn.base import clone
+from sklearn.datasets import load_iris, load_wine
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import parametrize_with_checks
+from threadpoolctl import threadpool_info
+
+import boostmetric
+from boostmetric import BoostMetric, MahalanobisMetric
+from boostmetric.solver.result import StopReason
+
+X, Y = load_wine(return_X_y=True)
+
+
+@pytest.mark.filterwarnings("ignore:.*classes have fewer than n_neighbors")
+@pytest.mark.filterwarnings("ignore:Nothing was learned")
+@parametrize_with_checks(
+    [BoostMetric(), BoostMetric(n_components=1, n_impostors="all", line_search="bisection", tol=1e-3)]
+)
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return BoostMetric(max_iter=40).fit(X, Y)
+
+
+def test_transform_measures_the_learned_distance(fitted):
+    Z = fitted.transform(X)
+    assert Z.shape == (len(X), fitted.components_.shape[0])
+    difference = X[:5] - X[5:10]
+    expected = np.sqrt(np.einsum("ni,ij,nj->n", difference, fitted.get_mahalanobis_matrix(), difference))
+    assert np.linalg.norm(Z[:5] - Z[5:10], axis=1) == pytest.approx(expected)
+    assert fitted.pair_distance(np.stack([X[:5], X[5:10]], axis=1)) == pytest.approx(expected)
+    assert fitted.get_metric()(X[0], X[5]) == pytest.approx(expected[0])
+
+
+def test_directions_and_steps_rebuild_the_matrix(fitted):
+    rebuilt = (fitted.directions_.T * fitted.step_sizes_) @ fitted.directions_
+    assert fitted.get_mahalanobis_matrix() == pytest.approx(rebuilt, rel=1e-9, abs=1e-12 * np.abs(rebuilt).max())
+    assert fitted.n_iter_ == len(fitted.directions_) == len(fitted.step_sizes_) == len(fitted.history_) == 40
+
+
+def test_stages_are_the_fits_with_fewer_iterations(fitted):
+    stages = list(fitted.staged_transform(X))
+    assert len(stages) == 40
+    for n_iter in (1, 7, 40):
+        assert stages[n_iter - 1] == pytest.approx(
+            BoostMetric(max_iter=n_iter).fit(X, Y).transform(X), rel=1e-6, abs=1e-9
+        )
+
+
+def test_n_components_is_the_best_approximation(fitted):
+    small = BoostMetric(n_components=2, max_iter=40).fit(X, Y)
+    assert small.transform(X).shape == (len(X), 2)
+    values, vectors = np.linalg.eigh(fitted.get_mahalanobis_matrix())
+    best = (vectors[:, -2:] * values[-2:]) @ vectors[:, -2:].T
+    assert small.get_mahalanobis_matrix() == pytest.approx(best, abs=1e-9 * values[-1])
+    assert small.get_feature_names_out().tolist() == ["boostmetric0", "boostmetric1"]
+
+
+def test_learning_lowers_the_error():
+    knn = KNeighborsClassifier(3)
+    plain, learned = (cross_val_score(model, X, Y).mean() for model in (knn, make_pipeline(BoostMetric(), knn)))
+    assert learned > plain + 0.15
+
+
+def test_pipeline_and_pandas():
+    frame, labels = load_iris(return_X_y=True, as_frame=True)
+    metric = BoostMetric(max_iter=5).set_output(transform="pandas")
+    out = metric.fit_transform(frame, labels)
+    assert list(out.columns) == list(metric.get_feature_names_out())
+    assert metric.feature_names_in_.tolist() == list(frame.columns)
+    with pytest.raises(ValueError, match="feature names"):
+        metric.transform(frame.rename(columns=str.upper))
+
+
+@pytest.mark.parametrize("backend", ["loky", "threading"])
+def test_grid_search(backend):
+    search = GridSearchCV(
+        make_pipeline(BoostMetric(max_iter=10), KNeighborsClassifier(3)),
+        {"boostmetric__n_impostors": [1, 3, "all"]},
+        cv=3,
+    )
+    with parallel_config(backend=backend, n_jobs=2):
+        search.fit(X, Y)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    assert search.best_score_ > 0.8
+
+
+def blas_threads():
+    return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+
+def test_overlapping_fits_agree_and_leave_blas_as_it_was():
+    before = blas_threads()
+    expected = BoostMetric(max_iter=100).fit(X, Y).components_
+    results = []
+    threads = [
+        threading.Thread(target=lambda n=n: results.append(BoostMetric(max_iter=50 + 25 * n).fit(X, Y)))
+        for n in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert blas_threads() == before
+    (same,) = [metric for metric in results if metric.n_iter_ == 100]
+    assert same.components_.tobytes() == expected.tobytes()
+
+
+def test_clone_and_pickle(fitted):
+    copy = pickle.loads(pickle.dumps(fitted))
+    assert copy.transform(X).tobytes() == fitted.transform(X).tobytes()
+    assert copy.stop_reason_ is fitted.stop_reason_
+    fresh = clone(BoostMetric(n_components=3, tol=0.1))
+    assert (fresh.n_components, fresh.tol) == (3, 0.1)
+    with pytest.raises(NotFittedError):
+        fresh.transform(X)
+    with pytest.raises(NotFittedError):
+        fresh.get_metric()
+
+
+def test_n_jobs_does_not_change_a_bit(small_shards):
+    metrics = [BoostMetric(max_iter=30, n_jobs=n).fit(X, Y) for n in (None, 1, 2, 4, -1)]
+    assert len({metric.components_.tobytes() for metric in metrics}) == 1
+    assert len({metric.directions_.tobytes() for metric in metrics}) == 1
+
+
+def test_random_state_makes_high_dimension_repeatable(monkeypatch):
+    monkeypatch.setattr("boostmetric.solver.direction._LARGEST_DENSE", 4)
+    runs = [BoostMetric(max_iter=5, random_state=3).fit(X, Y).components_ for _ in range(2)]
+    assert runs[0].tobytes() == runs[1].tobytes()
+
+
+def test_callbacks_see_every_iteration_and_may_stop():
+    class Stop:
+        def __init__(self):
+            self.seen = []
+
+        def on_iteration(self, record):
+            self.seen.append(record)
+            return record.number == 4
+
+    stop = Stop()
+    metric = BoostMetric(callbacks=[stop]).fit(X, Y)
+    assert metric.stop_reason_ is StopReason.CALLBACK
+    assert stop.seen == metric.history_
+    assert metric.n_iter_ == 4
+
+
+def test_an_error_in_a_callback_reaches_the_user():
+    class Broken:
+        def on_iteration(self, record):
+            raise RuntimeError("mine")
+
+    with pytest.raises(RuntimeError, match="mine"):
+        BoostMetric(callbacks=[Broken()]).fit(X, Y)
+
+
+def test_progress_goes_to_standard_error_and_only_when_asked(capfd):
+    BoostMetric(max_iter=3).fit(X, Y)
+    assert capfd.readouterr() == ("", "")
+    BoostMetric(max_iter=3, verbose=1).fit(X, Y)
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert "3/3" in err
+    assert "loss" in err
+
+
+def test_tolerance_stops_early_or_warns():
+    metric = BoostMetric(tol=0.1).fit(X, Y)
+    assert metric.stop_reason_ is StopReason.DUAL_FEASIBLE
+    assert metric.n_iter_ < 500
+    with pytest.warns(ConvergenceWarning, match=r"max_iter=2 was reached before tol=1e-06"):
+        BoostMetric(max_iter=2, tol=1e-6).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"regularization": -1.0}, "regularization must be a finite number of at least 0. Got -1.0"),
+        ({"regularization": np.nan}, "regularization must be a finite number"),
+        ({"regularization": "small"}, "Got 'small'"),
+        ({"max_iter": 0}, "max_iter must be a whole number of at least 1. Got 0"),
+        ({"tol": 1.0}, "tol must be a finite number of at least 0 and below 1. Got 1.0"),
+        ({"line_search": "golden"}, "line_search must be one of 'exact', 'bisection'. Got 'golden'"),
+        ({"n_components": 0}, "n_components must be a whole number of at least 1, or None. Got 0"),
+        ({"n_components": 14}, "n_components=14 is more than the 13 features of X"),
+        ({"n_neighbors": "three"}, "n_neighbors must be a whole number"),
+    ],
+)
+def test_bad_parameters_are_named(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        BoostMetric(**parameters).fit(X, Y)
+
+
+def test_bad_callbacks_are_named():
+    with pytest.raises(TypeError, match=r"method on_iteration\(record\). Got 3"):
+        BoostMetric(callbacks=[3]).fit(X, Y)
+
+
+def test_import_is_light():
+    code = (
+        "import sys, boostmetric; assert 'sklearn' not in sys.modules; from boostmetric import BoostMetric; "
+        "BoostMetric(); assert 'numba' not in sys.modules; assert 'matplotlib' not in sys.modules; "
+        "assert 'BoostMetric' in dir(boostmetric)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        boostmetric.nothing  # noqa: B018
+
+
+class TestMahalanobisMetric:
+    def test_truncation_is_the_nearest_metric(self):
+        metric = MahalanobisMetric(np.random.default_rng(0).standard_normal((6, 4)))
+        values, vectors = np.linalg.eigh(metric.matrix)
+        best = (vectors[:, -2:] * values[-2:]) @ vectors[:, -2:].T
+        assert metric.truncate(2).matrix == pytest.approx(best)
+        assert metric.truncate().matrix == pytest.approx(metric.matrix)
+        assert metric.truncate().components.shape == (4, 4)
+        assert metric.eigenvalues == pytest.approx(values[::-1])
+
+    def test_distances_broadcast(self):
+        metric = MahalanobisMetric(np.eye(2, dtype=np.float32))
+        assert metric.distance(np.zeros(2), [[3, 4], [0, 1]]).tolist() == [5, 1]
+        assert metric.components.dtype == np.float32
+        assert repr(metric) == "MahalanobisMetric(n_components=2, n_features=2)"
+
+    def test_zero_metric(self):
+        zero = MahalanobisMetric.from_directions(np.zeros((0, 3)), np.zeros(0))
+        assert zero.matrix.tolist() == np.zeros((3, 3)).tolist()
+        assert zero.truncate(2).components.shape == (1, 3)
+
+    @pytest.mark.parametrize(
+        ("action", "message"),
+        [
+            (lambda: MahalanobisMetric([1.0, 2.0]), "shape"),
+            (lambda: MahalanobisMetric(np.zeros((0, 2))), "both positive"),
+            (lambda: MahalanobisMetric([[np.nan]]), "NaN"),
+            (
+                lambda: MahalanobisMetric([[1.0, 2.0]]).transform([[1.0]]),
+                r"2 features, but the points have shape \(1, 1\)",
+            ),
+            (lambda: MahalanobisMetric([[1.0]]).truncate(0), "rank must be at least 1. Got 0"),
+        ],
+    )
+    def test_errors(self, action, message):
+        with pytest.raises(ValueError, match=message):
+            action()
+
+    def test_works_in_a_neighbour_search(self, fitted):
+        by_metric = KNeighborsClassifier(3, metric=fitted.get_metric(), algorithm="brute").fit(X[:50], Y[:50])
+        by_map = KNeighborsClassifier(3).fit(fitted.transform(X[:50]), Y[:50])
+        assert np.array_equal(by_metric.predict(X[50:60]), by_map.predict(fitted.transform(X[50:60])))
+
+
+def test_pair_distance_checks_its_shape(fitted):
+    with pytest.raises(ValueError, match=r"\(n_pairs, 2, n_features\). Got shape \(178, 13\)"):
+        fitted.pair_distance(X)

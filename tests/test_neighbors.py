@@ -1,0 +1,50 @@
+"""Neighbours that do not depend on the search method or on rounding; votes."""
+
+import numpy as np
+import pytest
+
+from boostmetric.neighbors import nearest, rounding_of_distances
+from boostmetric.scoring import knn_error, knn_predict
+
+
+def test_ties_go_to_the_lowest_number():
+    points = np.array([[3.0], [1.0], [-1.0], [1.0], [2.0]])
+    assert nearest(points, np.zeros((1, 1)), 3).tolist() == [[1, 2, 3]]
+
+
+def test_rounded_coordinates_make_ties():
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 60, (300, 4)) / 10  # a grid that floating point cannot hold
+    single = X.astype(np.float32)
+    expected = nearest(X, None, 5, rounding_of_distances(X))
+    assert np.array_equal(nearest(single.astype(np.float64), None, 5, rounding_of_distances(single)), expected)
+
+
+def test_many_copies_do_not_hide_nearer_numbers():
+    points = np.concatenate([np.zeros((50, 2)), np.ones((5, 2))])
+    answer = nearest(points, None, 3)
+    assert answer[0].tolist() == [1, 2, 3]
+    assert answer[40].tolist() == [0, 1, 2]
+    assert answer[52].tolist() == [50, 51, 53]
+
+
+@pytest.mark.parametrize("n_features", [2, 30])  # scikit-learn searches a tree, or all
+def test_agrees_with_brute_force(n_features):
+    rng = np.random.default_rng(1)
+    points, queries = rng.standard_normal((200, n_features)), rng.standard_normal((50, n_features))
+    distance = np.linalg.norm(points[None] - queries[:, None], axis=2)
+    assert np.array_equal(nearest(points, queries, 7), np.argsort(distance, axis=1)[:, :7])
+
+
+def test_majority_then_nearest():
+    train, labels = [[0.0], [1.0], [2.0], [3.0]], ["d", "c", "b", "b"]
+    assert knn_predict(train, labels, [[0.2]], 3).tolist() == ["d"]  # all differ: the nearest
+    assert knn_predict(train, labels, [[1.6]], 3).tolist() == ["b"]
+    assert knn_error(train, labels, [[0.2], [1.6]], ["d", "c"]) == 0.5
+
+
+def test_errors():
+    with pytest.raises(ValueError, match="n_neighbors=5 is more than the 2 training points"):
+        knn_predict([[0.0], [1.0]], [0, 1], [[0.0]], 5)
+    with pytest.raises(ValueError, match="inconsistent"):
+        knn_error([[0.0], [1.0]], [0, 1], [[0.0]], [0, 1], 1)

@@ -1,0 +1,261 @@
+"""Direction, step, histogram and stop reasons."""
+
+import numpy as np
+import pytest
+
+import reference
+from boostmetric import Comparisons
+from boostmetric.frame import Frame, centre_and_scale
+from boostmetric.oracles import kernels
+from boostmetric.oracles.cpu import make_shards
+from boostmetric.oracles.histogram import Histogram
+from boostmetric.oracles.protocol import Moments, State
+from boostmetric.solver import direction
+from boostmetric.solver.direction import leading_direction
+from boostmetric.solver.learn import learn
+from boostmetric.solver.loop import boost
+from boostmetric.solver.result import StopReason
+from boostmetric.solver.step import bisection_step, exact_step
+from conftest import make_problem, random_triplets
+
+
+class FewMoments:
+    """An oracle with given growths m and weights u of single comparisons; nothing but the step."""
+
+    def __init__(self, m, u=None):
+        self.m = np.asarray(m, dtype=float)
+        self.log_u = np.log(np.full(len(self.m), 1 / len(self.m)) if u is None else np.asarray(u))
+        self.n_evaluations = 0
+
+    def histogram(self):
+        return None
+
+    def moments(self, steps):
+        self.n_evaluations += len(steps)
+        rows = []
+        for w in steps:
+            x = self.log_u + w * self.m
+            e = np.exp(x - x.max())
+            rows.append((x.max() + np.log(e.sum()), e @ self.m / e.sum(), e @ self.m**2 / e.sum()))
+        return Moments(*np.array(rows).T)
+
+
+GROWTHS = {
+    "balanced": [-1.0, -2.0, 0.5],
+    "one against many": [-1.0] * 999 + [1.0],
+    "tiny rest": [-1.0, -1.0, 1e-6],
+    "wide": [-1e-6, -1e3, 1e-3, 5.0, -7.0],
+}
+
+
+@pytest.mark.parametrize("m", GROWTHS.values(), ids=GROWTHS)
+@pytest.mark.parametrize("find_step", [exact_step, bisection_step])
+def test_step_solves_equation_8(m, find_step):
+    oracle = FewMoments(m)
+    expected = reference.bisection(np.exp(oracle.log_u), -oracle.m, 1e-9, 1e-15)
+    step = find_step(oracle, 1e-9)
+    assert not step.capped
+    assert step.size == pytest.approx(expected, rel=1e-9)
+    assert step.fall > 0
+
+
+def test_newton_needs_few_evaluations():
+    oracle = FewMoments(GROWTHS["balanced"])
+    exact_step(oracle, 1e-7)
+    assert oracle.n_evaluations < 10
+
+
+@pytest.mark.parametrize("find_step", [exact_step, bisection_step])
+def test_step_without_root_is_capped(find_step):
+    step = find_step(FewMoments([-1.0, -2.0, -1e-3]), 1e-7)
+    assert step.capped
+    assert np.isfinite(step.size)
+    assert step.fall > 1
+
+
+@pytest.mark.parametrize("find_step", [exact_step, bisection_step])
+def test_no_step_where_the_loss_would_rise(find_step):
+    assert find_step(FewMoments([1.0, -0.5]), 1e-7).size == 0.0
+
+
+def shard(problem):
+    (only,) = make_shards(Frame.of(problem.points).points, problem.comparisons)
+    only.rebuild(np.eye(only.n_features))
+    only.project(np.linalg.eigh(only.gram())[1][:, -1])
+    return only
+
+
+def test_histogram_knows_every_step():
+    oracle = shard(random_triplets(7))
+    histogram = oracle.histogram()
+    steps = np.array([0.0, 0.1, 1.0, 5.0])
+    ours, exact = histogram.moments(steps), oracle.moments(steps)
+    assert histogram.reach(1e-11) > steps[-1]
+    assert ours.log_mass == pytest.approx(exact.log_mass, abs=1e-11)
+    assert ours.first == pytest.approx(exact.first, abs=1e-10)
+    assert ours.second == pytest.approx(exact.second, abs=1e-9)
+
+
+def test_widened_histogram_is_the_same_distribution():
+    histogram = shard(random_triplets(7)).histogram()
+    wide = histogram._widened(histogram.exponent + 2)
+    steps = np.array([0.0, 0.1, 0.5])
+    assert wide.half_width == 4 * histogram.half_width
+    assert wide.moments(steps).first == pytest.approx(histogram.moments(steps).first, abs=1e-10)
+    merged = Histogram.merge([histogram, wide])
+    assert merged.log_mass == pytest.approx(histogram.log_mass + np.log(2))
+    assert merged.moments(steps).first == pytest.approx(histogram.moments(steps).first, abs=1e-10)
+
+
+def test_coarse_histogram_is_refined_by_newton(monkeypatch):
+    problem = random_triplets(8)
+    fine = learn(problem.points, problem.comparisons, max_iter=10)
+    monkeypatch.setattr("boostmetric.solver.step._HISTOGRAM_ERROR", 1e-40)  # no step is exact enough
+    newton = learn(problem.points, problem.comparisons, max_iter=10)
+    assert newton.step_sizes == pytest.approx(fine.step_sizes, rel=1e-8)
+
+
+def test_exponential_is_accurate():
+    from numba import njit
+
+    @njit
+    def exponentials(x):
+        return np.array([kernels._exp(value) for value in x])
+
+    x = np.concatenate([np.linspace(-700, 0, 20001), np.linspace(-1, 1, 20001), [-708.0, 700.0]])
+    assert np.max(np.abs(exponentials(x) / np.exp(x) - 1)) < 1e-15
+    assert exponentials(np.array([-1e4, -np.inf])).tolist() == pytest.approx([0, 0], abs=1e-300)
+
+
+@pytest.mark.parametrize("name", ["wine", "triplets", "mixed"])
+def test_matvec_is_gram_times_vector(name):
+    problem = make_problem(name)
+    points = Frame.of(problem.points).points
+    for part in make_shards(points, problem.comparisons):
+        part.rebuild(np.eye(part.n_features))
+        x = np.random.default_rng(0).standard_normal(part.n_features)
+        assert part.matvec(x) == pytest.approx(part.gram() @ x, rel=1e-10, abs=1e-14)
+
+
+@pytest.mark.parametrize("name", ["wine", "triplets", "mixed"])
+def test_rebuild_gives_the_state_that_commits_led_to(name, small_shards):
+    problem = make_problem(name)
+    points = Frame.of(problem.points).points
+    for stepped, rebuilt in zip(*(make_shards(points, problem.comparisons) for _ in range(2)), strict=True):
+        stepped.rebuild(np.zeros((0, stepped.n_features)))
+        rows = []
+        for w in (0.5, 1.5):
+            xi = np.linalg.eigh(stepped.gram())[1][:, -1]
+            stepped.project(xi)
+            state = stepped.commit(w)
+            rows.append(np.sqrt(w) * xi)
+        assert rebuilt.rebuild(np.array(rows)).log_mass == pytest.approx(state.log_mass, rel=1e-12)
+        assert rebuilt.gram() == pytest.approx(stepped.gram(), rel=1e-9, abs=1e-15)
+
+
+def test_lanczos_finds_the_same_directions(monkeypatch):
+    problem = make_problem("wine")
+    dense = learn(problem.points, problem.comparisons, max_iter=10)
+    monkeypatch.setattr(direction, "_LARGEST_DENSE", 4)
+    lanczos = learn(problem.points, problem.comparisons, max_iter=10)
+    assert lanczos.step_sizes == pytest.approx(dense.step_sizes, rel=1e-6)
+    assert lanczos.directions == pytest.approx(dense.directions, abs=1e-6)
+
+
+def test_more_features_than_points():
+    """Rotated into the span of the data, and the same as computed with all features."""
+    rng = np.random.default_rng(0)
+    points = rng.standard_normal((20, 40))
+    triplets = np.array([rng.choice(20, 3, replace=False) for _ in range(400)])
+    comparisons = Comparisons.from_triplets(triplets)
+    frame = Frame.of(points)
+    assert frame.points.shape == (20, 20)
+    assert np.ldexp(frame.lift(frame.points), frame.exponent) == pytest.approx(points - points.mean(axis=0), abs=1e-12)
+    expected, _, _ = reference.boost(points, list(comparisons.quadruplets()), 1e-7, 10)
+    boosted = learn(points, comparisons, max_iter=10)
+    X = (boosted.directions.T * boosted.step_sizes) @ boosted.directions
+    assert np.linalg.norm(X - expected) < 1e-6 * np.linalg.norm(expected)
+
+
+def test_points_that_no_comparison_names_do_not_matter():
+    problem = random_triplets(9, n_triplets=50)
+    extra = np.concatenate([problem.points, np.full((3, 5), 1e6)])
+    a, b = (learn(points, problem.comparisons, max_iter=5) for points in (problem.points, extra))
+    assert b.step_sizes == pytest.approx(a.step_sizes, rel=1e-9)
+
+
+def test_eigenvector_sign_is_fixed():
+    class Constant:
+        n_features = 2
+
+        def gram(self):
+            return np.diag([-3.0, 2.0])
+
+    eigenvalue, xi = leading_direction(Constant(), np.ones(2))
+    assert (eigenvalue, xi.tolist()) == (2.0, [0.0, 1.0])
+
+
+def test_scaling_is_exact():
+    points = np.array([[3e150, -1e150], [1e150, 2e150]])
+    scaled, exponent = centre_and_scale(points)
+    assert np.abs(scaled).max() < 1
+    assert np.ldexp(scaled, exponent) == pytest.approx(points - points.mean(axis=0))
+
+
+def test_stop_reasons():
+    problem = random_triplets(10, n_triplets=200)
+
+    def stop(points=problem.points, comparisons=problem.comparisons, **options):
+        return learn(points, comparisons, **options).stop_reason
+
+    assert stop(max_iter=2) is StopReason.ITERATION_LIMIT
+    assert stop(regularization=1e6) is StopReason.DUAL_FEASIBLE
+    assert stop(tol=1e-3) is StopReason.DUAL_FEASIBLE
+    assert stop(on_iteration=[lambda record: record.number == 3]) is StopReason.CALLBACK
+    assert stop(on_iteration=[lambda record: None], max_iter=1) is StopReason.ITERATION_LIMIT
+    line = np.arange(5.0)[:, None] ** 2
+    assert stop(line, Comparisons.from_triplets([[0, 1, 2], [1, 0, 3]])) is StopReason.SEPARABLE
+    # A comparison and its opposite: no direction helps both.
+    contradiction = Comparisons.from_triplets([[0, 1, 2], [0, 2, 1]])
+    assert stop(line, contradiction, regularization=0.0) in (StopReason.DUAL_FEASIBLE, StopReason.NOTHING_TO_IMPROVE)
+    for reason in StopReason:
+        assert str(reason).endswith((".", ")."))
+
+
+def test_a_step_that_lowers_nothing_is_not_recorded():
+    class Stuck(FewMoments):
+        """Promises a fall that its sums are too coarse to show."""
+
+        n_features = 1
+
+        def rebuild(self, components):
+            return State(log_mass=1.0, margin=0.0, n_violated=1, n_comparisons=2)
+
+        commit = rebuild
+
+        def gram(self):
+            return np.array([[0.5]])
+
+        def project(self, xi):
+            pass
+
+    boosted = boost(
+        Stuck([-1.0, 0.5]),
+        1e-7,
+        max_iter=10,
+        tol=0.0,
+        find_step=exact_step,
+        on_iteration=lambda record: False,
+        rng=np.random.RandomState(0),
+    )
+    assert boosted.stop_reason is StopReason.NOTHING_TO_IMPROVE
+    assert boosted.history == []
+    assert boosted.directions.shape == (0, 1)
+
+
+def test_separable_comparisons_give_a_finite_metric():
+    points = np.arange(5.0)[:, None] ** 2
+    boosted = learn(points, Comparisons.from_triplets([[0, 1, 2], [1, 0, 3]]))
+    assert boosted.stop_reason is StopReason.SEPARABLE
+    assert np.isfinite(boosted.step_sizes).all()
+    assert boosted.history[-1].violated == 0
