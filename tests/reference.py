@@ -12,18 +12,19 @@ def boost(points, quadruplets, v, n_iterations, epsilon=1e-14):
     u = np.full(len(A), 1 / len(A))
     directions, weights = [], []
     for _ in range(n_iterations):
-        A_hat = np.tensordot(u, A, axes=1)  # Eq. (10)
+        A_hat = np.sum(u[:, None, None] * A, axis=0)  # Eq. (10)
         eigenvalues, eigenvectors = np.linalg.eigh(A_hat)
         if eigenvalues[-1] < v:
             break
         xi = eigenvectors[:, -1]  # Eq. (7)
-        H = np.einsum("i,rij,j->r", xi, A, xi)
+        Z = np.outer(xi, xi)
+        H = np.sum(A * Z, axis=(1, 2))
         w = bisection(u, H, v, epsilon)
         u = u * np.exp(-w * H)  # Eq. (9)
         u = u / u.sum()
         directions.append(xi)
         weights.append(w)
-    X = sum(w * np.outer(xi, xi) for w, xi in zip(weights, directions, strict=True))
+    X = sum(w * np.outer(xi, xi) for w, xi in zip(weights, directions, strict=True))  # Eq. (3)
     return X, np.array(directions), np.array(weights)
 
 

@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 import reference
 from boostmetric import BoostMetric, Comparisons
+from boostmetric.frame import Frame
+from boostmetric.oracles.cpu import make_shards
 from boostmetric.solver.learn import learn
 from boostmetric.solver.result import StopReason
 from conftest import labelled, make_problem, random_triplets
@@ -78,6 +80,7 @@ def test_grouped_equals_flat():
 @pytest.mark.parametrize("name", ["wine", "triplets", "mixed"])
 def test_same_bits_for_any_number_of_threads(name, small_shards):
     problem = make_problem(name)
+    assert len(make_shards(Frame.of(problem.points).points, problem.comparisons)) > 1
     runs = [learn(problem.points, problem.comparisons, max_iter=30, n_threads=n) for n in (1, 2, 4)]
     for other in runs[1:]:
         assert other.step_sizes.tobytes() == runs[0].step_sizes.tobytes()

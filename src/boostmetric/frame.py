@@ -63,7 +63,7 @@ def centre_and_scale(points: NDArray[np.floating[Any]]) -> tuple[FloatArray, int
     """Points less their mean, divided by the power of two that brings the largest coordinate into [1/2, 1)."""
     # Once before the mean, whose sum could overflow, and once after.
     _, size = np.frexp(np.abs(points).max(initial=0.0))
-    scaled = np.ldexp(points.astype(np.float64), -int(size))
+    scaled = np.ldexp(points.astype(np.float64, order="C"), -int(size))
     scaled -= scaled.mean(axis=0)
     _, spread = np.frexp(np.abs(scaled).max(initial=0.0))
     return np.ldexp(scaled, -int(spread)), int(size) + int(spread)

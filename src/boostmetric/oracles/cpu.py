@@ -5,35 +5,39 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 from boostmetric.comparisons import Comparisons
 from boostmetric.oracles import kernels
 from boostmetric.oracles.histogram import Histogram
 from boostmetric.oracles.protocol import FloatArray, Moments, State
 
+IntArray = NDArray[np.int64]
+
 # A shard should be worth the hand-over to a thread, and more shards than this would not be run at once.
-_MEMBERS_PER_SHARD = 2**14
+_MEMBERS_PER_SHARD = 2**15
 _MOST_SHARDS = 32
 
 
 def make_shards(points: FloatArray, comparisons: Comparisons) -> list[Shard]:
     """Cut a problem into shards of similar size, groups and single comparisons apart.
 
-    The number of shards depends on the problem only. Every shard pays for a product of its points with
-    themselves when it forms A_hat, so high dimension with few pairs a point asks for fewer shards.
+    The number of shards depends on the problem only. Every shard goes over its points when it forms A_hat, so many
+    points or features with few members a point ask for fewer shards.
     """
     n_points, n_features = points.shape
+    padded = np.pad(points, [(0, 0), (0, -n_features % kernels.WIDTH)])
     single = np.diff(comparisons.bounds[::2]) == 2
     shards: list[Shard] = []
     for kind, groups in ((GroupShard, np.flatnonzero(~single)), (SingleShard, np.flatnonzero(single))):
         if not len(groups):
             continue
         part = comparisons.take(groups) if len(groups) < comparisons.n_groups else comparisons
-        # Nanoseconds, roughly: the kernels over the members, and the product of the points with the half Laplacian.
+        # Nanoseconds, roughly: the kernels over the members, and what every shard does again for all points in `gram`.
         kernel_cost = len(part.members) * (60 + n_features / 2)
-        product_cost = n_points * n_features**2 / 20
-        n_shards = min(_MOST_SHARDS, len(part.members) // _MEMBERS_PER_SHARD, int(kernel_cost / product_cost))
-        shards += [kind(points, piece) for piece in _cut(part, max(1, n_shards))]
+        gram_cost = n_points * n_features * (4 + n_features / 20)
+        n_shards = min(_MOST_SHARDS, len(part.members) // _MEMBERS_PER_SHARD, int(kernel_cost / (2 * gram_cost)))
+        shards += [kind(padded, n_features, piece) for piece in _cut(part, max(1, n_shards))]
     return shards
 
 
@@ -52,41 +56,38 @@ class Shard:
 
     Parameters
     ----------
-    points : ndarray of shape (n_points, n_features)
+    points : ndarray of shape (n_points, n_columns)
+        With columns of zeros up to a multiple of ``kernels.WIDTH``.
+    n_features : int
+        Columns that are not padding.
     comparisons : Comparisons
     """
 
-    def __init__(self, points: FloatArray, comparisons: Comparisons) -> None:
+    def __init__(self, points: FloatArray, n_features: int, comparisons: Comparisons) -> None:
         touched = np.zeros(len(points), dtype=bool)
         touched[comparisons.pairs] = True
         number = np.cumsum(touched, dtype=np.int32) - np.int32(1)
-        # All shards share one array of points unless they need few of them.
-        if touched.all():
-            self._points = points
-        else:
-            self._points = np.ascontiguousarray(points[touched])
-        self._first, self._second = np.ascontiguousarray(number[comparisons.pairs].T)
+        # Shards share one array of points, unless they need only some of them.
+        self._padded = points if touched.all() else np.ascontiguousarray(points[touched])
+        self._points = self._padded[:, :n_features]
+        self._first, self._second = np.ascontiguousarray(number[comparisons.pairs].T.astype(np.uint32))
         self._n_comparisons = comparisons.n_comparisons
-        self.n_features = points.shape[1]
+        self.n_features = n_features
 
-        self._d = np.zeros(comparisons.n_pairs)
-        self._h = np.zeros(comparisons.n_pairs)
-        self._c = np.zeros(comparisons.n_pairs)
-        self._largest_h = 0.0
+        self._c = np.empty(comparisons.n_pairs)
         self._mass = 1.0
         self._log_mass = 0.0
-        self._rows = np.empty_like(self._points)
+        self._rows = np.empty_like(self._padded)
         self._degree = np.empty(len(self._points))
 
     def rebuild(self, components: FloatArray) -> State:
-        self._d[:] = 0.0
-        kernels.add_squared_differences(self._points @ components.T, self._first, self._second, self._d)
+        self._set_distances(self._squared_differences(self._points @ components.T))
         return self._weigh()
 
     def gram(self) -> FloatArray:
         """A_hat over this shard. Implements Eq. (10) of the paper."""
-        kernels.half_laplacian(self._first, self._second, self._c, self._points, self._degree, self._rows)
-        half = self._points.T @ self._rows
+        kernels.half_laplacian(self._first, self._second, self._c, self._padded, self._degree, self._rows)
+        half = self._points.T @ self._rows[:, : self.n_features]
         return np.asarray((half + half.T) / self._mass)
 
     def matvec(self, x: FloatArray) -> FloatArray:
@@ -94,7 +95,7 @@ class Shard:
         return np.asarray(self._points.T @ self._degree / self._mass)
 
     def project(self, xi: FloatArray) -> None:
-        self._largest_h = kernels.squared_differences(self._points @ xi, self._first, self._second, self._h)
+        self._set_growths(self._squared_differences(self._points @ xi[:, None]))
 
     def moments(self, steps: FloatArray) -> Moments:
         rows = np.array([self._moments(float(w)) for w in steps])
@@ -106,13 +107,27 @@ class Shard:
 
     def commit(self, step: float) -> State:
         """Implements Eq. (9) of the paper, on distances instead of weights: products of weights underflow."""
-        self._d += step * self._h
+        self._move(step)
         return self._weigh()
 
     def _weigh(self) -> State:
         shift, self._mass, margin, violated = self._weights().tolist()
         self._log_mass = shift + math.log(self._mass)
         return State(self._log_mass, margin / self._mass, violated, self._n_comparisons)
+
+    def _squared_differences(self, z: FloatArray) -> FloatArray:
+        out = np.empty(len(self._first))
+        kernels.squared_differences(z, self._first, self._second, out)
+        return out
+
+    def _set_distances(self, d: FloatArray) -> None:
+        raise NotImplementedError
+
+    def _set_growths(self, h: FloatArray) -> None:
+        raise NotImplementedError
+
+    def _move(self, step: float) -> None:
+        raise NotImplementedError
 
     def _moments(self, w: float) -> FloatArray:
         raise NotImplementedError
@@ -122,54 +137,108 @@ class Shard:
 
 
 class GroupShard(Shard):
-    """Groups with several near or several far pairs."""
+    """Groups with several near or several far pairs, in batches of one shape."""
 
-    def __init__(self, points: FloatArray, comparisons: Comparisons) -> None:
-        super().__init__(points, comparisons)
-        self._groups = (comparisons.members, comparisons.bounds, np.log(comparisons.weights))
-        longest = max(kernels.BLOCK, int(np.diff(comparisons.bounds[::2]).max()))
-        self._block_e, self._block_g, self._block_top = np.empty((3, longest))
-        self._e = np.empty(len(comparisons.members))
-        self._log_masses = np.empty(comparisons.n_groups)
-        self._side_sums = np.empty(2 * comparisons.n_groups)
+    def __init__(self, points: FloatArray, n_features: int, comparisons: Comparisons) -> None:
+        super().__init__(points, n_features, comparisons)
+        order, self._batches = _batches(comparisons)
+        comparisons = comparisons.take(order)
+        self._members = _lanes_side_by_side(comparisons.members, self._batches)
+        self._log_omega = np.log(comparisons.weights)
+        self._d = np.empty(len(self._members))
+        self._h = np.empty(len(self._members))
+        self._log_scale = np.empty(comparisons.n_groups)
+        self._side_sums = np.empty((2, comparisons.n_groups))
+        self._block = np.empty((self._batches[:, 1] * self._batches[:, 2:4].sum(axis=1)).max())
+        self._lane = np.empty((9, kernels.LANES))
+        self._sorted_near = np.empty(self._batches[:, 2].max())
+
+    def _set_distances(self, d: FloatArray) -> None:
+        kernels.gather(d, self._members, self._d)
+
+    def _set_growths(self, h: FloatArray) -> None:
+        kernels.gather(h, self._members, self._h)
+
+    def _move(self, step: float) -> None:
+        self._h *= step
+        self._d += self._h
 
     def _moments(self, w: float) -> FloatArray:
         sums = np.empty(4)
-        scratch = (self._block_e, self._block_g, self._block_top)
-        kernels.group_moments(self._d, self._h, w, *self._groups, *scratch, sums)
+        kernels.group_moments(self._d, self._h, w, self._batches, self._log_omega, self._block, self._lane, sums)
         return sums
 
     def _weights(self) -> FloatArray:
         sums = np.empty(4)
-        scratch = (self._e, self._block_g, self._block_top, self._log_masses, self._side_sums)
-        kernels.group_weights(self._d, *self._groups, *scratch, self._c, sums)
+        groups = (self._members, self._batches, self._log_omega)
+        # The growths have been used up when the weights are asked for: their place takes the exponentials.
+        scratch = (self._h, self._lane, self._log_scale, self._side_sums, self._sorted_near)
+        kernels.group_weights(self._d, *groups, *scratch, self._c, sums)
         return sums
+
+
+def _batches(comparisons: Comparisons) -> tuple[IntArray, IntArray]:
+    """An order in which groups of one shape follow each other, and the batches of that order (see `kernels`)."""
+    near, far = np.diff(comparisons.bounds).reshape(-1, 2).T
+    order = np.lexsort((far, near))
+    near, far = near[order], far[order]
+    changes = np.flatnonzero(np.diff(near, prepend=-1) | np.diff(far, prepend=-1))
+    rows = []
+    offset = 0
+    for start, stop in zip(changes, [*changes[1:], len(order)], strict=True):
+        size = near[start] + far[start]
+        lanes = int(np.clip(kernels.BATCH // size, 1, kernels.LANES))
+        for first in range(start, stop, lanes):
+            width = min(lanes, stop - first)
+            rows.append((first, width, near[start], far[start], offset))
+            offset += width * size
+    return order, np.array(rows, dtype=np.int64)
+
+
+def _lanes_side_by_side(members: NDArray[np.int32], batches: IntArray) -> NDArray[np.uint32]:
+    """Members group after group, as members position after position in each batch."""
+    out = np.empty(len(members), dtype=np.uint32)
+    for _, lanes, near, far, offset in batches.tolist():
+        batch = slice(offset, offset + lanes * (near + far))
+        out[batch] = members[batch].reshape(lanes, -1).T.ravel()
+    return out
 
 
 class SingleShard(Shard):
     """Single comparisons: one near pair against one far pair."""
 
-    def __init__(self, points: FloatArray, comparisons: Comparisons) -> None:
-        super().__init__(points, comparisons)
-        near, far = np.ascontiguousarray(comparisons.members.reshape(-1, 2).T)
-        self._singles = (near, far, np.log(comparisons.weights))
-        self._u = np.empty(len(near))
-        self._block_e, self._block_g = np.empty((2, kernels.BLOCK))
+    def __init__(self, points: FloatArray, n_features: int, comparisons: Comparisons) -> None:
+        super().__init__(points, n_features, comparisons)
+        self._near, self._far = np.ascontiguousarray(comparisons.members.reshape(-1, 2).T.astype(np.uint32))
+        self._log_omega = np.log(comparisons.weights)
+        self._rho = np.empty(comparisons.n_groups)
+        self._m = np.empty(comparisons.n_groups)
+        self._u = np.empty(comparisons.n_groups)
+        self._block = np.empty(kernels.BLOCK)
+
+    def _set_distances(self, d: FloatArray) -> None:
+        np.subtract(d[self._far], d[self._near], out=self._rho)
+
+    def _set_growths(self, h: FloatArray) -> None:
+        np.subtract(h[self._near], h[self._far], out=self._m)
+
+    def _move(self, step: float) -> None:
+        self._m *= step
+        self._rho -= self._m
 
     def _moments(self, w: float) -> FloatArray:
         sums = np.empty(4)
-        kernels.single_moments(self._d, self._h, w, *self._singles, self._block_e, self._block_g, sums)
+        kernels.single_moments(self._rho, self._m, w, self._log_omega, self._block, sums)
         return sums
 
     def _weights(self) -> FloatArray:
         sums = np.empty(4)
-        kernels.single_weights(self._d, *self._singles, self._u, self._c, sums)
+        kernels.single_weights(self._rho, self._near, self._far, self._log_omega, self._u, self._c, sums)
         return sums
 
     def histogram(self) -> Histogram:
         # Bins of a power of two that reach as far as any growth in this shard.
-        _, exponent = math.frexp(self._largest_h / kernels.HALF_BINS)
+        _, exponent = math.frexp(max(self._m.max(), -self._m.min()) / kernels.HALF_BINS)
         table = np.empty((2 * kernels.HALF_BINS, kernels.N_MOMENTS))
-        near, far, _ = self._singles
-        kernels.single_histogram(self._h, near, far, self._u, math.ldexp(0.5, exponent), table)
+        kernels.single_histogram(self._m, self._u, math.ldexp(0.5, exponent), table)
         return Histogram(self._log_mass, exponent, table / self._mass)

@@ -1,16 +1,23 @@
 """Compiled loops over the pairs and groups of one shard.
 
-Every kernel is one loop nest over arrays that the caller has checked and allocated: it is single-threaded,
-releases the GIL, allocates nothing and raises nothing. Threads come from running several shards at once, never
-from inside a kernel, so the bits of a result do not depend on the number of threads.
+Every kernel works on arrays that the caller has checked and allocated: it is single-threaded, releases the GIL,
+allocates nothing and raises nothing. Threads come from running several shards at once, never from inside a kernel, so
+the bits of a result do not depend on the number of threads.
 
-The layout is that of `Comparisons`: group g has two *sides*, near (side 2g) and far (side 2g + 1); the members of side
-s are the pair numbers ``members[bounds[s]:bounds[s + 1]]``. Letters as in the paper: `d` squared distances of the
-pairs, `h` their growth per unit of step along the direction xi, `w` a step, `c` pair coefficients, `u` weights.
+Letters as in the paper: `d` squared distances of the pairs, `h` their growth per unit of step along the direction xi,
+`w` a step, `c` pair coefficients, `u` weights.
 
-Sums over members are exact log-sum-exps: each side is shifted by its own largest exponent, the groups of a shard by
-the largest exponent among them, so nothing overflows however far X has grown. A *mass* is always returned as
+Sums over members are exact log-sum-exps: each side of a group is shifted by its own largest exponent, the groups of a
+shard by the largest exponent among them, so nothing overflows however far X has grown. A *mass* is always returned as
 the pair (shift, sum), meaning ``sum * exp(shift)``.
+
+Three habits make these loops fast, and the same bits every time:
+
+- Loops index views from 0, never ``array[offset + i]``: numba cannot know that such an index is not negative, and the
+  test for it keeps the loop from being vectorised. Index arrays are unsigned for the same reason.
+- A loop that stores is compiled without fast-math. LLVM guards it with a test whether its arrays overlap, which may by
+  chance of addresses choose the scalar version of the loop; that one must not round differently.
+- A loop that only sums may be reordered, so that it vectorises. It has no such guard and only one version.
 """
 
 import math
@@ -20,17 +27,25 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
-# Members (or singles) per block: a few blocks of float64 scratch stay in the first-level cache.
+# Singles worked on at once: a few blocks of float64 scratch stay in the first-level cache.
 BLOCK = 1024
+
+# Groups side by side in a batch, and about how many members a batch may have.
+LANES = 64
+BATCH = 2048
+
+# Features added at once in the Laplacian.
+WIDTH = 8
 
 # The histogram of single comparisons: bins on each side of zero, and weighted moments kept per bin.
 HALF_BINS = 128
 N_MOMENTS = 10
 
-# Sums may be reordered, so that they vectorise: in one order for one machine, whatever the number of threads.
-_compile = njit(nogil=True, cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
-# Without "reassoc": the rounding trick in `_exp` adds a constant and takes it away again, which must not be simplified.
-_inline = njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"}, forceinline=True)
+_kernel = njit(nogil=True, cache=True, error_model="numpy")
+_stores = njit(nogil=True, cache=True, error_model="numpy", forceinline=True)
+_sums_only = njit(
+    nogil=True, cache=True, error_model="numpy", forceinline=True, fastmath={"reassoc", "contract", "nnan", "nsz"}
+)
 
 
 @intrinsic
@@ -53,6 +68,18 @@ def _float_to_bits(typing_context, value):
     return types.int64(types.float64), codegen
 
 
+@intrinsic
+def _multiply_add(typing_context, a, b, c):
+    """a * b + c, rounded once where the processor can; the same choice in vector and scalar code."""
+
+    def codegen(context, builder, signature, args):
+        double = ir.DoubleType()
+        function = ir.FunctionType(double, [double] * 3)
+        return builder.call(builder.module.declare_intrinsic("llvm.fmuladd", [double], function), args)
+
+    return types.float64(types.float64, types.float64, types.float64), codegen
+
+
 # Adding this constant to a float64 of modest size leaves its nearest integer in the low mantissa bits. `round` and
 # int conversions do not vectorise before AVX-512; one addition and one subtraction do everywhere.
 _ROUND = 6755399441055744.0  # 1.5 * 2**52
@@ -60,276 +87,397 @@ _ROUND_BITS = 0x4338000000000000
 _LOG2_E = 1.4426950408889634
 _LN2_HIGH = 0.6931471803691238  # 32 leading bits of ln 2, so that n * _LN2_HIGH is exact
 _LN2_LOW = 1.9082149292705877e-10
-_SMALLEST = -708.0
+# Terms below e^-300 of the largest in their sum are 0: products of two of them would be subnormal numbers, on which
+# processors take a hundred times as long.
+_SMALLEST = -300.0
 
 
-@_inline
+@_stores
 def _exp(x):
-    """exp(x) for x <= 700, vectorisable, relative error below 4e-16; below -708 the smallest normal number.
+    """exp(x) for -300 <= x <= 700, vectorisable, relative error below 4e-16; 0 below.
 
     x = n ln 2 + r with abs(r) <= ln 2 / 2; exp(r) by its Chebyshev polynomial of degree 11 (error 3e-18), 2**n
     by its bits. `math.exp` is a call that LLVM does not vectorise: 4 times slower in the loops below.
     """
-    x = max(x, _SMALLEST)
-    shifted = x * _LOG2_E + _ROUND
+    clipped = max(x, _SMALLEST)
+    shifted: float = _multiply_add(clipped, _LOG2_E, _ROUND)  # type: ignore[call-arg]
     n = shifted - _ROUND
-    r = (x - n * _LN2_HIGH) - n * _LN2_LOW
+    r = (clipped - n * _LN2_HIGH) - n * _LN2_LOW
     p = 2.5110049204818658e-08
-    p = p * r + 2.763265472252779e-07
-    p = p * r + 2.755724088722987e-06
-    p = p * r + 2.4801485441561313e-05
-    p = p * r + 0.00019841269890076403
-    p = p * r + 0.0013888888952352863
-    p = p * r + 0.008333333333319589
-    p = p * r + 0.04166666666648795
-    p = p * r + 0.1666666666666668
-    p = p * r + 0.5000000000000019
-    p = p * r + 1.0
-    p = p * r + 1.0
-    return p * _bits_to_float((_float_to_bits(shifted) - _ROUND_BITS + 1023) << 52)  # type: ignore[call-arg]
+    for coefficient in (
+        2.763265472252779e-07,
+        2.755724088722987e-06,
+        2.4801485441561313e-05,
+        0.00019841269890076403,
+        0.0013888888952352863,
+        0.008333333333319589,
+        0.04166666666648795,
+        0.1666666666666668,
+        0.5000000000000019,
+        1.0,
+        1.0,
+    ):
+        p = _multiply_add(p, r, coefficient)
+    scale: float = _bits_to_float((_float_to_bits(shifted) - _ROUND_BITS + 1023) << 52)
+    return p * scale if x >= _SMALLEST else 0.0
 
 
-@_compile
-def squared_differences(z, first, second, h):
-    """h = (z[first] - z[second])**2 for every pair; returns the largest."""
-    largest = 0.0
+# --- pairs ----------------------------------------------------------------------------------------------------------
+
+
+@_kernel
+def squared_differences(z, first, second, out):
+    """out = squared length of z[first] - z[second] for every pair, rows of z being points under a linear map."""
     for p in range(first.size):
-        difference = z[first[p]] - z[second[p]]
-        h[p] = difference * difference
-        largest = max(largest, h[p])
+        a, b = z[first[p]], z[second[p]]
+        total = 0.0
+        for k in range(a.size):
+            difference = a[k] - b[k]
+            total += difference * difference
+        out[p] = total
+
+
+@_kernel
+def gather(values, numbers, out):
+    """out = values[numbers]; NumPy's `take` converts the numbers first, and takes three times as long."""
+    for i in range(numbers.size):
+        out[i] = values[numbers[i]]
+
+
+# --- groups ---------------------------------------------------------------------------------------------------------
+#
+# Groups come in batches of one shape (near pairs x far pairs), laid out so that the loops run across the groups of a
+# batch, its *lanes*: member `position` of lane `lane` is number ``offset + position * lanes + lane``. Groups of three
+# targets and three impostors are too short to vectorise by themselves; 64 of them side by side are not. A batch is a
+# row of `batches`: first group, lanes, near pairs, far pairs, offset. Long groups make batches of one lane, whose loops
+# run along the members instead. Distances d and growths h are stored for every member, in this order: a pair that
+# several groups share is stored several times, but the evaluations of a step then read memory in sequence.
+
+
+@_sums_only
+def _largest(x, sign):
+    """sign * largest of sign * x."""
+    largest = -np.inf
+    for i in range(x.size):
+        largest = max(largest, sign * x[i])
+    return sign * largest
+
+
+@_stores
+def _exponentials(x, lanes, sign, top):
+    """x = exp(sign * (x - top)) over one side of a batch; writes also top[lane] = sign * largest of sign * x."""
+    if lanes == 1:
+        top[0] = _largest(x, sign)
+        extreme = top[0]
+        for i in range(x.size):
+            x[i] = _exp(sign * (x[i] - extreme))
+        return
+    for lane in range(lanes):
+        top[lane] = x[lane]
+    for start in range(lanes, x.size, lanes):
+        row = x[start : start + lanes]
+        for lane in range(lanes):
+            top[lane] = sign * max(sign * top[lane], sign * row[lane])
+    for start in range(0, x.size, lanes):
+        row = x[start : start + lanes]
+        for lane in range(lanes):
+            row[lane] = _exp(sign * (row[lane] - top[lane]))
+
+
+@_sums_only
+def _weighted_sums(e, g):
+    """Sums of e, e g and e g**2."""
+    a0, a1, a2 = 0.0, 0.0, 0.0
+    for i in range(e.size):
+        a0 += e[i]
+        a1 += e[i] * g[i]
+        a2 += e[i] * g[i] * g[i]
+    return a0, a1, a2
+
+
+@_stores
+def _side_sums(e, g, lanes, a):
+    """a[k, lane] = sum of e g**k over one side of a batch, k = 0, 1, 2."""
+    if lanes == 1:
+        a[0, 0], a[1, 0], a[2, 0] = _weighted_sums(e, g)
+        return
+    a[:, :lanes] = 0.0
+    for start in range(0, e.size, lanes):
+        e_row, g_row = e[start : start + lanes], g[start : start + lanes]
+        for lane in range(lanes):
+            product = e_row[lane] * g_row[lane]
+            a[0, lane] += e_row[lane]
+            a[1, lane] += product
+            a[2, lane] += product * g_row[lane]
+
+
+@_stores
+def _log_scales(log_omega, near_top, far_top, log_scale):
+    """log_scale = logarithm of the masses of groups without their sums; returns the largest."""
+    largest = -np.inf
+    for lane in range(log_omega.size):
+        log_scale[lane] = log_omega[lane] + near_top[lane] - far_top[lane]
+        largest = max(largest, log_scale[lane])
     return largest
 
 
-@_compile
-def add_squared_differences(z, first, second, d):
-    """d += squared length of z[first] - z[second], rows of z being points under a linear map."""
-    for p in range(first.size):
-        i, j = first[p], second[p]
-        total = 0.0
-        for k in range(z.shape[1]):
-            difference = z[i, k] - z[j, k]
-            total += difference * difference
-        d[p] += total
+@_sums_only
+def _lane_moments(near, far, log_scale, shift):
+    """Sums over lanes of mass, mass * m and mass * (m**2 + q), see `group_moments`."""
+    s0, s1, s2 = 0.0, 0.0, 0.0
+    for lane in range(log_scale.size):
+        per_near, per_far = 1.0 / near[0, lane], 1.0 / far[0, lane]
+        near_mean, far_mean = near[1, lane] * per_near, far[1, lane] * per_far
+        m = near_mean - far_mean
+        q = (near[2, lane] * per_near - near_mean * near_mean) + (far[2, lane] * per_far - far_mean * far_mean)
+        mass = near[0, lane] * far[0, lane] * _exp(log_scale[lane] - shift)
+        s0 += mass
+        s1 += mass * m
+        s2 += mass * (m * m + max(q, 0.0))
+    return s0, s1, s2
 
 
-# --- groups -----------------------------------------------------------------------------------------------------
-
-
-@_inline
-def _block_end(bounds, start, n_groups):
-    """End of the block of groups that begins at `start`: at most BLOCK members, but at least one group."""
-    stop = start + 1
-    while stop < n_groups and bounds[2 * stop + 2] - bounds[2 * start] <= BLOCK:
-        stop += 1
-    return stop
-
-
-@_inline
-def _exponentials(d, h, w, members, bounds, start, stop, kept, e, g, top):
-    """Exponentials of the members of groups start..stop at step w, each side divided by its largest.
-
-    Writes, from position 0 on, e = exp(+-(d + w h) - top) with the sign of the side, g = the member's `kept` value (d
-    or h), and per side the largest exponent `top`. Three plain loops rather than one: only so does the exponential
-    vectorise when the sides are as short as three members.
-    """
-    origin = bounds[2 * start]
-    for side in range(2 * start, 2 * stop):
-        sign = 1.0 - 2.0 * (side & 1)
-        largest = -np.inf
-        for member in range(bounds[side], bounds[side + 1]):
-            p = members[member]
-            x = sign * (d[p] + w * h[p])
-            e[member - origin] = x
-            g[member - origin] = kept[p]
-            largest = max(largest, x)
-        top[side - 2 * start] = largest
-        for member in range(bounds[side], bounds[side + 1]):
-            e[member - origin] -= largest
-    for i in range(bounds[2 * stop] - origin):
-        e[i] = _exp(e[i])
-
-
-@_compile
-def group_moments(d, h, w, members, bounds, log_omega, e, g, top, sums):
+@_kernel
+def group_moments(d, h, w, batches, log_omega, e, lane, sums):
     """Mass and its derivatives, over all groups, at step w.
 
     A group's mass is omega N F, with N and F the sums of its sides; d/dw log(N F) = m = E_near[h] - E_far[h], and
     the second derivative is q = Var_near[h] + Var_far[h]. Writes sums = (shift, mass, mass-weighted m,
-    mass-weighted m**2 + q). Scratch `e`, `g`, `top`: as long as the longest block.
+    mass-weighted m**2 + q). Scratch: `e` as long as the largest batch, `lane` of shape (9, LANES).
     """
-    n_groups = log_omega.size
+    near_top, far_top, near, far = lane[0], lane[1], lane[2:5], lane[5:8]
     shift, s0, s1, s2 = -np.inf, 0.0, 0.0, 0.0
-    start = 0
-    while start < n_groups:
-        stop = _block_end(bounds, start, n_groups)
-        _exponentials(d, h, w, members, bounds, start, stop, h, e, g, top)
-        origin = bounds[2 * start]
-        for group in range(start, stop):
-            mass, m, q = 1.0, 0.0, 0.0
-            for side in range(2 * group, 2 * group + 2):
-                a0, a1, a2 = 0.0, 0.0, 0.0
-                for i in range(bounds[side] - origin, bounds[side + 1] - origin):
-                    a0 += e[i]
-                    a1 += e[i] * g[i]
-                    a2 += e[i] * g[i] * g[i]
-                mean = a1 / a0
-                m += (1.0 - 2.0 * (side & 1)) * mean
-                q += max(a2 / a0 - mean * mean, 0.0)
-                mass *= a0
-            largest = log_omega[group] + top[2 * (group - start)] + top[2 * (group - start) + 1]
-            if largest > shift:
-                rescale = _exp(shift - largest)
-                s0, s1, s2, shift = s0 * rescale, s1 * rescale, s2 * rescale, largest
-            mass *= _exp(largest - shift)
-            s0 += mass
-            s1 += mass * m
-            s2 += mass * (m * m + q)
-        start = stop
+    for b in range(len(batches)):
+        start, lanes, n_near, n_far, offset = batches[b]
+        middle, end = n_near * lanes, (n_near + n_far) * lanes
+        x, d_batch, g = e[:end], d[offset : offset + end], h[offset : offset + end]
+        for i in range(x.size):
+            x[i] = d_batch[i] + w * g[i]
+        _exponentials(x[:middle], lanes, 1.0, near_top)
+        _exponentials(x[middle:], lanes, -1.0, far_top)
+        _side_sums(x[:middle], g[:middle], lanes, near)
+        _side_sums(x[middle:], g[middle:], lanes, far)
+        log_scale = lane[8, :lanes]
+        largest = _log_scales(log_omega[start : start + lanes], near_top, far_top, log_scale)
+        if largest > shift:
+            rescale = _exp(shift - largest)
+            s0, s1, s2, shift = s0 * rescale, s1 * rescale, s2 * rescale, largest
+        mass, first, second = _lane_moments(near, far, log_scale, shift)
+        s0 += mass
+        s1 += first
+        s2 += second
     sums[0], sums[1], sums[2], sums[3] = shift, s0, s1, s2
 
 
-@_compile
-def group_weights(d, members, bounds, log_omega, e, g, top, log_mass, side_sums, c, sums):
+@_stores
+def _count_violated(d, n_near, lanes, sorted_near):
+    """Comparisons of a batch whose far pair is no longer than their near pair."""
+    n_far = d.size // lanes - n_near
+    violated = 0
+    if n_near * n_far <= 16 * (n_near + n_far):
+        for near in range(n_near):
+            near_row = d[near * lanes : (near + 1) * lanes]
+            for far in range(n_near, n_near + n_far):
+                far_row = d[far * lanes : (far + 1) * lanes]
+                for lane in range(lanes):
+                    violated += near_row[lane] >= far_row[lane]
+        return violated
+    # Many near pairs against many far pairs: sorting keeps the cost at the number of members.
+    for lane in range(lanes):
+        near_sides = sorted_near[:n_near]
+        near_sides[:] = d[lane : n_near * lanes : lanes]
+        near_sides.sort()
+        for far in range(n_near, n_near + n_far):
+            violated += n_near - np.searchsorted(near_sides, d[far * lanes + lane])
+    return violated
+
+
+@_stores
+def _scatter(members, e, factor, c):
+    """c[member] += factor[lane] * e over one side of a batch."""
+    lanes = factor.size
+    for start in range(0, e.size, lanes):
+        member_row, e_row = members[start : start + lanes], e[start : start + lanes]
+        for lane in range(lanes):
+            c[member_row[lane]] += factor[lane] * e_row[lane]
+
+
+@_kernel
+def group_weights(d, members, batches, log_omega, e, lane, log_scale, side_sums, sorted_near, c, sums):
     """Pair coefficients c of all groups, relative to the shard's shift. Implements Eq. (6) of the paper for groups.
 
     c_p = sum over groups of -u e^(d_p) / N for near pairs and +u e^(-d_p) / F for far ones, u = omega N F being the
     group's mass. Writes sums = (shift, mass, mass-weighted margin far minus near, number of violated comparisons).
-    Kept per member: `e`; per group: `log_mass` (without its sums) and two `side_sums`. Block scratch: `g`, `top`.
+    `members` are the pair numbers. Kept per member: `e`; per group: `log_scale` (log mass without its sums) and two
+    `side_sums`. Scratch: `lane` as in `group_moments`, `sorted_near` as long as the largest near side.
     """
-    n_groups = log_omega.size
-    shift, s0, margin, violated = -np.inf, 0.0, 0.0, 0.0
-    start = 0
-    while start < n_groups:
-        stop = _block_end(bounds, start, n_groups)
-        origin = bounds[2 * start]
-        _exponentials(d, d, 0.0, members, bounds, start, stop, d, e[origin:], g, top)
-        for group in range(start, stop):
-            near, far, end = bounds[2 * group], bounds[2 * group + 1], bounds[2 * group + 2]
-            n0, n1, f0, f1 = 0.0, 0.0, 0.0, 0.0
-            for i in range(near, far):
-                n0 += e[i]
-                n1 += e[i] * g[i - origin]
-            for i in range(far, end):
-                f0 += e[i]
-                f1 += e[i] * g[i - origin]
-            longest = top[2 * (group - start)]
-            largest = log_omega[group] + longest + top[2 * (group - start) + 1]
-            if largest > shift:
-                rescale = _exp(shift - largest)
-                s0, margin, shift = s0 * rescale, margin * rescale, largest
-            mass = n0 * f0 * _exp(largest - shift)
-            s0 += mass
-            margin += mass * (f1 / f0 - n1 / n0)
-            # Only far pairs within reach of the longest near pair can be violated: few, once something is learned.
-            for i in range(far, end):
-                if g[i - origin] <= longest:
-                    for k in range(near, far):
-                        violated += g[k - origin] >= g[i - origin]
-            log_mass[group] = largest
-            side_sums[2 * group] = n0
-            side_sums[2 * group + 1] = f0
-        start = stop
+    near_top, far_top, near, far = lane[0], lane[1], lane[2:5], lane[5:8]
+    shift, s0, margin, violated = -np.inf, 0.0, 0.0, 0
+    for b in range(len(batches)):
+        start, lanes, n_near, n_far, offset = batches[b]
+        middle, end = n_near * lanes, (n_near + n_far) * lanes
+        x, g = e[offset : offset + end], d[offset : offset + end]
+        x[:] = g
+        _exponentials(x[:middle], lanes, 1.0, near_top)
+        _exponentials(x[middle:], lanes, -1.0, far_top)
+        _side_sums(x[:middle], g[:middle], lanes, near)
+        _side_sums(x[middle:], g[middle:], lanes, far)
+        scale = log_scale[start : start + lanes]
+        largest = _log_scales(log_omega[start : start + lanes], near_top, far_top, scale)
+        if largest > shift:
+            rescale = _exp(shift - largest)
+            s0, margin, shift = s0 * rescale, margin * rescale, largest
+        mass, shrink, _ = _lane_moments(near, far, scale, shift)
+        s0 += mass
+        margin -= shrink
+        side_sums[0, start : start + lanes] = near[0, :lanes]
+        side_sums[1, start : start + lanes] = far[0, :lanes]
+        violated += _count_violated(g, n_near, lanes, sorted_near)
     c[:] = 0.0
-    for group in range(n_groups):
-        u = _exp(log_mass[group] - shift)
-        for i in range(bounds[2 * group], bounds[2 * group + 1]):
-            c[members[i]] -= u * side_sums[2 * group + 1] * e[i]
-        for i in range(bounds[2 * group + 1], bounds[2 * group + 2]):
-            c[members[i]] += u * side_sums[2 * group] * e[i]
+    for b in range(len(batches)):
+        start, lanes, n_near, n_far, offset = batches[b]
+        middle, end = n_near * lanes, (n_near + n_far) * lanes
+        near_factor, far_factor = lane[0, :lanes], lane[1, :lanes]
+        near_sum, far_sum = side_sums[0, start : start + lanes], side_sums[1, start : start + lanes]
+        scale = log_scale[start : start + lanes]
+        for i in range(lanes):
+            u = _exp(scale[i] - shift)
+            near_factor[i] = -u * far_sum[i]
+            far_factor[i] = u * near_sum[i]
+        batch, x = members[offset : offset + end], e[offset : offset + end]
+        _scatter(batch[:middle], x[:middle], near_factor, c)
+        _scatter(batch[middle:], x[middle:], far_factor, c)
     sums[0], sums[1], sums[2], sums[3] = shift, s0, margin, violated
 
 
-# --- single comparisons: one near pair, one far pair -----------------------------------------------------------------
+# --- single comparisons: one near pair, one far pair ----------------------------------------------------------------
 
 
-@_compile
-def single_moments(d, h, w, near, far, log_omega, e, g, sums):
-    """As `group_moments`, for single comparisons: m = h_near - h_far, q = 0."""
+@_sums_only
+def _single_sums(x, m, shift):
+    """Sums over single comparisons of mass, mass * m and mass * m**2."""
+    s0, s1, s2 = 0.0, 0.0, 0.0
+    for i in range(x.size):
+        mass = _exp(x[i] - shift)
+        s0 += mass
+        s1 += mass * m[i]
+        s2 += mass * m[i] * m[i]
+    return s0, s1, s2
+
+
+@_kernel
+def single_moments(rho, m, w, log_omega, e, sums):
+    """As `group_moments`, for single comparisons with margins rho = d_far - d_near and m = h_near - h_far."""
     shift, s0, s1, s2 = -np.inf, 0.0, 0.0, 0.0
-    for start in range(0, near.size, BLOCK):
-        size = min(BLOCK, near.size - start)
-        largest = -np.inf
-        for i in range(size):
-            p, q = near[start + i], far[start + i]
-            g[i] = h[p] - h[q]
-            e[i] = log_omega[start + i] + (d[p] - d[q]) + w * g[i]
-            largest = max(largest, e[i])
+    for start in range(0, rho.size, BLOCK):
+        rho_block, g, scale = rho[start : start + BLOCK], m[start : start + BLOCK], log_omega[start : start + BLOCK]
+        x = e[: g.size]
+        for i in range(x.size):
+            x[i] = scale[i] - rho_block[i] + w * g[i]
+        largest = _largest(x, 1.0)
         if largest > shift:
             rescale = _exp(shift - largest)
             s0, s1, s2, shift = s0 * rescale, s1 * rescale, s2 * rescale, largest
-        for i in range(size):
-            mass = _exp(e[i] - shift)
-            s0 += mass
-            s1 += mass * g[i]
-            s2 += mass * g[i] * g[i]
+        mass, first, second = _single_sums(x, g, shift)
+        s0 += mass
+        s1 += first
+        s2 += second
     sums[0], sums[1], sums[2], sums[3] = shift, s0, s1, s2
 
 
-@_compile
-def single_weights(d, near, far, log_omega, u, c, sums):
+@_kernel
+def single_weights(rho, near, far, log_omega, u, c, sums):
     """As `group_weights`, for single comparisons; keeps the weights u for `single_histogram`."""
-    shift, s0, margin, violated = -np.inf, 0.0, 0.0, 0.0
-    for r in range(near.size):
-        rho = d[far[r]] - d[near[r]]
-        violated += rho <= 0.0
-        u[r] = log_omega[r] - rho
-        shift = max(shift, u[r])
-    for r in range(near.size):
-        rho = log_omega[r] - u[r]
+    violated = 0
+    for r in range(rho.size):
+        violated += rho[r] <= 0.0
+        u[r] = log_omega[r] - rho[r]
+    shift = _largest(u, 1.0)
+    for r in range(rho.size):
         u[r] = _exp(u[r] - shift)
-        s0 += u[r]
-        margin += u[r] * rho
     c[:] = 0.0
-    for r in range(near.size):
+    for r in range(rho.size):
         c[near[r]] -= u[r]
         c[far[r]] += u[r]
-    sums[0], sums[1], sums[2], sums[3] = shift, s0, margin, violated
+    mass, margin, _ = _weighted_sums(u, rho)
+    sums[0], sums[1], sums[2], sums[3] = shift, mass, margin, violated
 
 
-@_compile
-def single_histogram(h, near, far, u, half_width, table):
-    """Weighted moments of m = h_near - h_far, bin by bin.
+@_kernel
+def single_histogram(m, u, half_width, table):
+    """Weighted moments of m, bin by bin.
 
     Bin b is centred at (2 (b - HALF_BINS) + 1) half_width; table[b, k] receives the sum of u x**k with x the
     offset from the centre in half widths, -1 <= x <= 1.
     """
     table[:] = 0.0
     scale = 0.5 / half_width
-    for r in range(near.size):
-        position = (h[near[r]] - h[far[r]]) * scale
+    for r in range(m.size):
+        position = m[r] * scale
         b = min(max(math.floor(position), -HALF_BINS), HALF_BINS - 1)
         x = 2.0 * (position - b) - 1.0
         term = u[r]
+        row = table[b + HALF_BINS]
         for k in range(N_MOMENTS):
-            table[b + HALF_BINS, k] += term
+            row[k] += term
             term *= x
 
 
-# --- the direction ---------------------------------------------------------------------------------------------------
+# --- the direction --------------------------------------------------------------------------------------------------
 
 
-@_compile
+@intrinsic
+def _add_to_row(typing_context, out, i, weight, points, j, k):
+    """out[i, k : k + WIDTH] += weight * points[j, k : k + WIDTH], as one vector.
+
+    Written in LLVM's vector instructions because a loop over a few features spends most of its time deciding whether it
+    may be vectorised.
+    """
+
+    def codegen(context, builder, signature, args):
+        out, i, weight, points, j, k = args
+        vector = ir.VectorType(ir.DoubleType(), WIDTH)
+        undefined = ir.Constant(vector, ir.Undefined)
+        to_first = ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), [0] * WIDTH)
+
+        def address(array_type, array, row):
+            struct = context.make_array(array_type)(context, builder, array)
+            offset = builder.add(builder.mul(row, builder.extract_value(struct.shape, 1)), k)
+            return builder.bitcast(builder.gep(struct.data, [offset]), vector.as_pointer())
+
+        target = address(signature.args[0], out, i)
+        source = builder.load(address(signature.args[3], points, j), align=8)
+        weights = builder.insert_element(undefined, weight, ir.Constant(ir.IntType(32), 0))
+        weights = builder.shuffle_vector(weights, undefined, to_first)
+        builder.store(builder.fadd(builder.load(target, align=8), builder.fmul(weights, source)), target, align=8)
+        return context.get_dummy_value()
+
+    index = types.int64
+    return types.void(out, index, types.float64, points, index, index), codegen
+
+
+@_kernel
 def half_laplacian(first, second, c, points, degree, out):
     """out = (Deg / 2 - W) points, W holding each pair once, so that points' out + out' points = sum c (a - b)(a - b)'.
 
     Each pair costs one row of the points, half of what the full Laplacian needs. Pairs come sorted by `first`, which
-    keeps the row being written in the cache.
+    keeps the row being written in the cache. The number of columns is a multiple of WIDTH.
     """
     degree[:] = 0.0
     out[:] = 0.0
-    n_features = points.shape[1]
+    n_points, n_columns = points.shape
     for p in range(first.size):
-        i, j, weight = first[p], second[p], c[p]
-        degree[i] += weight
-        degree[j] += weight
-        for k in range(n_features):
-            out[i, k] -= weight * points[j, k]
-    for i in range(points.shape[0]):
-        for k in range(n_features):
-            out[i, k] += 0.5 * degree[i] * points[i, k]
+        i, j = np.int64(first[p]), np.int64(second[p])
+        degree[i] += c[p]
+        degree[j] += c[p]
+        for k in range(0, n_columns, WIDTH):
+            _add_to_row(out, i, -c[p], points, j, k)  # type: ignore[call-arg]
+    for point in range(n_points):
+        for k in range(0, n_columns, WIDTH):
+            _add_to_row(out, point, 0.5 * degree[point], points, point, k)  # type: ignore[call-arg]
 
 
-@_compile
+@_kernel
 def laplacian_vector(first, second, c, z, out):
     """out = Lap(c) z, the signed graph Laplacian of the pairs times a vector."""
     out[:] = 0.0

@@ -1,0 +1,75 @@
+"""``python -m benchmarks [--data-dir DIR] [names ...]``: run benchmarks, print tables, write results/*.json."""
+
+import argparse
+import json
+import os
+import platform
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numba
+import numpy
+import scipy
+import sklearn
+
+import boostmetric
+from benchmarks import cold_start, iteration
+from boostmetric.files import replacing
+from boostmetric.paper.datasets import MissingDataError
+
+BENCHMARKS = {"iteration": iteration.run, "cold_start": cold_start.run}
+RESULTS = Path(__file__).parent / "results"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument(
+        "names", nargs="*", metavar="name", help=f"which to run: {', '.join(BENCHMARKS)}; all by default"
+    )
+    parser.add_argument("--data-dir", type=Path, help="folder of the paper's data sets as .npz files")
+    arguments = parser.parse_args()
+    for name in arguments.names or BENCHMARKS:
+        if name not in BENCHMARKS:
+            parser.error(f"there is no benchmark {name!r}; there are {', '.join(BENCHMARKS)}")
+        print(f"\n{name}: {BENCHMARKS[name].__doc__}")
+        try:
+            rows = BENCHMARKS[name](arguments.data_dir)
+        except MissingDataError as missing:
+            print(f"Left out. {missing}")
+            continue
+        print_table(rows)
+        record = {"benchmark": name, "date": datetime.now(UTC).isoformat(timespec="seconds"), "machine": machine()}
+        with replacing(RESULTS / f"{name}.json") as temporary:
+            temporary.write_text(json.dumps({**record, "rows": rows}, indent=2) + "\n", encoding="utf-8")
+
+
+def print_table(rows: list[dict[str, object]]) -> None:
+    cells = [[str(key) for key in rows[0]], *([format_cell(value) for value in row.values()] for row in rows)]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
+    for row in cells:
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def format_cell(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def machine() -> dict[str, object]:
+    """What ran where."""
+    cpu = platform.processor() or platform.machine()
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        names = [
+            line.split(":", 1)[1].strip() for line in info.read_text().splitlines() if line.startswith("model name")
+        ]
+        cpu = names[0] if names else cpu
+    return {
+        "cpu": cpu,
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+        **{module.__name__: module.__version__ for module in (boostmetric, numpy, scipy, sklearn, numba)},
+    }
+
+
+if __name__ == "__main__":
+    main()
