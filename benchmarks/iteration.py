@@ -30,8 +30,7 @@ def run(data_dir: Path | None) -> list[dict[str, object]]:
 
     systems = {
         "reference": by_reference,
-        "ours, 1 thread": by_us,
-        "ours, 2 threads": lambda n: by_us(n, n_threads=2),
+        "ours": by_us,
         "ours, bisection": lambda n: by_us(n, line_search="bisection"),
     }
     by_us(1)  # compile

@@ -69,4 +69,6 @@ class ProgressBar:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if error is None:  # done, though perhaps before max_iter
+            self._progress.update(self._task, total=self._progress.tasks[0].completed)
         self._progress.stop()

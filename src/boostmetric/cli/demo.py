@@ -12,6 +12,7 @@ def demo(
     """Learn metrics on the paper's concentric circles and on Wine: errors before and after, and a picture."""
     import numpy as np
     from rich.console import Console
+    from rich.progress import Progress
     from rich.table import Table
 
     from boostmetric.files import replacing
@@ -25,7 +26,9 @@ def demo(
     found = circles(verbose=1)
     wine = next(benchmark for benchmark in BENCHMARKS if benchmark.name == "Wine")
     console.print(f"Wine: {wine.n_runs} random splits, 500 iterations each.")
-    outcomes = [run(wine, split) for split in splits(wine, load("wine"))]
+    with Progress(console=Console(stderr=True)) as progress:
+        tracked = progress.track(splits(wine, load("wine")), total=wine.n_runs, description="Learning")
+        outcomes = [run(wine, split) for split in tracked]
 
     euclidean, learned = (np.mean([getattr(o, name) for o in outcomes]) for name in ("euclidean", "boostmetric"))
     header = ["3-NN error on new points", "Euclidean", "BoostMetric"]

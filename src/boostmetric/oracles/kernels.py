@@ -42,10 +42,8 @@ HALF_BINS = 128
 N_MOMENTS = 10
 
 _kernel = njit(nogil=True, cache=True, error_model="numpy")
-_stores = njit(nogil=True, cache=True, error_model="numpy", forceinline=True)
-_sums_only = njit(
-    nogil=True, cache=True, error_model="numpy", forceinline=True, fastmath={"reassoc", "contract", "nnan", "nsz"}
-)
+_stores = njit(nogil=True, error_model="numpy", forceinline=True)
+_sums_only = njit(nogil=True, error_model="numpy", forceinline=True, fastmath={"reassoc", "contract", "nnan", "nsz"})
 
 
 @intrinsic
@@ -103,21 +101,17 @@ def _exp(x):
     shifted: float = _multiply_add(clipped, _LOG2_E, _ROUND)  # type: ignore[call-arg]
     n = shifted - _ROUND
     r = (clipped - n * _LN2_HIGH) - n * _LN2_LOW
-    p = 2.5110049204818658e-08
-    for coefficient in (
-        2.763265472252779e-07,
-        2.755724088722987e-06,
-        2.4801485441561313e-05,
-        0.00019841269890076403,
-        0.0013888888952352863,
-        0.008333333333319589,
-        0.04166666666648795,
-        0.1666666666666668,
-        0.5000000000000019,
-        1.0,
-        1.0,
-    ):
-        p = _multiply_add(p, r, coefficient)
+    p = _multiply_add(2.5110049204818658e-08, r, 2.763265472252779e-07)
+    p = _multiply_add(p, r, 2.755724088722987e-06)
+    p = _multiply_add(p, r, 2.4801485441561313e-05)
+    p = _multiply_add(p, r, 0.00019841269890076403)
+    p = _multiply_add(p, r, 0.0013888888952352863)
+    p = _multiply_add(p, r, 0.008333333333319589)
+    p = _multiply_add(p, r, 0.04166666666648795)
+    p = _multiply_add(p, r, 0.1666666666666668)
+    p = _multiply_add(p, r, 0.5000000000000019)
+    p = _multiply_add(p, r, 1.0)
+    p = _multiply_add(p, r, 1.0)
     scale: float = _bits_to_float((_float_to_bits(shifted) - _ROUND_BITS + 1023) << 52)
     return p * scale if x >= _SMALLEST else 0.0
 
@@ -270,6 +264,33 @@ def group_moments(d, h, w, batches, log_omega, e, lane, sums):
 
 
 @_stores
+def _sort(x):
+    """Shell's sort: numba's own takes four seconds to compile."""
+    gap = x.size // 2
+    while gap > 0:
+        for i in range(gap, x.size):
+            value, j = x[i], i
+            while j >= gap and x[j - gap] > value:
+                x[j] = x[j - gap]
+                j -= gap
+            x[j] = value
+        gap = 1 if gap == 2 else gap * 5 // 11
+
+
+@_stores
+def _count_below(x, value):
+    """How many of the sorted x are below a value."""
+    low, high = 0, x.size
+    while low < high:
+        middle = (low + high) // 2
+        if x[middle] < value:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@_stores
 def _count_violated(d, n_near, lanes, sorted_near):
     """Comparisons of a batch whose far pair is no longer than their near pair."""
     n_far = d.size // lanes - n_near
@@ -284,11 +305,11 @@ def _count_violated(d, n_near, lanes, sorted_near):
         return violated
     # Many near pairs against many far pairs: sorting keeps the cost at the number of members.
     for lane in range(lanes):
-        near_sides = sorted_near[:n_near]
-        near_sides[:] = d[lane : n_near * lanes : lanes]
-        near_sides.sort()
+        for near in range(n_near):
+            sorted_near[near] = d[near * lanes + lane]
+        _sort(sorted_near[:n_near])
         for far in range(n_near, n_near + n_far):
-            violated += n_near - np.searchsorted(near_sides, d[far * lanes + lane])
+            violated += n_near - _count_below(sorted_near[:n_near], d[far * lanes + lane])
     return violated
 
 
@@ -317,7 +338,8 @@ def group_weights(d, members, batches, log_omega, e, lane, log_scale, side_sums,
         start, lanes, n_near, n_far, offset = batches[b]
         middle, end = n_near * lanes, (n_near + n_far) * lanes
         x, g = e[offset : offset + end], d[offset : offset + end]
-        x[:] = g
+        for i in range(x.size):
+            x[i] = g[i]
         _exponentials(x[:middle], lanes, 1.0, near_top)
         _exponentials(x[middle:], lanes, -1.0, far_top)
         _side_sums(x[:middle], g[:middle], lanes, near)
@@ -330,8 +352,10 @@ def group_weights(d, members, batches, log_omega, e, lane, log_scale, side_sums,
         mass, shrink, _ = _lane_moments(near, far, scale, shift)
         s0 += mass
         margin -= shrink
-        side_sums[0, start : start + lanes] = near[0, :lanes]
-        side_sums[1, start : start + lanes] = far[0, :lanes]
+        near_sum, far_sum = side_sums[0, start : start + lanes], side_sums[1, start : start + lanes]
+        for i in range(lanes):
+            near_sum[i] = near[0, i]
+            far_sum[i] = far[0, i]
         violated += _count_violated(g, n_near, lanes, sorted_near)
     c[:] = 0.0
     for b in range(len(batches)):
