@@ -1,0 +1,34 @@
+"""The Python blocks of README and docs run, and print what their comments say."""
+
+import contextlib
+import io
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCKS = [
+    pytest.param(block, id=f"{page.name}-{number}")
+    for page in PAGES
+    for number, block in enumerate(re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.S | re.M))
+]
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+def test_block_prints_what_it_says(block):
+    stated = re.findall(r"^print\(.*?#\s*(.+)$", block, re.M)
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(block, "<documentation>", "exec"), {})
+    lines = printed.getvalue().splitlines()
+    assert len(lines) == len(stated)
+    for line, expected in zip(lines, stated, strict=True):
+        assert f"{float(line):.2f}" == expected
+
+
+def test_links_between_pages_lead_somewhere():
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)#]+)", page.read_text(encoding="utf-8")):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
