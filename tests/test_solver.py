@@ -56,7 +56,6 @@ def test_step_solves_equation_8(m, find_step):
     step = find_step(oracle, 1e-9)
     assert not step.capped
     assert step.size == pytest.approx(expected, rel=1e-9)
-    assert step.fall > 0
 
 
 def test_newton_needs_few_evaluations():
@@ -67,10 +66,11 @@ def test_newton_needs_few_evaluations():
 
 @pytest.mark.parametrize("find_step", [exact_step, bisection_step])
 def test_step_without_root_is_capped(find_step):
-    step = find_step(FewMoments([-1.0, -2.0, -1e-3]), 1e-7)
+    oracle = FewMoments([-1.0, -2.0, -1e-3])
+    step = find_step(oracle, 1e-7)
     assert step.capped
-    assert np.isfinite(step.size)
-    assert step.fall > 1
+    start, end = oracle.moments(np.array([0.0, step.size])).log_mass
+    assert start - end > 10
 
 
 @pytest.mark.parametrize("find_step", [exact_step, bisection_step])

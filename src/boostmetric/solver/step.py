@@ -41,18 +41,15 @@ class Step(NamedTuple):
     Attributes
     ----------
     size : float
-    fall : float
-        How much the loss falls, at least (up to rounding).
     capped : bool
         Whether there is no root within reach.
     """
 
     size: float
-    fall: float
     capped: bool
 
 
-_NO_STEP = Step(0.0, 0.0, capped=False)
+_NO_STEP = Step(0.0, capped=False)
 
 
 class _Point(NamedTuple):
@@ -123,7 +120,7 @@ def bisection_step(oracle: Oracle, v: float) -> Step:
         if not low.w < middle.w < high.w:
             break
         low, high = (middle, high) if middle.slope < 0 else (low, middle)
-    return Step(high.w, high.fall, capped=False)
+    return Step(high.w, capped=False)
 
 
 def _root(line: _Line, guess: float | None = None) -> Step:
@@ -158,7 +155,7 @@ def _root(line: _Line, guess: float | None = None) -> Step:
             fallen = low
         if high is None and low.w >= line.reach:
             return _capped(fallen or low)
-    return Step(proposal, point.fall, capped=False)
+    return Step(proposal, capped=False)
 
 
 def _newton(point: _Point) -> float:
@@ -177,4 +174,4 @@ def _inverse_cubic(a: _Point, b: _Point) -> float:
 
 
 def _capped(point: _Point) -> Step:
-    return Step(point.w, point.fall, capped=True)
+    return Step(point.w, capped=True)
