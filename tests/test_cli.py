@@ -57,6 +57,18 @@ def test_paper_names_the_sets_it_knows():
     assert "'irish' is not a set of the paper" in result.output
 
 
+def test_arguments_are_checked_before_any_work(tmp_path):
+    taken = tmp_path / "file"
+    taken.write_text("")
+    for command in ("demo", "paper"):
+        result = runner.invoke(app, [command, "--output", str(taken)])
+        assert result.exit_code == 2
+        assert "cannot be used as a folder" in result.output
+    result = runner.invoke(app, ["paper", "--output", str(tmp_path), "--jobs", "0"])
+    assert result.exit_code == 2
+    assert "must be a whole number of threads" in result.output
+
+
 def test_version_and_help():
     command = [sys.executable, "-m", "boostmetric"]
     assert subprocess.run([*command, "--version"], capture_output=True, text=True, check=True).stdout == (

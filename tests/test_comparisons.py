@@ -159,3 +159,9 @@ def test_ragged_rows():
     assert taken.values.tolist() == [4, 5, 0, 4, 5]
     assert taken.bounds.tolist() == [0, 2, 3, 5]
     assert Ragged.stack([rows, taken]).sizes.tolist() == [1, 3, 2, 2, 1, 2]
+
+
+def test_too_many_members_are_refused_before_any_work(monkeypatch):
+    monkeypatch.setattr("boostmetric.mining._MOST_MEMBERS", 80)
+    with pytest.raises(ValueError, match=r"n_impostors='all' gives 90 near and far pairs in all; at most 80"):
+        Comparisons.from_labels(np.eye(10), [0] * 5 + [1] * 5, n_neighbors=4, n_impostors="all")

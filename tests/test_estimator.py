@@ -201,6 +201,8 @@ def test_tolerance_stops_early_or_warns():
         ({"n_components": 0}, "n_components must be a whole number of at least 1, or None. Got 0"),
         ({"n_components": 14}, "n_components=14 is more than the 13 features of X"),
         ({"n_neighbors": "three"}, "n_neighbors must be a whole number"),
+        ({"n_jobs": "2"}, "n_jobs must be a whole number of threads, -1 for all processors, or None. Got '2'"),
+        ({"n_jobs": 0}, "n_jobs must be a whole number of threads"),
     ],
 )
 def test_bad_parameters_are_named(parameters, message):
@@ -208,7 +210,44 @@ def test_bad_parameters_are_named(parameters, message):
         BoostMetric(**parameters).fit(X, Y)
 
 
+def test_a_failed_fit_is_not_a_fit():
+    metric = BoostMetric()
+    with pytest.raises(ValueError, match="2 classes"):
+        metric.fit(X, np.zeros(len(X)))
+    with pytest.raises(NotFittedError):
+        metric.transform(X)
+
+
+def test_numpy_booleans_stop_a_fit():
+    class Stop:
+        def on_iteration(self, record):
+            return np.bool_(record.number == 3)
+
+    assert BoostMetric(callbacks=[Stop()]).fit(X, Y).n_iter_ == 3
+
+
+def test_converging_at_the_last_iteration_is_no_failure():
+    n_iter = BoostMetric(tol=0.1).fit(X, Y).n_iter_
+    assert BoostMetric(tol=0.1, max_iter=n_iter).fit(X, Y).stop_reason_ is StopReason.DUAL_FEASIBLE
+
+
+def test_works_without_a_folder_for_compiled_kernels():
+    """In a read-only installation whose user has no home, kernels are compiled anew."""
+    code = (
+        "from numba.core import caching\n"
+        "caching.CacheImpl._locator_classes = []\n"
+        "from boostmetric.oracles import kernels\n"
+        "import numpy as np\n"
+        "out = np.zeros(1)\n"
+        "kernels.gather(np.array([2.0]), np.zeros(1, dtype=np.uint32), out)\n"
+        "assert out[0] == 2.0 and not isinstance(kernels.gather._cache, caching.FunctionCache)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_bad_callbacks_are_named():
+    with pytest.raises(TypeError, match=r"callbacks must be a list. Got <generator"):
+        BoostMetric(callbacks=(c for c in [])).fit(X, Y)
     with pytest.raises(TypeError, match=r"method on_iteration\(record\). Got 3"):
         BoostMetric(callbacks=[3]).fit(X, Y)
 
@@ -237,7 +276,7 @@ class TestMahalanobisMetric:
     def test_distances_broadcast(self):
         metric = MahalanobisMetric(np.eye(2, dtype=np.float32))
         assert metric.distance(np.zeros(2), [[3, 4], [0, 1]]).tolist() == [5, 1]
-        assert metric.components.dtype == np.float32
+        assert metric.distance(np.float16([6e4, 0]), np.float16([-6e4, 0])) == 120000
         assert repr(metric) == "MahalanobisMetric(n_components=2, n_features=2)"
 
     def test_zero_metric(self):
@@ -255,7 +294,11 @@ class TestMahalanobisMetric:
                 lambda: MahalanobisMetric([[1.0, 2.0]]).transform([[1.0]]),
                 r"2 features, but the points have shape \(1, 1\)",
             ),
-            (lambda: MahalanobisMetric([[1.0]]).truncate(0), "rank must be at least 1. Got 0"),
+            (
+                lambda: MahalanobisMetric([[1.0]]).truncate(0),
+                "rank must be a whole number of at least 1",
+            ),
+            (lambda: MahalanobisMetric([[1j]]), "complex"),
         ],
     )
     def test_errors(self, action, message):

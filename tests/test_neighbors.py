@@ -28,6 +28,39 @@ def test_many_copies_do_not_hide_nearer_numbers():
     assert answer[52].tolist() == [50, 51, 53]
 
 
+def true_neighbors(points, k):
+    distance = np.linalg.norm(points[:, None] - points[None], axis=2)
+    np.fill_diagonal(distance, np.inf)
+    return np.sort(distance, axis=1)[:, :k]
+
+
+def distances_to(points, numbers):
+    return np.linalg.norm(points[numbers] - points[:, None], axis=2)
+
+
+def test_tight_clusters_far_apart():
+    """Closer together than the expanded square of a distance can tell."""
+    rng = np.random.default_rng(0)
+    points = rng.standard_normal((5, 30))[np.arange(300) % 5] + 1e-9 * rng.standard_normal((300, 30))
+    assert distances_to(points, nearest(points, None, 3)) == pytest.approx(true_neighbors(points, 3), rel=1e-6)
+
+
+def test_one_outlier_does_not_blur_the_rest():
+    points = np.random.default_rng(0).standard_normal((300, 20))
+    points[0] = 1e12
+    answer = distances_to(points, nearest(points, None, 3))
+    assert answer[1:] == pytest.approx(true_neighbors(points, 3)[1:], rel=1e-6)
+
+
+@pytest.mark.parametrize("value", [1e6, 1.6e9])
+def test_a_constant_column_changes_nothing(value):
+    points = np.random.default_rng(0).standard_normal((200, 4))
+    padded = np.hstack([points, np.full((200, 1), value)]).astype(np.float32)
+    rounding = rounding_of_distances(padded)
+    answer = nearest(padded.astype(np.float64), None, 3, rounding)
+    assert distances_to(points, answer) == pytest.approx(true_neighbors(points, 3), rel=1e-4)
+
+
 @pytest.mark.parametrize("n_features", [2, 30])  # scikit-learn searches a tree, or all
 def test_agrees_with_brute_force(n_features):
     rng = np.random.default_rng(1)

@@ -41,11 +41,9 @@ class ProgressBar:
     ----------
     max_iter : int
         Length of the bar.
-    title : str
-        Text before the bar.
     """
 
-    def __init__(self, max_iter: int, title: str = "Learning") -> None:
+    def __init__(self, max_iter: int) -> None:
         self._progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -54,7 +52,7 @@ class ProgressBar:
             TimeRemainingColumn(),
             console=Console(stderr=True),
         )
-        self._task = self._progress.add_task(title, total=max_iter, figures="")
+        self._task = self._progress.add_task("Learning", total=max_iter, figures="")
 
     def __enter__(self) -> Self:
         self._progress.start()

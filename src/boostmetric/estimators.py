@@ -20,7 +20,7 @@ from boostmetric.comparisons import Comparisons
 from boostmetric.metric import MahalanobisMetric
 from boostmetric.solver.learn import STEP_FINDERS, learn
 from boostmetric.solver.result import Boosted, Iteration, StopReason
-from boostmetric.validation import check_choice, check_count, check_number
+from boostmetric.validation import check_choice, check_count, check_number, check_threads
 
 
 class BoostMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -143,12 +143,11 @@ class BoostMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         -------
         self
         """
-        self._check_parameters()
+        callbacks = self._check_parameters()
         samples, labels = validate_data(self, X, y, dtype=[np.float64, np.float32], ensure_min_samples=2)
         self._check_n_components(samples.shape[1])
         comparisons = Comparisons.from_labels(samples, labels, self.n_neighbors, self.n_impostors)
         with ExitStack() as stack:
-            callbacks = list(self.callbacks or [])
             if self.verbose:
                 callbacks.append(stack.enter_context(ProgressBar(self.max_iter)))
             boosted = learn(
@@ -162,10 +161,10 @@ class BoostMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
                 on_iteration=[callback.on_iteration for callback in callbacks],
                 rng=check_random_state(self.random_state),
             )
-        self._keep(boosted, samples.dtype)
+        self._keep(boosted)
         return self
 
-    def _keep(self, boosted: Boosted, dtype: np.dtype[Any]) -> None:
+    def _keep(self, boosted: Boosted) -> None:
         """Set the fitted attributes, and warn where the result is not what the user will expect."""
         if not len(boosted.step_sizes):
             warnings.warn(
@@ -188,7 +187,7 @@ class BoostMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self.n_iter_ = len(boosted.history)
         self.stop_reason_ = boosted.stop_reason
         self.duality_gap_ = boosted.duality_gap
-        self.components_ = self._metric_after(self.n_iter_).components.astype(dtype, copy=False)
+        self.components_ = self._metric_after(self.n_iter_).components
 
     def _metric_after(self, n_iter: int) -> MahalanobisMetric:
         return MahalanobisMetric.from_directions(
@@ -219,6 +218,10 @@ class BoostMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         Yields
         ------
         ndarray of shape (n_samples, rank after that iteration)
+
+        Notes
+        -----
+        Cost: a singular value decomposition of the directions so far, for each iteration.
         """
         samples = self._check_samples(X)
         for n_iter in range(1, self.n_iter_ + 1):
@@ -226,7 +229,7 @@ class BoostMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     def get_metric(self) -> MahalanobisMetric:
         """The learned metric; also a function of two points, as scikit-learn's neighbour searches take it."""
-        check_is_fitted(self)
+        check_is_fitted(self, "components_")
         return MahalanobisMetric(self.components_)
 
     def get_mahalanobis_matrix(self) -> NDArray[np.floating[Any]]:
@@ -250,17 +253,23 @@ class BoostMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return self.get_metric().distance(points[:, 0], points[:, 1])
 
     def _check_samples(self, X: ArrayLike) -> NDArray[np.floating[Any]]:
-        check_is_fitted(self)
+        check_is_fitted(self, "components_")
         return np.asarray(validate_data(self, X, dtype=[np.float64, np.float32], reset=False))
 
-    def _check_parameters(self) -> None:
+    def _check_parameters(self) -> list[Callback]:
+        """Refuse wrong parameters; returns the callbacks as a list."""
         check_number("regularization", self.regularization)
         check_count("max_iter", self.max_iter)
         check_number("tol", self.tol, below=1.0)
         check_choice("line_search", self.line_search, STEP_FINDERS)
-        for callback in self.callbacks or []:
+        check_threads("n_jobs", self.n_jobs)
+        callbacks = self.callbacks if self.callbacks is not None else []
+        if not isinstance(callbacks, (list, tuple)):
+            raise TypeError(f"callbacks must be a list. Got {callbacks!r}.")
+        for callback in callbacks:
             if not isinstance(callback, Callback) or isinstance(callback, type):
                 raise TypeError(f"Every callback needs a method on_iteration(record). Got {callback!r}.")
+        return list(callbacks)
 
     def _check_n_components(self, n_features: int) -> None:
         if self.n_components is not None:

@@ -64,6 +64,10 @@ def centre_and_scale(points: NDArray[np.floating[Any]]) -> tuple[FloatArray, int
     # Once before the mean, whose sum could overflow, and once after.
     _, size = np.frexp(np.abs(points).max(initial=0.0))
     scaled = np.ldexp(points.astype(np.float64, order="C"), -int(size))
+    scaled -= scaled[0]  # equal points are then exactly zero, which the mean alone does not promise
     scaled -= scaled.mean(axis=0)
-    _, spread = np.frexp(np.abs(scaled).max(initial=0.0))
+    largest = np.abs(scaled).max(initial=0.0)
+    if largest == 0.0:
+        return scaled, 0
+    _, spread = np.frexp(largest)
     return np.ldexp(scaled, -int(spread)), int(size) + int(spread)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from boostmetric.validation import check_count
 
 FloatArray = NDArray[np.float64]
 
@@ -31,12 +31,14 @@ class MahalanobisMetric:
 
     def __init__(self, components: ArrayLike) -> None:
         L = np.asarray(components)
-        L = L.astype(np.float32 if L.dtype == np.float32 else np.float64, copy=False)
+        if np.iscomplexobj(L):
+            raise ValueError("components must be real numbers; they are complex.")
+        L = L.astype(np.float64, copy=False)
         if L.ndim != 2 or 0 in L.shape:
             raise ValueError(f"components must have shape (n_components, n_features), both positive. Got {L.shape}.")
         if not np.isfinite(L).all():
             raise ValueError("components must be finite numbers; some are NaN or infinite.")
-        self.components: NDArray[np.floating[Any]] = L
+        self.components: FloatArray = L
 
     @classmethod
     def from_directions(
@@ -60,17 +62,17 @@ class MahalanobisMetric:
         return cls(np.sqrt(step_sizes)[:, None] * directions).truncate(rank)
 
     @property
-    def matrix(self) -> NDArray[np.floating[Any]]:
+    def matrix(self) -> FloatArray:
         """X = L'L, of shape (n_features, n_features)."""
         return self.components.T @ self.components
 
     @property
-    def eigenvalues(self) -> NDArray[np.floating[Any]]:
+    def eigenvalues(self) -> FloatArray:
         """The eigenvalues of X that may differ from zero, largest first."""
         singular = np.linalg.svd(self.components, compute_uv=False)
         return np.asarray(singular**2)
 
-    def transform(self, X: ArrayLike) -> NDArray[np.floating[Any]]:
+    def transform(self, X: ArrayLike) -> FloatArray:
         """Map points so that their Euclidean distance is this distance.
 
         Parameters
@@ -83,7 +85,7 @@ class MahalanobisMetric:
         """
         return self._check(X) @ self.components.T
 
-    def distance(self, a: ArrayLike, b: ArrayLike) -> NDArray[np.floating[Any]]:
+    def distance(self, a: ArrayLike, b: ArrayLike) -> FloatArray:
         """Distances between points of `a` and points of `b`, row by row.
 
         Parameters
@@ -114,8 +116,8 @@ class MahalanobisMetric:
         MahalanobisMetric
             Its components are orthogonal, longest first.
         """
-        if rank is not None and rank < 1:
-            raise ValueError(f"rank must be at least 1. Got {rank}.")
+        if rank is not None:
+            check_count("rank", rank, alternative=", or None")
         _, singular, rows = np.linalg.svd(self.components, full_matrices=False)
         noise = singular[0] * max(self.components.shape) * np.finfo(singular.dtype).eps
         kept = max(1, int((singular > noise).sum()))
@@ -125,10 +127,8 @@ class MahalanobisMetric:
         signs = np.sign(rows[np.arange(kept), np.abs(rows).argmax(axis=1)])
         return MahalanobisMetric(singular[:kept, None] * signs[:, None] * rows)
 
-    def _check(self, X: ArrayLike) -> NDArray[np.floating[Any]]:
-        points = np.asarray(X)
-        if not np.issubdtype(points.dtype, np.floating):
-            points = points.astype(np.float64)
+    def _check(self, X: ArrayLike) -> FloatArray:
+        points = np.asarray(X, dtype=np.float64)
         n_features = self.components.shape[1]
         if points.ndim == 0 or points.shape[-1] != n_features:
             raise ValueError(f"The metric has {n_features} features, but the points have shape {points.shape}.")

@@ -15,6 +15,9 @@ from boostmetric.neighbors import nearest, rounding_of_distances
 from boostmetric.ragged import Ragged
 from boostmetric.validation import check_count
 
+# Near and far pairs, counted in every group: they are numbered with 32 bits.
+_MOST_MEMBERS = 2**31 - 1
+
 
 def mine(
     X: ArrayLike, y: ArrayLike, *, n_neighbors: int, n_impostors: int | Literal["all"]
@@ -46,6 +49,7 @@ def mine(
     check_classification_targets(labels)
     classes, label, sizes = np.unique(labels, return_inverse=True, return_counts=True)
     _check_classes(classes, sizes, n_neighbors)
+    _check_size(sizes, n_neighbors, n_impostors)
 
     points, exponent = centre_and_scale(samples)
     rounding = float(np.ldexp(rounding_of_distances(samples), -exponent))
@@ -68,6 +72,18 @@ def mine(
 def _rows(table: NDArray[np.integer[Any]]) -> Ragged:
     n_rows, n_columns = table.shape
     return Ragged.from_sizes(table.astype(np.int32, copy=False).ravel(), np.full(n_rows, n_columns))
+
+
+def _check_size(sizes: NDArray[np.int64], n_neighbors: int, n_impostors: int | Literal["all"]) -> None:
+    """Refuse before any work what could not be numbered after it."""
+    others = sizes.sum() - sizes
+    impostors = others if n_impostors == "all" else np.minimum(others, n_impostors)
+    n_members = int(np.sum(np.where(sizes > 1, sizes * (np.minimum(n_neighbors, sizes - 1) + impostors), 0)))
+    if n_members > _MOST_MEMBERS:
+        raise ValueError(
+            f"n_impostors={n_impostors!r} gives {n_members:,} near and far pairs in all; at most {_MOST_MEMBERS:,} "
+            "can be held. Lower n_impostors, or use fewer samples."
+        )
 
 
 def _check_classes(classes: NDArray[Any], sizes: NDArray[np.int64], n_neighbors: int) -> None:

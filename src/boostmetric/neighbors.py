@@ -1,8 +1,9 @@
 """Nearest neighbours, for mining and for scoring: the same ones from every search method.
 
 Data on a grid (whole numbers, or one decimal as in Iris) are full of equal distances, and which of several equally near
-points a search returns depends on its method and on the last bit of each coordinate. So distances that the precision of
-the data cannot tell apart count as equal here, and among equals the lowest number comes first.
+points a search returns depends on its method and on the last bit of each coordinate. So we say what is meant: the next
+neighbour is, among the points no farther than the nearest one left, up to the rounding of the data, the one with the
+lowest number. A search only proposes candidates; where it cannot be certain that they suffice, all points are asked.
 """
 
 from __future__ import annotations
@@ -11,17 +12,21 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
 from sklearn.neighbors import NearestNeighbors
 
 Points = NDArray[np.floating[Any]]
 
 _SPARE = 8  # candidates beyond those asked for, so that ties at the end of the list are seen
-_CHUNK = 2**22  # coordinates of candidates held at once
+_CHUNK = 2**22  # numbers held at once
+_MOST_ROUNDING = 1e-4  # of a distance: no tie is ever broken for a point farther than this
 
 
 def rounding_of_distances(points: Points) -> float:
     """How far a distance between two of the points may be off because their coordinates are rounded."""
-    return float(2 * np.sqrt(points.shape[1]) * np.finfo(points.dtype).eps * np.abs(points).max())
+    varies = points.min(axis=0) < points.max(axis=0)
+    size = np.abs(points).max(axis=0).astype(np.float64)[varies]
+    return float(np.sqrt(len(size)) * np.finfo(points.dtype).eps * size.max(initial=0.0))
 
 
 def nearest(points: Points, queries: Points | None, n_neighbors: int, rounding: float = 0.0) -> NDArray[np.int64]:
@@ -40,48 +45,62 @@ def nearest(points: Points, queries: Points | None, n_neighbors: int, rounding: 
     Returns
     -------
     ndarray of shape (n_queries, n_neighbors)
+
+    Notes
+    -----
+    Cost: one search, and for queries whose candidates leave a doubt (many equal distances, or clusters much smaller
+    than the spread of the data) the distances to all points.
     """
-    alone = queries is None
+    without_self = queries is None
     asked = points if queries is None else queries
-    most = len(points) - alone
     answer = np.empty((len(asked), n_neighbors), dtype=np.int64)
-    open_rows = np.arange(len(asked))
-    n_candidates = n_neighbors + _SPARE
-    search = NearestNeighbors().fit(points)
-    while len(open_rows):
-        n_candidates = min(n_candidates, most)
-        candidates = search.kneighbors(asked[open_rows], n_candidates + alone, return_distance=False)
-        if alone:
-            candidates = _without_self(candidates, open_rows)
-        candidates, settled = _in_order(points, asked[open_rows], candidates, n_neighbors, rounding)
-        answer[open_rows] = candidates[:, :n_neighbors]
-        open_rows = open_rows[~settled] if n_candidates < most else open_rows[:0]
-        n_candidates *= 4
+    n_candidates = min(n_neighbors + _SPARE + without_self, len(points))
+    search = NearestNeighbors(n_neighbors=n_candidates).fit(points)
+    # The searches may expand the square of a distance, which costs as much precision as the points are long.
+    blur = (points.shape[1] + 4) * np.finfo(np.float64).eps * float(np.square(points).sum(axis=1).max())
+    for rows in _chunks(len(asked), n_candidates * points.shape[1]):
+        candidates = np.sort(search.kneighbors(asked[rows], return_distance=False), axis=1)
+        distance = np.linalg.norm(points[candidates] - asked[rows, None], axis=2)
+        beyond = distance.max(axis=1) ** 2 - 2 * blur
+        if without_self:
+            distance[candidates == np.arange(len(asked))[rows, None]] = np.inf
+        picked, reach = _pick(distance, n_neighbors, rounding)
+        answer[rows] = np.take_along_axis(candidates, picked, axis=1)
+        if n_candidates < len(points):
+            doubtful = np.arange(len(asked))[rows][beyond <= reach**2]
+            answer[doubtful] = _among_all(points, asked, doubtful, n_neighbors, rounding, without_self)
     return answer
 
 
-def _without_self(candidates: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Take each point out of its own row; where copies of it crowded it out, take out the last."""
-    own = candidates == rows[:, None]
-    own[~own.any(axis=1), -1] = True
-    return np.asarray(candidates[~own].reshape(len(rows), -1))
+def _among_all(
+    points: Points, asked: Points, queries: NDArray[np.int64], n_neighbors: int, rounding: float, without_self: bool
+) -> NDArray[np.int64]:
+    """`nearest` for the queries with the given numbers, by the distances to all points."""
+    answer = np.empty((len(queries), n_neighbors), dtype=np.int64)
+    for rows in _chunks(len(queries), len(points)):
+        distance = cdist(asked[queries[rows]], points)
+        if without_self:
+            distance[np.arange(len(distance)), queries[rows]] = np.inf
+        answer[rows] = _pick(distance, n_neighbors, rounding)[0]
+    return answer
 
 
-def _in_order(
-    points: Points, queries: Points, candidates: NDArray[np.int64], n_neighbors: int, rounding: float
-) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Candidates sorted by distance and then number, and whether points beyond them could not tie with the last one."""
-    distance = np.empty(candidates.shape)
-    n_rows = max(1, _CHUNK // (candidates.shape[1] * points.shape[1]))
-    for start in range(0, len(queries), n_rows):
-        rows = slice(start, start + n_rows)
-        # From the differences: the searches expand the square, and lose half of the digits of short distances.
-        distance[rows] = np.linalg.norm(points[candidates[rows]] - queries[rows, None], axis=2)
-    order = np.argsort(distance, axis=1)
-    distance = np.take_along_axis(distance, order, axis=1)
-    candidates = np.take_along_axis(candidates, order, axis=1)
-    # Neighbours in this order that are closer to each other than the rounding share a rank.
-    rank = np.cumsum(np.diff(distance, axis=1, prepend=distance[:, :1]) > rounding, axis=1)
-    order = np.lexsort((candidates, rank), axis=1)
-    settled = rank[:, -1] > rank[:, n_neighbors - 1]
-    return np.take_along_axis(candidates, order, axis=1), settled
+def _pick(
+    distance: NDArray[np.float64], n_neighbors: int, rounding: float
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Columns of the nearest, one after the other, and how far the last choice looked; `distance` is used up."""
+    picked = np.empty((len(distance), n_neighbors), dtype=np.int64)
+    rows = np.arange(len(distance))
+    reach = np.zeros(len(distance))
+    for k in range(n_neighbors):
+        shortest = distance.min(axis=1)
+        reach = shortest + np.minimum(rounding, _MOST_ROUNDING * shortest)
+        picked[:, k] = np.argmax(distance <= reach[:, None], axis=1)
+        distance[rows, picked[:, k]] = np.inf
+    return picked, reach
+
+
+def _chunks(n_rows: int, row_size: int) -> list[slice]:
+    """Slices of rows that hold about _CHUNK numbers."""
+    size = max(1, _CHUNK // row_size)
+    return [slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size)]

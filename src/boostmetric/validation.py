@@ -25,3 +25,10 @@ def check_choice(name: str, value: object, choices: Collection[str]) -> None:
     """Refuse anything but one of the given strings."""
     if not isinstance(value, str) or value not in choices:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}. Got {value!r}.")
+
+
+def check_threads(name: str, value: object) -> None:
+    """Refuse anything but None or a whole number other than 0."""
+    whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    if value is not None and not (whole and value != 0):
+        raise ValueError(f"{name} must be a whole number of threads, -1 for all processors, or None. Got {value!r}.")

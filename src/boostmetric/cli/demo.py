@@ -15,12 +15,14 @@ def demo(
     from rich.progress import Progress
     from rich.table import Table
 
+    from boostmetric.cli.arguments import make_folder
     from boostmetric.files import replacing
     from boostmetric.paper.datasets import BENCHMARKS, load
     from boostmetric.paper.illustration import PRINTED_EIGENVALUES, circles
     from boostmetric.paper.protocol import run, splits
     from boostmetric.report import paragraph, picture, table, write_page
 
+    make_folder(output)
     console = Console()
     console.print("Concentric circles: 2 dimensions of structure, 8 of noise.")
     found = circles(verbose=1)
@@ -58,4 +60,4 @@ def demo(
         "boostmetric demo",
         [table(header, rows), paragraph(eigenvalues), picture(found.figure, description), paragraph(description)],
     )
-    console.print(f"Picture: {image}\nReport:  {page}", soft_wrap=True)
+    console.print(f"Picture: {image}\nReport:  {page}", markup=False, soft_wrap=True)

@@ -22,11 +22,14 @@ def paper(
     from rich.console import Console
     from rich.progress import Progress
 
+    from boostmetric.cli.arguments import check_jobs, make_folder
     from boostmetric.files import replacing
     from boostmetric.paper.datasets import BENCHMARKS, MissingDataError, load
     from boostmetric.paper.illustration import circles
     from boostmetric.paper.protocol import run, splits
 
+    make_folder(output)
+    check_jobs(jobs)
     known = {benchmark.name.lower(): benchmark for benchmark in BENCHMARKS}
     names = [name.strip().lower() for name in only.split(",") if name.strip()] or list(known)
     for name in names:
@@ -66,4 +69,4 @@ def paper(
             temporary.write_text("\n".join(lines) + "\n", encoding="utf-8")
     with replacing(output / "circles.png") as temporary:
         circles().figure.savefig(temporary)
-    console.print(f"Written to {output}", soft_wrap=True)
+    console.print(f"Written to {output}", markup=False, soft_wrap=True)

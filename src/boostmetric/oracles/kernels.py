@@ -41,7 +41,15 @@ WIDTH = 8
 HALF_BINS = 128
 N_MOMENTS = 10
 
-_kernel = njit(nogil=True, cache=True, error_model="numpy")
+
+def _kernel(function):
+    """Compile a kernel, and keep the machine code for the next process where there is a folder to write it to."""
+    try:
+        return njit(nogil=True, cache=True, error_model="numpy")(function)
+    except RuntimeError:  # numba: "no locator available"
+        return njit(nogil=True, error_model="numpy")(function)
+
+
 _stores = njit(nogil=True, error_model="numpy", forceinline=True)
 _sums_only = njit(nogil=True, error_model="numpy", forceinline=True, fastmath={"reassoc", "contract", "nnan", "nsz"})
 

@@ -36,6 +36,7 @@ class ShardedOracle:
         self.n_features = n_features
         self._engine = engine
         self._share = np.ones(0)
+        self._all_single = True
 
     def rebuild(self, components: FloatArray) -> State:
         return self._settle(self._engine.each("rebuild", components))
@@ -66,5 +67,8 @@ class ShardedOracle:
         return Moments.merge(self._engine.each("moments", steps))
 
     def histogram(self) -> Histogram | None:
+        if not self._all_single:
+            return None
         parts = self._engine.each("histogram")
-        return None if any(part is None for part in parts) else Histogram.merge(parts)
+        self._all_single = all(part is not None for part in parts)
+        return Histogram.merge(parts) if self._all_single else None

@@ -47,10 +47,12 @@ def _dense(gram: FloatArray) -> tuple[float, FloatArray]:
 
 def _lanczos(oracle: Oracle, start: FloatArray) -> tuple[float, FloatArray]:
     n = oracle.n_features
+    if not oracle.matvec(start).any():
+        return 0.0, start  # A_hat is zero, for which ARPACK has an error
     a_hat = LinearOperator((n, n), matvec=lambda x: oracle.matvec(np.ascontiguousarray(x.ravel())), dtype=np.float64)
     try:
-        values, vectors = eigsh(a_hat, k=1, which="LA", v0=start, ncv=min(n, 40), maxiter=100)
+        values, vectors = eigsh(a_hat, k=1, which="LA", v0=start, ncv=min(n, 40), maxiter=200)
     except ArpackNoConvergence:
-        # Leading eigenvalues almost equal: any vector of their space will do, and a larger basis finds one.
-        values, vectors = eigsh(a_hat, k=1, which="LA", v0=start, ncv=min(n, 200), tol=1e-6)
+        # Leading eigenvalues almost equal: any vector of their space will do, and the factorisation finds one.
+        return _dense(oracle.gram())
     return float(values[0]), vectors[:, 0]

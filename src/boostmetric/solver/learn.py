@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from boostmetric.comparisons import Comparisons
 from boostmetric.frame import Frame
 from boostmetric.solver.loop import boost
-from boostmetric.solver.result import Boosted, Iteration
+from boostmetric.solver.result import Boosted, Iteration, scaled
 from boostmetric.solver.step import bisection_step, exact_step
 
 LineSearch = Literal["exact", "bisection"]
@@ -62,13 +62,13 @@ def learn(
 
     def report(record: Iteration) -> bool:
         in_user_units = record.in_units(frame.exponent)
-        answers = [callback(in_user_units) for callback in on_iteration]
-        return any(answer is True for answer in answers)
+        answers = [callback(in_user_units) for callback in on_iteration]  # all of them see it
+        return any(answers)
 
     with single_threaded_blas(), ThreadEngine(make_shards(frame.points, comparisons), n_threads) as engine:
         boosted = boost(
             ShardedOracle(engine, frame.points.shape[1]),
-            _scaled(regularization, -2 * frame.exponent),
+            scaled(regularization, -2 * frame.exponent),
             max_iter=max_iter,
             tol=tol,
             find_step=STEP_FINDERS[line_search],
@@ -77,15 +77,9 @@ def learn(
         )
     return Boosted(
         directions=frame.lift(boosted.directions),
-        step_sizes=np.ldexp(boosted.step_sizes, -2 * frame.exponent),
+        step_sizes=np.array([scaled(w, -2 * frame.exponent) for w in boosted.step_sizes]),
         history=[record.in_units(frame.exponent) for record in boosted.history],
         stop_reason=boosted.stop_reason,
-        eigenvalue=_scaled(boosted.eigenvalue, 2 * frame.exponent),
+        eigenvalue=scaled(boosted.eigenvalue, 2 * frame.exponent),
         duality_gap=boosted.duality_gap,
     )
-
-
-def _scaled(value: float, exponent: int) -> float:
-    """value * 2**exponent, kept finite."""
-    with np.errstate(over="ignore"):
-        return float(np.nan_to_num(np.ldexp(value, exponent)))

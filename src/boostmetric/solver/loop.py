@@ -56,17 +56,19 @@ def boost(
     loss = state.log_mass
     eigenvalue, xi = leading_direction(oracle, rng.standard_normal(oracle.n_features))
     enough = v + tol * max(eigenvalue - v, 0.0)
-    stop_reason = StopReason.ITERATION_LIMIT
 
-    while len(history) < max_iter:
+    while True:
         if eigenvalue <= enough:
             stop_reason = StopReason.DUAL_FEASIBLE
+            break
+        if len(history) == max_iter:
+            stop_reason = StopReason.ITERATION_LIMIT
             break
         oracle.project(xi)
         step = find_step(oracle, v)
         moved = oracle.commit(step.size)
         if not moved.log_mass + v * (trace + step.size) < loss:
-            stop_reason = StopReason.NOTHING_TO_IMPROVE
+            stop_reason = StopReason.NOTHING_TO_IMPROVE  # and this step is not part of the metric
             break
         state = moved
         directions.append(xi)
@@ -75,8 +77,10 @@ def boost(
         loss = state.log_mass + v * trace
         violated = state.n_violated / state.n_comparisons
         history.append(Iteration(len(history) + 1, loss, eigenvalue, step.size, trace, violated))
+        asked_to_stop = on_iteration(history[-1])
+        # Also before a stop: the duality gap needs the eigenvalue at the final weights.
         eigenvalue, xi = leading_direction(oracle, xi)
-        if on_iteration(history[-1]):
+        if asked_to_stop:
             stop_reason = StopReason.CALLBACK
             break
         if step.capped:

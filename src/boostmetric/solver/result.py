@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -10,6 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
+
+
+def scaled(value: float, exponent: int) -> float:
+    """value * 2**exponent, or the largest number where that overflows."""
+    with np.errstate(over="ignore"):
+        return float(np.nan_to_num(np.ldexp(value, exponent)))
 
 
 class StopReason(Enum):
@@ -64,9 +69,9 @@ class Iteration:
         """The record for data that are ``2**exponent`` times as large."""
         return replace(
             self,
-            eigenvalue=math.ldexp(self.eigenvalue, 2 * exponent),
-            step_size=math.ldexp(self.step_size, -2 * exponent),
-            trace=math.ldexp(self.trace, -2 * exponent),
+            eigenvalue=scaled(self.eigenvalue, 2 * exponent),
+            step_size=scaled(self.step_size, -2 * exponent),
+            trace=scaled(self.trace, -2 * exponent),
         )
 
 

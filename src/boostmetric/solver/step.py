@@ -5,8 +5,11 @@ convex, and Eq. (8) says phi'(w) = 0. The cases, which Algorithm 1 leaves to its
 
 - phi'(0) >= 0: nothing to gain, the step is 0. Boosting stops before it asks (lambda_max <= v).
 - phi'(0) < 0 <= phi'(w) for some w: the root lies between, and is found.
-- phi'(w) < 0 as far as doubles can tell: every comparison gains more than v from this direction, there is no
-  root, and the loss falls without end. The step is capped.
+- phi'(w) < 0 as far as we look: every comparison gains more than v from this direction, there is no root, and the loss
+  falls without end. The step is capped.
+
+A slope that is lost in the rounding of the first one counts as 0: with v = 0 and a comparison that the direction does
+not touch, phi falls towards a limit that it never reaches.
 """
 
 from __future__ import annotations
@@ -22,8 +25,10 @@ from boostmetric.oracles.protocol import Moments, Oracle
 
 # A root is looked for up to this many natural units: exponents of a million still have ten digits.
 _REACH = 2.0**20
-# A capped step ends where the loss has fallen by this: the comparisons then weigh e^-50 of what they did.
+# A capped step ends where the loss has fallen by this, the comparisons then weighing e^-50 of what they did; or at the
+# end of the reach.
 _CAPPED_FALL = 50.0
+_FLAT = 1e-15
 # The error of an interpolated step is of the third order in its distance to the last point: after an update of this
 # relative size the step is exact to rounding.
 _TOLERANCE = 1e-5
@@ -72,6 +77,8 @@ class _Line:
         Natural length of a step, 1 / (root mean square growth of the comparisons).
     reach : float
         How far to look for a root.
+    flat : float
+        Size of a slope that counts as 0.
     """
 
     def __init__(self, evaluate: Evaluate, v: float, reach: float = math.inf) -> None:
@@ -82,6 +89,7 @@ class _Line:
         self.start = self._point(0.0, moments)
         self.unit = 1.0 / math.sqrt(max(float(moments.second[0]), np.finfo(np.float64).tiny))
         self.reach = min(reach, _REACH * self.unit)
+        self.flat = _FLAT * abs(self.start.slope)
 
     def at(self, w: float) -> _Point:
         return self._point(w, self._evaluate(np.array([w])))
@@ -98,6 +106,7 @@ def exact_step(oracle: Oracle, v: float) -> Step:
     if histogram is None:
         return _root(_Line(oracle.moments, v))
     step = _root(_Line(histogram.moments, v, histogram.reach(_HISTOGRAM_ERROR)))
+    # No root as far as the histogram can see: go on with the comparisons themselves.
     return _root(_Line(oracle.moments, v), guess=step.size) if step.capped else step
 
 
@@ -107,19 +116,13 @@ def bisection_step(oracle: Oracle, v: float) -> Step:
     if line.start.slope >= 0:
         return _NO_STEP
     low, high = line.start, line.at(line.unit)
-    fallen = None
-    while high.slope < 0:
-        low = high
-        if fallen is None and low.fall >= _CAPPED_FALL:
-            fallen = low
-        if low.w >= line.reach:
-            return _capped(fallen or low)
-        high = line.at(min(2 * low.w, line.reach))
+    while high.slope < -line.flat:
+        if high.w >= line.reach:
+            return _capped(line)
+        low, high = high, line.at(min(2 * high.w, line.reach))
     while high.w - low.w > _BISECTION_TOLERANCE * high.w:
         middle = line.at(0.5 * (low.w + high.w))
-        if not low.w < middle.w < high.w:
-            break
-        low, high = (middle, high) if middle.slope < 0 else (low, middle)
+        low, high = (middle, high) if middle.slope < -line.flat else (low, middle)
     return Step(high.w, capped=False)
 
 
@@ -133,8 +136,8 @@ def _root(line: _Line, guess: float | None = None) -> Step:
     """
     if line.start.slope >= 0:
         return _NO_STEP
-    low, high, fallen = line.start, None, None
-    point = line.start
+    point = low = line.start
+    high = None
     slow = False
     proposal = _newton(point) if guess is None else guess
     for _ in range(_MOST_EVALUATIONS):
@@ -143,19 +146,29 @@ def _root(line: _Line, guess: float | None = None) -> Step:
         elif slow or not low.w < proposal < high.w:
             proposal = 0.5 * (low.w + high.w)
         previous, point = point, line.at(proposal)
+        if abs(point.slope) <= line.flat:
+            break
         proposal = _inverse_cubic(previous, point)
         if abs(proposal - point.w) <= _TOLERANCE * point.w:
-            break
+            return Step(proposal, capped=False)
         slow = abs(point.slope) > 0.5 * abs(previous.slope)
         if point.slope >= 0:
             high = point
-            continue
-        low = point
-        if fallen is None and low.fall >= _CAPPED_FALL:
-            fallen = low
-        if high is None and low.w >= line.reach:
-            return _capped(fallen or low)
-    return Step(proposal, capped=False)
+        elif high is None and point.w >= line.reach:
+            return _capped(line)
+        else:
+            low = point
+    return Step(point.w, capped=False)
+
+
+def _capped(line: _Line) -> Step:
+    """The step at which a loss that falls all the way has fallen by _CAPPED_FALL, or the end of the reach."""
+    low, high = 0.0, line.reach
+    if line.at(high).fall > _CAPPED_FALL:
+        while high - low > _BISECTION_TOLERANCE * high:
+            middle = 0.5 * (low + high)
+            low, high = (middle, high) if line.at(middle).fall < _CAPPED_FALL else (low, middle)
+    return Step(high, capped=True)
 
 
 def _newton(point: _Point) -> float:
@@ -171,7 +184,3 @@ def _inverse_cubic(a: _Point, b: _Point) -> float:
     # Hermite's basis at t, about b: the differences from b.w stay exact when the points are close.
     at_a, slope_a, slope_b = (1 - t) ** 2 * (1 + 2 * t), t * (1 - t) ** 2, t**2 * (t - 1)
     return b.w + at_a * (a.w - b.w) + rise * (slope_a / a.curvature + slope_b / b.curvature)
-
-
-def _capped(point: _Point) -> Step:
-    return Step(point.w, capped=True)
