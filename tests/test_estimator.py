@@ -185,8 +185,9 @@ def test_tolerance_stops_early_or_warns():
     metric = BoostMetric(tol=0.1).fit(X, Y)
     assert metric.stop_reason_ is StopReason.DUAL_FEASIBLE
     assert metric.n_iter_ < 500
-    with pytest.warns(ConvergenceWarning, match=r"max_iter=2 was reached before tol=1e-06"):
+    with pytest.warns(ConvergenceWarning, match=r"max_iter=2 was reached before tol=1e-06") as record:
         BoostMetric(max_iter=2, tol=1e-6).fit(X, Y)
+    assert record[0].filename == __file__  # the user's line, not ours
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from typing import Any, Literal, Self
@@ -20,7 +19,7 @@ from boostmetric.comparisons import Comparisons
 from boostmetric.metric import MahalanobisMetric
 from boostmetric.solver.learn import STEP_FINDERS, learn
 from boostmetric.solver.result import Boosted, Iteration, StopReason
-from boostmetric.validation import check_choice, check_count, check_number, check_threads
+from boostmetric.validation import check_choice, check_count, check_number, check_threads, warn
 
 
 class BoostMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -167,19 +166,16 @@ class BoostMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def _keep(self, boosted: Boosted) -> None:
         """Set the fitted attributes, and warn where the result is not what the user will expect."""
         if not len(boosted.step_sizes):
-            warnings.warn(
+            warn(
                 "Nothing was learned: the metric is zero, and with it every distance. The largest eigenvalue of A_hat, "
                 f"{boosted.eigenvalue:.3g}, does not exceed regularization={self.regularization:g}. Either targets are "
                 "not closer than impostors along any direction, or the features are small: scale them "
-                "(StandardScaler) or lower the regularization.",
-                UserWarning,
-                stacklevel=3,
+                "(StandardScaler) or lower the regularization."
             )
         if self.tol > 0 and boosted.stop_reason is StopReason.ITERATION_LIMIT:
-            warnings.warn(
+            warn(
                 f"max_iter={self.max_iter} was reached before tol={self.tol:g}. Raise max_iter or tol.",
                 ConvergenceWarning,
-                stacklevel=3,
             )
         self.directions_ = boosted.directions
         self.step_sizes_ = boosted.step_sizes

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, Literal
 
 import numpy as np
@@ -13,7 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from boostmetric.frame import centre_and_scale
 from boostmetric.neighbors import nearest, rounding_of_distances
 from boostmetric.ragged import Ragged
-from boostmetric.validation import check_count
+from boostmetric.validation import check_count, warn
 
 # Near and far pairs, counted in every group: they are numbered with 32 bits.
 _MOST_MEMBERS = 2**31 - 1
@@ -101,11 +100,9 @@ def _check_classes(classes: NDArray[Any], sizes: NDArray[np.int64], n_neighbors:
     small = sizes <= n_neighbors
     if small.any():
         least = int(np.argmin(sizes))
-        warnings.warn(
+        warn(
             f"{int(small.sum())} of {len(classes)} classes have fewer than n_neighbors + 1 = {n_neighbors + 1} samples "
             f"(class {classes.tolist()[least]!r} has {sizes[least]}): their samples get fewer targets, and a sample "
             "alone in its class is used as an impostor only. Lower n_neighbors or drop these classes if that is not "
-            "wanted.",
-            UserWarning,
-            stacklevel=4,  # the caller of Comparisons.from_labels
+            "wanted."
         )

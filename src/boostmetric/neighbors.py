@@ -18,6 +18,7 @@ from sklearn.neighbors import NearestNeighbors
 Points = NDArray[np.floating[Any]]
 
 _SPARE = 8  # candidates beyond those asked for, so that ties at the end of the list are seen
+_FEW = 20
 _CHUNK = 2**22  # numbers held at once
 _MOST_ROUNDING = 1e-4  # of a distance: no tie is ever broken for a point farther than this
 
@@ -55,7 +56,9 @@ def nearest(points: Points, queries: Points | None, n_neighbors: int, rounding: 
     asked = points if queries is None else queries
     answer = np.empty((len(asked), n_neighbors), dtype=np.int64)
     n_candidates = min(n_neighbors + _SPARE + without_self, len(points))
-    search = NearestNeighbors(n_neighbors=n_candidates).fit(points)
+    # A tree over many points is not worth its making for a few queries, as with a thousand classes.
+    algorithm = "brute" if _FEW * len(asked) < len(points) else "auto"
+    search = NearestNeighbors(n_neighbors=n_candidates, algorithm=algorithm).fit(points)
     # The searches may expand the square of a distance, which costs as much precision as the points are long.
     blur = (points.shape[1] + 4) * np.finfo(np.float64).eps * float(np.square(points).sum(axis=1).max())
     for rows in _chunks(len(asked), n_candidates * points.shape[1]):

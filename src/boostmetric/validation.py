@@ -1,10 +1,15 @@
-"""Checks of single parameters, with messages that name the value and what would be right."""
+"""Checks of single parameters, with messages that name the value and what would be right; and warnings."""
 
 from __future__ import annotations
 
 import math
 import numbers
+import sys
+import warnings
 from collections.abc import Collection
+from pathlib import Path
+
+_PACKAGE = str(Path(__file__).parent)
 
 
 def check_count(name: str, value: object, *, least: int = 1, alternative: str = "") -> None:
@@ -32,3 +37,13 @@ def check_threads(name: str, value: object) -> None:
     whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
     if value is not None and not (whole and value != 0):
         raise ValueError(f"{name} must be a whole number of threads, -1 for all processors, or None. Got {value!r}.")
+
+
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn, pointing at the line outside of this package that led here."""
+    level = 1
+    frame = sys._getframe()
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame = frame.f_back
+        level += 1
+    warnings.warn(message, category, stacklevel=level)
