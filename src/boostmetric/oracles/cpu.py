@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,7 +53,7 @@ def _cut(comparisons: Comparisons, n_pieces: int) -> list[Comparisons]:
     return [comparisons.take(groups) for groups in ranges if len(groups)]
 
 
-class Shard:
+class Shard(ABC):
     """What shards of groups and of single comparisons have in common: points, pairs, and the direction.
 
     Parameters
@@ -77,18 +79,23 @@ class Shard:
         self._c = np.empty(comparisons.n_pairs)
         self._mass = 1.0
         self._log_mass = 0.0
-        self._rows = np.empty_like(self._padded)
         self._degree = np.empty(len(self._points))
 
     def rebuild(self, components: FloatArray) -> State:
         self._set_distances(self._squared_differences(self._points @ components.T))
-        return self._weigh()
+        self._set_growths(np.zeros(len(self._first)))
+        return self.commit(0.0)
 
     def gram(self) -> FloatArray:
         """A_hat over this shard. Implements Eq. (10) of the paper."""
         kernels.half_laplacian(self._first, self._second, self._c, self._padded, self._degree, self._rows)
         half = self._points.T @ self._rows[:, : self.n_features]
         return np.asarray((half + half.T) / self._mass)
+
+    @cached_property
+    def _rows(self) -> FloatArray:
+        """Scratch as large as the points; not made where only `matvec` is asked."""
+        return np.empty_like(self._padded)
 
     def matvec(self, x: FloatArray) -> FloatArray:
         kernels.laplacian_vector(self._first, self._second, self._c, self._points @ x, self._degree)
@@ -106,12 +113,7 @@ class Shard:
         return None
 
     def commit(self, step: float) -> State:
-        """Implements Eq. (9) of the paper, on distances instead of weights: products of weights underflow."""
-        self._move(step)
-        return self._weigh()
-
-    def _weigh(self) -> State:
-        shift, self._mass, margin, violated = self._weights().tolist()
+        shift, self._mass, margin, violated = self._move(step).tolist()
         self._log_mass = shift + math.log(self._mass)
         return State(self._log_mass, margin / self._mass, violated, self._n_comparisons)
 
@@ -120,20 +122,21 @@ class Shard:
         kernels.squared_differences(z, self._first, self._second, out)
         return out
 
+    @abstractmethod
     def _set_distances(self, d: FloatArray) -> None:
-        raise NotImplementedError
+        """Take over the squared distances of the pairs."""
 
+    @abstractmethod
     def _set_growths(self, h: FloatArray) -> None:
-        raise NotImplementedError
+        """Take over the growths of the pairs along the direction."""
 
-    def _move(self, step: float) -> None:
-        raise NotImplementedError
-
+    @abstractmethod
     def _moments(self, w: float) -> FloatArray:
-        raise NotImplementedError
+        """Shift, mass, and mass-weighted first and second moment at step w."""
 
-    def _weights(self) -> FloatArray:
-        raise NotImplementedError
+    @abstractmethod
+    def _move(self, step: float) -> FloatArray:
+        """Make the step and write the pair coefficients; shift, mass, mass-weighted margin and violated comparisons."""
 
 
 class GroupShard(Shard):
@@ -159,21 +162,16 @@ class GroupShard(Shard):
     def _set_growths(self, h: FloatArray) -> None:
         kernels.gather(h, self._members, self._h)
 
-    def _move(self, step: float) -> None:
-        self._h *= step
-        self._d += self._h
-
     def _moments(self, w: float) -> FloatArray:
         sums = np.empty(4)
         kernels.group_moments(self._d, self._h, w, self._batches, self._log_omega, self._block, self._lane, sums)
         return sums
 
-    def _weights(self) -> FloatArray:
+    def _move(self, step: float) -> FloatArray:
         sums = np.empty(4)
         groups = (self._members, self._batches, self._log_omega)
-        # The growths have been used up when the weights are asked for: their place takes the exponentials.
-        scratch = (self._h, self._lane, self._log_scale, self._side_sums, self._sorted_near)
-        kernels.group_weights(self._d, *groups, *scratch, self._c, sums)
+        scratch = (self._lane, self._log_scale, self._side_sums, self._sorted_near)
+        kernels.group_weights(self._d, self._h, step, *groups, *scratch, self._c, sums)
         return sums
 
 
@@ -205,7 +203,10 @@ def _lanes_side_by_side(members: NDArray[np.int32], batches: IntArray) -> NDArra
 
 
 class SingleShard(Shard):
-    """Single comparisons: one near pair against one far pair."""
+    """Single comparisons: one near pair against one far pair.
+
+    Kept are their margins rho = d_far - d_near and, along a direction, m = h_near - h_far: a step w lowers rho by w m.
+    """
 
     def __init__(self, points: FloatArray, n_features: int, comparisons: Comparisons) -> None:
         super().__init__(points, n_features, comparisons)
@@ -222,18 +223,15 @@ class SingleShard(Shard):
     def _set_growths(self, h: FloatArray) -> None:
         np.subtract(h[self._near], h[self._far], out=self._m)
 
-    def _move(self, step: float) -> None:
-        self._m *= step
-        self._rho -= self._m
-
     def _moments(self, w: float) -> FloatArray:
         sums = np.empty(4)
         kernels.single_moments(self._rho, self._m, w, self._log_omega, self._block, sums)
         return sums
 
-    def _weights(self) -> FloatArray:
+    def _move(self, step: float) -> FloatArray:
         sums = np.empty(4)
-        kernels.single_weights(self._rho, self._near, self._far, self._log_omega, self._u, self._c, sums)
+        singles = (self._near, self._far, self._log_omega)
+        kernels.single_weights(self._rho, self._m, step, *singles, self._u, self._c, sums)
         return sums
 
     def histogram(self) -> Histogram:

@@ -332,21 +332,23 @@ def _scatter(members, e, factor, c):
 
 
 @_kernel
-def group_weights(d, members, batches, log_omega, e, lane, log_scale, side_sums, sorted_near, c, sums):
-    """Pair coefficients c of all groups, relative to the shard's shift. Implements Eq. (6) of the paper for groups.
+def group_weights(d, h, step, members, batches, log_omega, lane, log_scale, side_sums, sorted_near, c, sums):
+    """Let d grow by step * h, and write the pair coefficients c. Implements Eq. (6) and (9) of the paper for groups.
 
     c_p = sum over groups of -u e^(d_p) / N for near pairs and +u e^(-d_p) / F for far ones, u = omega N F being the
     group's mass. Writes sums = (shift, mass, mass-weighted margin far minus near, number of violated comparisons).
-    `members` are the pair numbers. Kept per member: `e`; per group: `log_scale` (log mass without its sums) and two
-    `side_sums`. Scratch: `lane` as in `group_moments`, `sorted_near` as long as the largest near side.
+    All relative to the shift. `members` are the pair numbers. Kept per member: the exponentials, in place of `h`, which
+    is used up; per group: `log_scale` (log mass without its sums) and two `side_sums`. Scratch: `lane` as in
+    `group_moments`, `sorted_near` as long as the largest near side.
     """
     near_top, far_top, near, far = lane[0], lane[1], lane[2:5], lane[5:8]
     shift, s0, margin, violated = -np.inf, 0.0, 0.0, 0
     for b in range(len(batches)):
         start, lanes, n_near, n_far, offset = batches[b]
         middle, end = n_near * lanes, (n_near + n_far) * lanes
-        x, g = e[offset : offset + end], d[offset : offset + end]
+        x, g = h[offset : offset + end], d[offset : offset + end]
         for i in range(x.size):
+            g[i] += step * x[i]
             x[i] = g[i]
         _exponentials(x[:middle], lanes, 1.0, near_top)
         _exponentials(x[middle:], lanes, -1.0, far_top)
@@ -357,9 +359,10 @@ def group_weights(d, members, batches, log_omega, e, lane, log_scale, side_sums,
         if largest > shift:
             rescale = _exp(shift - largest)
             s0, margin, shift = s0 * rescale, margin * rescale, largest
-        mass, shrink, _ = _lane_moments(near, far, scale, shift)
+        # With distances in place of growths, m is E_near[d] - E_far[d]: minus the margin.
+        mass, m, _ = _lane_moments(near, far, scale, shift)
         s0 += mass
-        margin -= shrink
+        margin -= m
         near_sum, far_sum = side_sums[0, start : start + lanes], side_sums[1, start : start + lanes]
         for i in range(lanes):
             near_sum[i] = near[0, i]
@@ -376,7 +379,7 @@ def group_weights(d, members, batches, log_omega, e, lane, log_scale, side_sums,
             u = _exp(scale[i] - shift)
             near_factor[i] = -u * far_sum[i]
             far_factor[i] = u * near_sum[i]
-        batch, x = members[offset : offset + end], e[offset : offset + end]
+        batch, x = members[offset : offset + end], h[offset : offset + end]
         _scatter(batch[:middle], x[:middle], near_factor, c)
         _scatter(batch[middle:], x[middle:], far_factor, c)
     sums[0], sums[1], sums[2], sums[3] = shift, s0, margin, violated
@@ -418,10 +421,11 @@ def single_moments(rho, m, w, log_omega, e, sums):
 
 
 @_kernel
-def single_weights(rho, near, far, log_omega, u, c, sums):
+def single_weights(rho, m, step, near, far, log_omega, u, c, sums):
     """As `group_weights`, for single comparisons; keeps the weights u for `single_histogram`."""
     violated = 0
     for r in range(rho.size):
+        rho[r] -= step * m[r]
         violated += rho[r] <= 0.0
         u[r] = log_omega[r] - rho[r]
     shift = _largest(u, 1.0)
@@ -492,21 +496,24 @@ def _add_to_row(typing_context, out, i, weight, points, j, k):
 def half_laplacian(first, second, c, points, degree, out):
     """out = (Deg / 2 - W) points, W holding each pair once, so that points' out + out' points = sum c (a - b)(a - b)'.
 
-    Each pair costs one row of the points, half of what the full Laplacian needs. Pairs come sorted by `first`, which
-    keeps the row being written in the cache. The number of columns is a multiple of WIDTH.
+    Each pair costs one row of the points, half of what the full Laplacian needs. Pairs come sorted by `first`, so that
+    every row of `out` is begun and finished while it is in the cache. The number of columns is a multiple of WIDTH.
     """
     degree[:] = 0.0
-    out[:] = 0.0
-    n_points, n_columns = points.shape
     for p in range(first.size):
-        i, j = np.int64(first[p]), np.int64(second[p])
-        degree[i] += c[p]
-        degree[j] += c[p]
+        degree[first[p]] += c[p]
+        degree[second[p]] += c[p]
+    n_points, n_columns = points.shape
+    p = 0
+    for i in range(n_points):
+        out[i, :] = 0.0
         for k in range(0, n_columns, WIDTH):
-            _add_to_row(out, i, -c[p], points, j, k)  # type: ignore[call-arg]
-    for point in range(n_points):
-        for k in range(0, n_columns, WIDTH):
-            _add_to_row(out, point, 0.5 * degree[point], points, point, k)  # type: ignore[call-arg]
+            _add_to_row(out, i, 0.5 * degree[i], points, i, k)  # type: ignore[call-arg]
+        while p < first.size and first[p] == i:
+            j = np.int64(second[p])
+            for k in range(0, n_columns, WIDTH):
+                _add_to_row(out, i, -c[p], points, j, k)  # type: ignore[call-arg]
+            p += 1
 
 
 @_kernel

@@ -14,6 +14,8 @@ moments(steps)      Eq. (8)       `Moments` of h at each step (or once for all: 
 commit(step)        Eq. (9)       `State` after X grew by step * xi xi'
 ==================  ============  ===========================================================
 
+The order matters: `moments` and `commit` follow a `project`, and after a `commit` the projection is used up.
+
 The loss is that of the paper's problem (P0). Its first part, the *log mass*, is log sum_g omega_g N_g F_g with N_g the
 sum of exp(d) over the near pairs of group g and F_g the sum of exp(-d) over its far pairs; that equals the paper's sum
 over all comparisons, factorised. Each oracle answers with weights that sum to one over its own groups, and with its log
