@@ -336,10 +336,10 @@ def group_weights(d, h, step, members, batches, log_omega, lane, log_scale, side
     """Let d grow by step * h, and write the pair coefficients c. Implements Eq. (6) and (9) of the paper for groups.
 
     c_p = sum over groups of -u e^(d_p) / N for near pairs and +u e^(-d_p) / F for far ones, u = omega N F being the
-    group's mass. Writes sums = (shift, mass, mass-weighted margin far minus near, number of violated comparisons).
-    All relative to the shift. `members` are the pair numbers. Kept per member: the exponentials, in place of `h`, which
-    is used up; per group: `log_scale` (log mass without its sums) and two `side_sums`. Scratch: `lane` as in
-    `group_moments`, `sorted_near` as long as the largest near side.
+    group's mass. Writes sums = (shift, mass, mass-weighted margin far minus near, number of violated comparisons); c is
+    relative to the shift, as the mass is. `members` are the pair numbers. Kept per member: the exponentials, in place
+    of `h`, which is used up; per group: `log_scale` (log mass without its sums) and two `side_sums`. Scratch: `lane` as
+    in `group_moments`, `sorted_near` as long as the largest near side.
     """
     near_top, far_top, near, far = lane[0], lane[1], lane[2:5], lane[5:8]
     shift, s0, margin, violated = -np.inf, 0.0, 0.0, 0
