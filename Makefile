@@ -1,7 +1,8 @@
 # Each target sets up what it needs in .venv and re-uses what is there.
 PYTHON ?= python3
 BIN := .venv/bin
-DATA := $(or $(BOOSTMETRIC_DATA),../shared/data)
+# The paper's data sets, where they lie beside the clone.
+export BOOSTMETRIC_DATA ?= $(wildcard ../shared/data)
 
 .PHONY: demo test lint bench paper clean
 
@@ -17,10 +18,10 @@ lint: .venv/.lint
 	$(BIN)/mypy
 
 bench: .venv/.core
-	$(BIN)/python -m benchmarks --data-dir $(DATA)
+	$(BIN)/python -m benchmarks
 
 paper: .venv/.core
-	$(BIN)/boostmetric paper --data-dir $(DATA) --output paper-output
+	$(BIN)/boostmetric paper --output paper-output
 
 clean:
 	rm -rf .venv demo paper-output

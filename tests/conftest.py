@@ -55,7 +55,7 @@ def labelled(name):
     return {"iris": load_iris, "wine": load_wine}[name](return_X_y=True)
 
 
-PROBLEMS = ["iris", "wine", "balance", "iris-flat", "wine-flat", "triplets", "mixed"]
+PROBLEMS = ["iris", "wine", "balance", "iris-flat", "wine-flat", "balance-flat", "triplets", "mixed"]
 
 
 def make_problem(name):
@@ -86,7 +86,7 @@ def small_shards(monkeypatch):
 
 @pytest.fixture
 def data_dir():
-    folder = Path(os.environ.get("BOOSTMETRIC_DATA", Path(__file__).parents[2] / "shared" / "data"))
+    folder = Path(os.environ.get("BOOSTMETRIC_DATA") or Path(__file__).parents[2] / "shared" / "data")
     if not (folder / "letters.npz").exists():
         pytest.skip("needs the paper's data sets: set BOOSTMETRIC_DATA to their folder")
     return folder

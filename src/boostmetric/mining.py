@@ -90,7 +90,7 @@ def _check_classes(classes: NDArray[Any], sizes: NDArray[np.int64], n_neighbors:
     if len(classes) < 2:
         raise ValueError(
             f"All {sizes[0]} samples have the label {classes.tolist()[0]!r}: comparisons need at least 2 classes. "
-            "Check the labels, or give comparisons of another kind."
+            "Check that y holds the class labels."
         )
     if sizes.max() < 2:
         raise ValueError(

@@ -18,7 +18,7 @@ from sklearn.neighbors import NearestNeighbors
 Points = NDArray[np.floating[Any]]
 
 _SPARE = 8  # candidates beyond those asked for, so that ties at the end of the list are seen
-_FEW = 20
+_FEW = 20  # queries are few if there are this many times as many points
 _CHUNK = 2**22  # numbers held at once
 _MOST_ROUNDING = 1e-4  # of a distance: no tie is ever broken for a point farther than this
 

@@ -32,9 +32,6 @@ class Ragged:
         """Length of each row."""
         return np.diff(self.bounds)
 
-    def __len__(self) -> int:
-        return len(self.bounds) - 1
-
     def take(self, rows: NDArray[np.integer[Any]]) -> Ragged:
         """The given rows in the given order."""
         sizes = self.sizes[rows]

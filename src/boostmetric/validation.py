@@ -12,10 +12,10 @@ from pathlib import Path
 _PACKAGE = str(Path(__file__).parent)
 
 
-def check_count(name: str, value: object, *, least: int = 1, alternative: str = "") -> None:
-    """Refuse anything but a whole number of at least `least`."""
-    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < least:
-        raise ValueError(f"{name} must be a whole number of at least {least}{alternative}. Got {value!r}.")
+def check_count(name: str, value: object, *, alternative: str = "") -> None:
+    """Refuse anything but a whole number of at least 1."""
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < 1:
+        raise ValueError(f"{name} must be a whole number of at least 1{alternative}. Got {value!r}.")
 
 
 def check_number(name: str, value: object, *, below: float = math.inf) -> None:

@@ -27,7 +27,7 @@ def demo(
     console.print("Concentric circles: 2 dimensions of structure, 8 of noise.")
     found = circles(verbose=1)
     wine = next(benchmark for benchmark in BENCHMARKS if benchmark.name == "Wine")
-    console.print(f"Wine: {wine.n_runs} random splits, 500 iterations each.")
+    console.print(f"Wine: {wine.n_runs} random splits.")
     with Progress(console=Console(stderr=True)) as progress:
         tracked = progress.track(splits(wine, load("wine")), total=wine.n_runs, description="Learning")
         outcomes = [run(wine, split) for split in tracked]

@@ -18,6 +18,9 @@ Three habits make these loops fast, and the same bits every time:
 - A loop that stores is compiled without fast-math. LLVM guards it with a test whether its arrays overlap, which may by
   chance of addresses choose the scalar version of the loop; that one must not round differently.
 - A loop that only sums may be reordered, so that it vectorises. It has no such guard and only one version.
+
+The helpers stand in this file with the kernels that call them, though it grows long: numba's cache of machine code
+looks at the file of a kernel only, and would go on using a helper that was changed in another file.
 """
 
 import math
@@ -93,8 +96,8 @@ _ROUND_BITS = 0x4338000000000000
 _LOG2_E = 1.4426950408889634
 _LN2_HIGH = 0.6931471803691238  # 32 leading bits of ln 2, so that n * _LN2_HIGH is exact
 _LN2_LOW = 1.9082149292705877e-10
-# Terms below e^-300 of the largest in their sum are 0: products of two of them would be subnormal numbers, on which
-# processors take a hundred times as long.
+# Terms below e^-300 of the largest in their sum are 0: products of two of them could be subnormal numbers, with which
+# `half_laplacian` takes nine times as long.
 _SMALLEST = -300.0
 
 
@@ -103,7 +106,7 @@ def _exp(x):
     """exp(x) for -300 <= x <= 700, vectorisable, relative error below 4e-16; 0 below.
 
     x = n ln 2 + r with abs(r) <= ln 2 / 2; exp(r) by its Chebyshev polynomial of degree 11 (error 3e-18), 2**n
-    by its bits. `math.exp` is a call that LLVM does not vectorise: 4 times slower in the loops below.
+    by its bits. `math.exp` is a call that LLVM does not vectorise: three times slower.
     """
     clipped = max(x, _SMALLEST)
     shifted: float = _multiply_add(clipped, _LOG2_E, _ROUND)  # type: ignore[call-arg]
@@ -141,7 +144,7 @@ def squared_differences(z, first, second, out):
 
 @_kernel
 def gather(values, numbers, out):
-    """out = values[numbers]; NumPy's `take` converts the numbers first, and takes three times as long."""
+    """out = values[numbers]; NumPy's `take` converts the numbers first, and takes several times as long."""
     for i in range(numbers.size):
         out[i] = values[numbers[i]]
 
@@ -273,7 +276,7 @@ def group_moments(d, h, w, batches, log_omega, e, lane, sums):
 
 @_stores
 def _sort(x):
-    """Shell's sort: numba's own takes four seconds to compile."""
+    """Shell's sort: numba's own takes seconds to compile."""
     gap = x.size // 2
     while gap > 0:
         for i in range(gap, x.size):

@@ -95,8 +95,8 @@ def load(source: str, data_dir: Path | None = None) -> Labelled:
     """
     if source in _GENERATED:
         return _GENERATED[source]()
-    folder = data_dir or (Path(os.environ["BOOSTMETRIC_DATA"]) if "BOOSTMETRIC_DATA" in os.environ else None)
-    path = folder / f"{source}.npz" if folder else None
+    folder = data_dir or os.environ.get("BOOSTMETRIC_DATA")
+    path = Path(folder) / f"{source}.npz" if folder else None
     if path is None or not path.exists():
         raise MissingDataError(
             f"The data set {source!r} does not come with the package"

@@ -11,8 +11,8 @@ from boostmetric.oracles.protocol import Oracle
 
 FloatArray = NDArray[np.float64]
 
-# Up to this dimension A_hat is formed and factorised: exact, and a few milliseconds. Beyond, the cubic cost of the
-# factorisation loses to some tens of products with A_hat, each linear in the pairs.
+# Up to this dimension A_hat is formed and factorised, in 15 ms at most. Beyond, that cost grows with the cube of the
+# dimension, and that of Lanczos (some tens of products with A_hat) linearly.
 _LARGEST_DENSE = 512
 
 

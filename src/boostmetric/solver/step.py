@@ -28,6 +28,7 @@ _REACH = 2.0**20
 # A capped step ends where the loss has fallen by this, the comparisons then weighing e^-50 of what they did; or at the
 # end of the reach.
 _CAPPED_FALL = 50.0
+# A slope of this size, relative to that at 0, is rounding.
 _FLAT = 1e-15
 # The error of an interpolated step is of the third order in its distance to the last point: after an update of this
 # relative size the step is exact to rounding.
