@@ -9,7 +9,10 @@ import pytest
 from sklearn.datasets import load_iris, load_wine
 
 from boostmetric import Comparisons
+from boostmetric.frame import Frame
 from boostmetric.oracles import cpu
+from boostmetric.oracles.cpu import make_shards
+from boostmetric.oracles.points import as_points
 from boostmetric.paper.datasets import load
 
 
@@ -22,7 +25,11 @@ class Problem:
 
     @property
     def quadruplets(self):
-        return list(self.comparisons.quadruplets())
+        """Each comparison as often as its weight, a whole number, says."""
+        c = self.comparisons
+        sizes = np.diff(c.bounds)
+        weights = np.repeat(c.weights, sizes[::2] * sizes[1::2]).astype(int)
+        return [q for q, weight in zip(c.quadruplets(), weights, strict=True) for _ in range(weight)]
 
 
 def flat(comparisons):
@@ -34,7 +41,12 @@ def flat(comparisons):
             near += [p] * (high - middle)
             far += comparisons.members[middle:high].tolist()
     members = np.stack([near, far], axis=1).ravel().astype(np.int32)
-    return Comparisons(comparisons.pairs, members, np.arange(len(members) + 1), np.ones(len(near)))
+    anchors = -1 - np.arange(len(near))
+    return Comparisons(comparisons.pairs, members, np.arange(len(members) + 1), np.ones(len(near)), anchors)
+
+
+def shards_of(points, comparisons):
+    return make_shards(as_points(Frame.of(points).points), comparisons)
 
 
 def random_triplets(seed, n_points=60, n_features=5, n_triplets=2000):

@@ -141,7 +141,7 @@ def test_n_jobs_does_not_change_a_bit(small_shards):
 
 
 def test_random_state_makes_high_dimension_repeatable(monkeypatch):
-    monkeypatch.setattr("boostmetric.solver.direction._LARGEST_DENSE", 4)
+    monkeypatch.setattr("boostmetric.solver.direction.LARGEST_DENSE", 4)
     runs = [BoostMetric(max_iter=5, random_state=3).fit(X, Y).components_ for _ in range(2)]
     assert runs[0].tobytes() == runs[1].tobytes()
 

@@ -10,16 +10,27 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from boostmetric.comparisons import Comparisons as Comparisons
     from boostmetric.estimators import BoostMetric as BoostMetric
+    from boostmetric.estimators import ComparisonBoostMetric as ComparisonBoostMetric
     from boostmetric.metric import MahalanobisMetric as MahalanobisMetric
+    from boostmetric.points import Points as Points
 
 __version__ = "0.1.0.dev0"
 
 _HOME = {
     "BoostMetric": "boostmetric.estimators",
+    "ComparisonBoostMetric": "boostmetric.estimators",
     "Comparisons": "boostmetric.comparisons",
     "MahalanobisMetric": "boostmetric.metric",
+    "Points": "boostmetric.points",
 }
-__all__ = ["BoostMetric", "Comparisons", "MahalanobisMetric", "__version__"]
+__all__ = [
+    "BoostMetric",
+    "ComparisonBoostMetric",
+    "Comparisons",
+    "MahalanobisMetric",
+    "Points",
+    "__version__",
+]
 
 
 def __getattr__(name: str) -> Any:

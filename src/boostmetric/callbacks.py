@@ -1,14 +1,27 @@
-"""What may watch a fit: one method, called after every iteration."""
+"""What may watch a fit: one method, called after every iteration.
+
+A callback that is also a context manager is entered before the first iteration and left after the last, whatever ended
+the fit.
+"""
 
 from __future__ import annotations
 
+import math
+from dataclasses import fields
+from pathlib import Path
+from time import monotonic
 from types import TracebackType
-from typing import Protocol, Self, runtime_checkable
+from typing import Any, Protocol, Self, runtime_checkable
+from zipfile import BadZipFile
 
+import numpy as np
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as RichProgress
 
-from boostmetric.solver.result import Iteration
+from boostmetric.files import replacing
+from boostmetric.solver.result import Iteration, Progress, StopReason
+from boostmetric.validation import check_count, check_number
 
 
 @runtime_checkable
@@ -29,8 +42,8 @@ class Callback(Protocol):
     'A callback asked to stop.'
     """
 
-    def on_iteration(self, record: Iteration) -> bool | None:
-        """See one iteration; return True to stop the fit."""
+    def on_iteration(self, record: Iteration) -> bool | StopReason | None:
+        """See one iteration; return True, or a `StopReason`, to stop the fit."""
         ...
 
 
@@ -44,7 +57,7 @@ class ProgressBar:
     """
 
     def __init__(self, max_iter: int) -> None:
-        self._progress = Progress(
+        self._progress = RichProgress(
             TextColumn("{task.description}"),
             BarColumn(),
             MofNCompleteColumn(),
@@ -61,6 +74,8 @@ class ProgressBar:
     def on_iteration(self, record: Iteration) -> bool:
         """Move the bar."""
         figures = f"loss {record.loss:.4g}, violated {record.violated:.1%}"
+        if record.held_out is not None:
+            figures += f", held out {1 - record.held_out:.1%}"
         self._progress.update(self._task, completed=record.number, figures=figures)
         return False
 
@@ -70,3 +85,143 @@ class ProgressBar:
         if error is None:  # done, though perhaps before max_iter
             self._progress.update(self._task, total=self._progress.tasks[0].completed)
         self._progress.stop()
+
+
+class EarlyStopping:
+    """Stop when held-out comparisons have not improved for a while.
+
+    The estimators add one by themselves when `early_stopping` is set or an `eval_set` is given, and keep the metric of
+    the best iteration.
+
+    Parameters
+    ----------
+    n_iter_no_change : int, default=20
+        Iterations to wait for more held-out comparisons to be satisfied.
+    """
+
+    def __init__(self, n_iter_no_change: int = 20) -> None:
+        check_count("n_iter_no_change", n_iter_no_change)
+        self.n_iter_no_change = n_iter_no_change
+        self._best = -math.inf
+        self._best_number = 0
+
+    def on_iteration(self, record: Iteration) -> StopReason | None:
+        """Compare with the best so far."""
+        if record.held_out is None:
+            raise ValueError("EarlyStopping needs held-out comparisons: set early_stopping=True, or give an eval_set.")
+        if record.held_out > self._best:
+            self._best, self._best_number = record.held_out, record.number
+        waited = record.number - self._best_number
+        return StopReason.HELD_OUT if waited >= self.n_iter_no_change else None
+
+
+class Checkpoint:
+    """Write a fit to a file as it goes on, so that it can be resumed after a crash.
+
+    The file is replaced as a whole: whenever the process ends, a complete checkpoint is there. An error or a keyboard
+    interrupt writes a last one. Reading it runs no code.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file, of NumPy's npz format.
+    every : int or None, default=50
+        Write after so many iterations,
+    seconds : float or None, default=60.0
+        or after so much time, whichever comes first.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from boostmetric import BoostMetric
+    >>> from boostmetric.callbacks import Checkpoint
+    >>> from sklearn.datasets import load_wine
+    >>> X, y = load_wine(return_X_y=True)
+    >>> path = Path(tempfile.mkdtemp()) / "wine.npz"
+    >>> part = BoostMetric(max_iter=20, callbacks=[Checkpoint(path)]).fit(X, y)
+    >>> whole = BoostMetric(max_iter=50).fit(X, y, resume_from=path)
+    >>> whole.n_iter_
+    50
+    """
+
+    def __init__(self, path: str | Path, every: int | None = 50, seconds: float | None = 60.0) -> None:
+        if every is not None:
+            check_count("every", every, alternative=", or None")
+        if seconds is not None:
+            check_number("seconds", seconds)
+        self.path = Path(path)
+        self.every = every
+        self.seconds = seconds
+        self._unsaved: Iteration | None = None
+        self._saved_at = monotonic()
+
+    def __enter__(self) -> Self:
+        self._unsaved = None
+        self._saved_at = monotonic()
+        return self
+
+    def on_iteration(self, record: Iteration) -> bool:
+        """Write if it is time."""
+        self._unsaved = record
+        due = self.every is not None and record.number % self.every == 0
+        if due or (self.seconds is not None and monotonic() - self._saved_at >= self.seconds):
+            self._save()
+        return False
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._unsaved is not None:
+            self._save()
+
+    def _save(self) -> None:
+        assert self._unsaved is not None
+        assert self._unsaved.so_far is not None
+        progress = self._unsaved.so_far()
+        records = [[_number(getattr(record, name)) for name in _COLUMNS] for record in progress.history]
+        with replacing(self.path) as temporary, temporary.open("wb") as file:
+            np.savez(
+                file,
+                version=np.array(_VERSION),
+                problem=np.array(progress.problem),
+                directions=progress.directions,
+                step_sizes=progress.step_sizes,
+                columns=np.array(_COLUMNS),
+                history=np.array(records, dtype=np.float64).reshape(-1, len(_COLUMNS)),
+            )
+        self._unsaved = None
+        self._saved_at = monotonic()
+
+    @staticmethod
+    def load(path: str | Path) -> Progress:
+        """Read a checkpoint."""
+        if not Path(path).exists():
+            raise FileNotFoundError(f"There is no checkpoint {str(path)!r}. Leave resume_from out to begin a new fit.")
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                content = {name: file[name] for name in file.files}
+            history = [_record(row, content["columns"].tolist()) for row in content["history"].tolist()]
+            progress = Progress(content["directions"], content["step_sizes"], history, str(content["problem"]))
+            if progress.directions.shape[0] != len(progress.step_sizes) or progress.directions.ndim != 2:
+                raise ValueError("directions and step sizes do not fit each other")
+        except (BadZipFile, EOFError, KeyError, OSError, TypeError, ValueError) as error:
+            raise ValueError(
+                f"{str(path)!r} is not a checkpoint of a fit, or not a whole one ({error}). Leave resume_from out to "
+                "begin a new fit."
+            ) from error
+        return progress
+
+
+_VERSION = 1
+_COLUMNS = [field.name for field in fields(Iteration) if field.name != "so_far"]
+
+
+def _number(value: float | None) -> float:
+    return math.nan if value is None else float(value)
+
+
+def _record(row: list[float], columns: list[str]) -> Iteration:
+    values: dict[str, Any] = dict(zip(columns, row, strict=True))
+    held_out = values.pop("held_out")
+    return Iteration(number=int(values.pop("number")), held_out=None if math.isnan(held_out) else held_out, **values)

@@ -9,12 +9,13 @@ for.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from boostmetric.numbering import check_lists, check_numbers, check_rows, check_weights, number_pairs, refuse_rows
 from boostmetric.ragged import Ragged
 
 if TYPE_CHECKING:
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
 
     IntArray = NDArray[np.int32]
     FloatArray = NDArray[np.float64]
-
-# Pairs and points are numbered with 32 bits: half the memory, and far pairs are what there is most of.
-_LARGEST_POINT = 2**31 - 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +42,14 @@ class Comparisons:
         ``members[bounds[2g + 1]:bounds[2g + 2]]``. No side is empty.
     weights : ndarray of shape (n_groups,)
         Positive weights of the groups; weight 2 counts as every comparison of the group given twice.
+    anchors : ndarray of shape (n_groups,)
+        The point, or query, that a group is about, which `split` never puts on both sides. Groups about no single
+        point have negative numbers of their own.
+
+    Notes
+    -----
+    The comparisons are a sequence of groups: ``comparisons[numbers]`` is `subset`, so that scikit-learn's
+    cross-validation can take them as samples.
 
     Examples
     --------
@@ -56,16 +62,22 @@ class Comparisons:
     members: IntArray
     bounds: NDArray[np.int64]
     weights: FloatArray
+    anchors: NDArray[np.int64]
 
     @classmethod
     def from_labels(
-        cls, X: ArrayLike, y: ArrayLike, n_neighbors: int = 3, n_impostors: int | Literal["all"] = 3
+        cls,
+        X: ArrayLike,
+        y: ArrayLike,
+        n_neighbors: int = 3,
+        n_impostors: int | Literal["all"] = 3,
+        sample_weight: ArrayLike | None = None,
     ) -> Comparisons:
         """Compare each point's nearest points of its class with its nearest points of other classes.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
             The points.
         y : array-like of shape (n_samples,)
             Their class labels.
@@ -74,6 +86,8 @@ class Comparisons:
             a point alone in its class serves as an impostor only; both give a warning.
         n_impostors : int or "all", default=3
             Impostors of each point: nearest points of other classes, or all of them.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the points' groups. A point of weight 0 has no group and serves the others only.
 
         Returns
         -------
@@ -95,22 +109,26 @@ class Comparisons:
         from boostmetric.mining import mine
 
         anchors, targets, impostors = mine(X, y, n_neighbors=n_neighbors, n_impostors=n_impostors)
-        return cls._from_anchors(anchors, targets, impostors)
+        weights = check_weights("sample_weight", sample_weight, np.size(y), "sample")
+        return cls._from_anchors(anchors, targets, impostors, weights[anchors])
 
     @classmethod
-    def from_triplets(cls, triplets: ArrayLike) -> Comparisons:
+    def from_triplets(cls, triplets: ArrayLike, weights: ArrayLike | None = None) -> Comparisons:
         """Compare by triplets (i, j, k): point i is closer to j than to k.
 
         Parameters
         ----------
         triplets : array-like of int of shape (n_triplets, 3)
             Point numbers, counted from 0. The three points of a triplet must differ.
+        weights : array-like of shape (n_triplets,), optional
+            Weights of the triplets; 2 counts as the triplet given twice, 0 leaves it out.
 
         Returns
         -------
         Comparisons
-            The triplets of an anchor i that are exactly all combinations of some j with some k form one group; all
-            other triplets are single comparisons.
+            The triplets of an anchor i that have one weight and are exactly all combinations of some j with some k
+            form one group; all other triplets are single comparisons. A triplet given several times has its weights
+            added up.
 
         Examples
         --------
@@ -118,31 +136,227 @@ class Comparisons:
         >>> Comparisons.from_triplets([[0, 1, 3], [0, 1, 4], [0, 2, 3], [0, 2, 4]])
         Comparisons(n_comparisons=4, n_pairs=4, n_groups=1)
         """
-        t = _check_triplets(triplets)
-        t = t[np.lexsort((t[:, 2], t[:, 1], t[:, 0]))]
-        product = _in_full_product(t)
-        single, grouped = t[~product], t[product]
-
-        anchors, row = np.unique(grouped[:, 0], return_inverse=True)
-        sides = []
-        for column in (1, 2):
-            point, size = _distinct_by_row(row, grouped[:, column], len(anchors))
-            sides.append(
-                Ragged.from_sizes(
-                    np.concatenate([point, single[:, column]]),
-                    np.concatenate([size, np.ones(len(single), dtype=np.int64)]),
-                )
-            )
-        return cls._from_anchors(np.concatenate([anchors, single[:, 0]]), *sides)
+        t = check_rows("triplets", triplets, 3, "rows (i, j, k), i closer to j than to k")
+        same = (t[:, 0] == t[:, 1]) | (t[:, 0] == t[:, 2]) | (t[:, 1] == t[:, 2])
+        refuse_rows("triplets", t, same, "its three points must differ", "Remove these rows.")
+        return cls._from_single(t[:, [0, 1, 0, 2]], check_weights("weights", weights, len(t), "triplet"))
 
     @classmethod
-    def _from_anchors(cls, anchors: NDArray[Any], near: Ragged, far: Ragged) -> Comparisons:
+    def from_quadruplets(cls, quadruplets: ArrayLike, weights: ArrayLike | None = None) -> Comparisons:
+        """Compare by quadruplets (i, j, k, l): points i and j are closer to each other than k and l.
+
+        Parameters
+        ----------
+        quadruplets : array-like of int of shape (n_quadruplets, 4)
+            Point numbers, counted from 0.
+        weights : array-like of shape (n_quadruplets,), optional
+            Weights of the quadruplets; 2 counts as the quadruplet given twice, 0 leaves it out.
+
+        Returns
+        -------
+        Comparisons
+            Single comparisons. Those whose two pairs share a point are triplets, and form groups as in `from_triplets`.
+
+        Examples
+        --------
+        >>> from boostmetric import Comparisons
+        >>> Comparisons.from_quadruplets([[0, 1, 2, 3], [0, 1, 4, 5]])
+        Comparisons(n_comparisons=2, n_pairs=3, n_groups=2)
+        """
+        q = check_rows("quadruplets", quadruplets, 4, "rows (i, j, k, l), i closer to j than k to l")
+        point = (q[:, 0] == q[:, 1]) | (q[:, 2] == q[:, 3])
+        refuse_rows("quadruplets", q, point, "a point is paired with itself", "Remove these rows.")
+        same = (np.sort(q[:, :2]) == np.sort(q[:, 2:])).all(axis=1)
+        refuse_rows("quadruplets", q, same, "a pair is compared with itself", "Remove these rows.")
+        return cls._from_single(q, check_weights("weights", weights, len(q), "quadruplet"))
+
+    @classmethod
+    def from_pairs(cls, similar: ArrayLike, dissimilar: ArrayLike) -> Comparisons:
+        """Compare every pair of similar points with every pair of dissimilar points (the input of Xing et al.).
+
+        Parameters
+        ----------
+        similar, dissimilar : array-like of int of shape (n, 2)
+            Pairs of point numbers, counted from 0.
+
+        Returns
+        -------
+        Comparisons
+            One group.
+
+        Examples
+        --------
+        >>> from boostmetric import Comparisons
+        >>> Comparisons.from_pairs(similar=[[0, 1], [2, 3]], dissimilar=[[0, 2], [1, 3], [1, 2]])
+        Comparisons(n_comparisons=6, n_pairs=5, n_groups=1)
+        """
+        near, far = _check_pairs("similar", similar), _check_pairs("dissimilar", dissimilar)
+        sides = Ragged.from_sizes(np.concatenate([near, far]), np.array([len(near), len(far)]))
+        comparisons = cls._from_pairs(sides, np.ones(1), -np.ones(1, dtype=np.int64))
+        for _, (i, j) in comparisons._on_both_sides():
+            raise ValueError(f"The pair ({i}, {j}) is both similar and dissimilar. Remove it from one of them.")
+        return comparisons
+
+    @classmethod
+    def from_groups(
+        cls,
+        near: Sequence[ArrayLike] | NDArray[Any],
+        far: Sequence[ArrayLike] | NDArray[Any],
+        weights: ArrayLike | None = None,
+        *,
+        anchors: ArrayLike | None = None,
+    ) -> Comparisons:
+        """Compare group by group: every near pair of a group with every far pair of it.
+
+        Parameters
+        ----------
+        near, far : sequence of array-like
+            One array for each group: of shape (n, 2) with pairs of point numbers; or, with `anchors`, of shape (n,)
+            with the points that the anchor should be near to, or far from. Arrays of one size may be stacked.
+        weights : array-like of shape (n_groups,), optional
+            Weights of the groups; 2 counts as the group given twice, 0 leaves it out.
+        anchors : array-like of int of shape (n_groups,), optional
+            The point that each group is about.
+
+        Returns
+        -------
+        Comparisons
+
+        Examples
+        --------
+        >>> from boostmetric import Comparisons
+        >>> Comparisons.from_groups(anchors=[0, 5], near=[[1, 2], [6]], far=[[3, 4], [7, 8, 9]])
+        Comparisons(n_comparisons=7, n_pairs=8, n_groups=2)
+        """
+        about = None if anchors is None else check_numbers("anchors", anchors).reshape(-1)
+        near_pairs, far_pairs = _check_side("near", near, about), _check_side("far", far, about)
+        if len(near_pairs) != len(far_pairs):
+            raise ValueError(f"near has {len(near_pairs)} groups, far has {len(far_pairs)}: give both for each group.")
+        n_groups = len(near_pairs)
+        comparisons = cls._from_pairs(
+            _near_then_far(near_pairs, far_pairs),
+            check_weights("weights", weights, n_groups, "group"),
+            -1 - np.arange(n_groups) if about is None else about,
+        )
+        for group, (i, j) in comparisons._on_both_sides():
+            raise ValueError(f"The pair ({i}, {j}) is near and far in group {group}. Remove it from one of them.")
+        return comparisons
+
+    @classmethod
+    def from_rankings(
+        cls,
+        queries: ArrayLike,
+        results: Sequence[ArrayLike] | NDArray[Any],
+        grades: Sequence[ArrayLike] | NDArray[Any] | None = None,
+        *,
+        clicks: Sequence[ArrayLike] | NDArray[Any] | None = None,
+        weights: Sequence[ArrayLike] | NDArray[Any] | None = None,
+        max_per_query: int | None = None,
+    ) -> Comparisons:
+        """Compare results of queries: the better ones should be nearer to the query.
+
+        Parameters
+        ----------
+        queries : array-like of int of shape (n_lists,) or (n_rows,)
+            The query of each list of results, as a point number; it may occur several times. Or the query of each row
+            of a table, whose rows with the same query are one list.
+        results : sequence of n_lists array-likes of int, or array-like of shape (n_rows,)
+            Point numbers, in the order shown; without grades and clicks that is best first.
+        grades : as `results`, optional
+            A grade for each result, larger being better. Between every two neighbouring grades of a list, all results
+            above are compared with all results below: a comparison counts once for every grade it jumps.
+        clicks : as `results`, optional
+            Whether each result was clicked. A clicked result is compared with those above it that were not: they were
+            seen and passed over (Joachims, KDD 2002).
+        weights : as `results`, optional
+            Weights of the results: a comparison weighs as much as its better result.
+        max_per_query : int, optional
+            Most comparisons of a query, so that a few long lists do not decide everything. They are shared evenly among
+            its groups; of each, the results listed closest to the cut are kept.
+
+        Returns
+        -------
+        Comparisons
+            One group for each list and cut (and weight of the results above it).
+
+        Examples
+        --------
+        >>> from boostmetric import Comparisons
+        >>> Comparisons.from_rankings([0], [[4, 7, 5]])  # 4 over 7 and 5; 4 and 7 over 5
+        Comparisons(n_comparisons=4, n_pairs=3, n_groups=2)
+        >>> Comparisons.from_rankings([0], [[4, 7, 5, 6]], grades=[[1, 0, 0, 1]])
+        Comparisons(n_comparisons=4, n_pairs=4, n_groups=1)
+        >>> Comparisons.from_rankings([0], [[4, 7, 5, 6]], clicks=[[0, 0, 1, 0]])
+        Comparisons(n_comparisons=2, n_pairs=3, n_groups=1)
+        """
+        from boostmetric.rankings import groups_from_rankings
+
+        return cls._from_anchors(*groups_from_rankings(queries, results, grades, clicks, weights, max_per_query))
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[Comparisons]) -> Comparisons:
+        """All groups of several comparisons of the same points."""
+        if not len(parts):
+            raise ValueError("There is nothing to concatenate.")
+        bounds, anchors, n_members, n_unanchored = [np.zeros(1, dtype=np.int64)], [], 0, 0
+        for part in parts:
+            bounds.append(part.bounds[1:] + n_members)
+            anchors.append(np.where(part.anchors < 0, part.anchors - n_unanchored, part.anchors))
+            n_members += len(part.members)
+            n_unanchored -= int(part.anchors.min(initial=0))
+        first, second = np.concatenate([part.pairs[part.members] for part in parts]).T
+        weights = np.concatenate([part.weights for part in parts])
+        return cls._build(first, second, np.concatenate(bounds), weights, np.concatenate(anchors))
+
+    @classmethod
+    def _from_single(cls, quadruplets: NDArray[np.int64], weights: FloatArray) -> Comparisons:
+        """Single comparisons, merged into groups where those of one anchor and weight are a full product."""
+        q, weights = quadruplets[weights > 0], weights[weights > 0]
+        pairs, number = number_pairs(q[:, ::2].ravel(), q[:, 1::2].ravel())
+        distinct, weights = _add_up(number.reshape(-1, 2).astype(np.int64), weights)
+        near, far = distinct.T
+        # The anchor is the point that both pairs share.
+        shared = (pairs[near][:, :, None] == pairs[far][:, None, :]).any(axis=2)
+        anchor = np.where(shared.any(axis=1), np.where(shared[:, 0], *pairs[near].T), -1 - np.arange(len(near)))
+
+        row = _number_rows(anchor, weights)
+        product = _in_full_product(row, near, far)
+        _, first, group = np.unique(row[product], return_index=True, return_inverse=True)
+        one_by_one = np.flatnonzero(~product)
+        stacked = []
+        for side in (near, far):
+            pair, size = _distinct_by_row(group, side[product], len(first))
+            single = Ragged.from_sizes(side[one_by_one], np.ones(len(one_by_one), dtype=np.int64))
+            stacked.append(Ragged.stack([Ragged.from_sizes(pair, size), single]))
+        sides = _near_then_far(stacked[0], stacked[1])
+        chosen = np.concatenate([np.flatnonzero(product)[first], one_by_one])
+        return cls(pairs, sides.values.astype(np.int32), sides.bounds, weights[chosen], anchor[chosen])
+
+    @classmethod
+    def _from_anchors(cls, anchors: NDArray[Any], near: Ragged, far: Ragged, weights: FloatArray) -> Comparisons:
         """One group for each anchor: its pairs with the near points against its pairs with the far points."""
-        near_then_far = np.arange(2 * len(anchors)).reshape(2, -1).T.ravel()
-        sides = Ragged.stack([near, far]).take(near_then_far)
+        sides = _near_then_far(near, far)
         anchor = np.repeat(anchors, near.sizes + far.sizes)
-        pairs, members = _number_pairs(anchor, sides.values)
-        return cls(pairs, members, sides.bounds, np.ones(len(anchors)))
+        return cls._build(anchor, sides.values, sides.bounds, weights, anchors.astype(np.int64))
+
+    @classmethod
+    def _from_pairs(cls, sides: Ragged, weights: FloatArray, anchors: NDArray[np.int64]) -> Comparisons:
+        """Groups whose near and far sides are rows of pairs of point numbers."""
+        return cls._build(sides.values[:, 0], sides.values[:, 1], sides.bounds, weights, anchors)
+
+    @classmethod
+    def _build(
+        cls,
+        first: NDArray[Any],
+        second: NDArray[Any],
+        bounds: NDArray[np.int64],
+        weights: FloatArray,
+        anchors: NDArray[np.int64],
+    ) -> Comparisons:
+        """Number the pairs of all members, and leave out groups of weight 0."""
+        pairs, members = number_pairs(first, second)
+        comparisons = cls(pairs, members, bounds, weights, anchors)
+        return comparisons if weights.all() else comparisons.subset(weights > 0)
 
     @property
     def n_pairs(self) -> int:
@@ -161,9 +375,28 @@ class Comparisons:
         return int(np.dot(sizes[::2], sizes[1::2]))
 
     @property
+    def total_weight(self) -> float:
+        """Weights of all comparisons added up: their number, if no weights were given."""
+        sizes = np.diff(self.bounds)
+        return float(np.dot(self.weights, sizes[::2] * sizes[1::2]))
+
+    @property
     def n_points(self) -> int:
         """Number of points that the pairs need: one more than the largest point number."""
         return int(self.pairs.max()) + 1
+
+    @property
+    def shape(self) -> tuple[int]:
+        """``(n_groups,)``: as scikit-learn asks for the number of samples."""
+        return (self.n_groups,)
+
+    def __len__(self) -> int:
+        return self.n_groups
+
+    def __getitem__(self, groups: Any) -> Comparisons:
+        if isinstance(groups, tuple):  # scikit-learn indexes with (numbers, ...)
+            groups = groups[0]
+        return self.subset(np.arange(self.n_groups)[groups])
 
     def __repr__(self) -> str:
         return f"Comparisons(n_comparisons={self.n_comparisons}, n_pairs={self.n_pairs}, n_groups={self.n_groups})"
@@ -176,83 +409,179 @@ class Comparisons:
                 for far in self.pairs[self.members[middle:high]].tolist():
                     yield (*near, *far)
 
-    def take(self, groups: NDArray[Any]) -> Comparisons:
-        """The given groups, in the given order, with the pairs they need numbered anew.
+    def pair_numbers(self) -> tuple[IntArray, IntArray]:
+        """Near and far pair of every comparison, as numbers in `pairs`, in the order of `quadruplets`."""
+        n_near, n_far = np.diff(self.bounds).reshape(-1, 2).T
+        group = np.repeat(np.arange(self.n_groups), n_near * n_far)
+        place = np.arange(len(group)) - np.repeat(np.cumsum(n_near * n_far) - n_near * n_far, n_near * n_far)
+        near, far = np.divmod(place, n_far[group])
+        return self.members[self.bounds[2 * group] + near], self.members[self.bounds[2 * group + 1] + far]
+
+    def reweighted(self, weights: ArrayLike) -> Comparisons:
+        """The same groups, their weights multiplied.
 
         Parameters
         ----------
-        groups : ndarray of int
-            Group numbers.
+        weights : array-like of shape (n_groups,)
+            Factors; 0 leaves a group out.
         """
-        sides = Ragged(self.members, self.bounds).take(np.stack([2 * groups, 2 * groups + 1], axis=1).ravel())
+        factors = check_weights("weights", weights, self.n_groups, "group")
+        return replace(self, weights=self.weights * factors).subset(factors > 0)
+
+    def subset(self, groups: ArrayLike) -> Comparisons:
+        """The given groups, in the given order.
+
+        Parameters
+        ----------
+        groups : array-like of int, or of bool of shape (n_groups,)
+            Group numbers, or which groups to keep.
+        """
+        chosen = np.atleast_1d(np.arange(self.n_groups)[np.asarray(groups)])
+        sides = self._sides.take(np.stack([2 * chosen, 2 * chosen + 1], axis=1).ravel())
+        return self._with(sides, self.weights[chosen], self.anchors[chosen])
+
+    def split(
+        self, test_size: float = 0.1, random_state: int | np.random.RandomState | None = None
+    ) -> tuple[Comparisons, Comparisons]:
+        """Comparisons to learn from, and comparisons held out; the two share no anchor and no pair.
+
+        Parameters
+        ----------
+        test_size : float, default=0.1
+            Share of the anchors (or queries) to hold out. Groups about no point are held out each for itself; a single
+            group, as from `from_pairs`, is divided by its pairs.
+        random_state : int, RandomState or None, default=None
+            Which anchors are held out.
+
+        Returns
+        -------
+        train, test : Comparisons
+            Pairs that are held out are taken from the groups to learn from, which lose those comparisons.
+        """
+        from sklearn.utils import check_random_state
+
+        if not 0 < test_size < 1:
+            raise ValueError(f"test_size must lie between 0 and 1. Got {test_size!r}.")
+        rng = check_random_state(random_state)
+        anchors, number = np.unique(self.anchors, return_inverse=True)
+        if len(anchors) > 1:
+            held_out = _drawn(len(anchors), test_size, rng)[number]
+            test = self._sides.where(np.repeat(held_out, self._group_sizes))
+            in_test = np.zeros(self.n_pairs, dtype=bool)
+            in_test[test.values] = True
+        else:
+            near = np.zeros(self.n_pairs, dtype=bool)
+            near[self.members[np.repeat(np.arange(len(self._sides)) % 2 == 0, self._sides.sizes)]] = True
+            in_test = np.empty(self.n_pairs, dtype=bool)
+            for side in (near, ~near):
+                in_test[side] = _drawn(int(side.sum()), test_size, rng)
+            test = self._sides.where(in_test[self.members])
+        train = self._without_empty(self._sides.where(~in_test[self.members]))
+        if train is None or (held := self._without_empty(test)) is None:
+            raise ValueError(
+                f"{self.n_comparisons} comparisons about {len(anchors)} points are too few, or share too many pairs, "
+                "to hold some out. Give held-out comparisons of your own, or a smaller share."
+            )
+        return train, held
+
+    @property
+    def _sides(self) -> Ragged:
+        """Near and far pairs of each group, as rows 2g and 2g + 1."""
+        return Ragged(self.members, self.bounds)
+
+    @property
+    def _group_sizes(self) -> NDArray[np.int64]:
+        return np.diff(self.bounds[::2])
+
+    def _on_both_sides(self) -> Iterator[tuple[int, tuple[int, int]]]:
+        """Groups with a pair that is near and far, and that pair."""
+        key = self._sides.row // 2 * self.n_pairs + self.members
+        far = self._sides.row % 2 == 1
+        for both in np.intersect1d(key[far], key[~far]).tolist():
+            i, j = self.pairs[both % self.n_pairs].tolist()
+            yield both // self.n_pairs, (i, j)
+
+    def _without_empty(self, sides: Ragged) -> Comparisons | None:
+        """The groups that have both near and far pairs left; None if there are none."""
+        whole = np.flatnonzero(sides.sizes.reshape(-1, 2).all(axis=1))
+        if not len(whole):
+            return None
+        kept = sides.take(np.stack([2 * whole, 2 * whole + 1], axis=1).ravel())
+        return self._with(kept, self.weights[whole], self.anchors[whole])
+
+    def _with(self, sides: Ragged, weights: FloatArray, anchors: NDArray[np.int64]) -> Comparisons:
+        """Groups with the given sides, and the pairs they need numbered anew."""
         needed = np.zeros(self.n_pairs, dtype=bool)
         needed[sides.values] = True
         new_number = np.cumsum(needed, dtype=np.int32) - np.int32(1)
-        return Comparisons(self.pairs[needed], new_number[sides.values], sides.bounds, self.weights[groups])
+        return Comparisons(self.pairs[needed], new_number[sides.values], sides.bounds, weights, anchors)
 
 
-def _check_triplets(triplets: ArrayLike) -> NDArray[np.int64]:
-    """Triplets as an int64 array, or an error that names the first bad one."""
-    t = np.asarray(triplets)
-    if t.ndim != 2 or t.shape[1] != 3:
-        raise ValueError(
-            f"triplets must have shape (n_triplets, 3): rows (i, j, k), i closer to j than to k. Got shape {t.shape}."
-        )
-    if len(t) == 0:
-        raise ValueError("There are no triplets: at least one comparison is needed.")
-    if not np.issubdtype(t.dtype, np.integer):
-        raise TypeError(
-            f"triplets must hold whole point numbers, but their type is {t.dtype}. "
-            "If the values are whole, convert them with .astype(int)."
-        )
-    if t.min() < 0:
-        row = int(np.flatnonzero((t < 0).any(axis=1))[0])
-        raise ValueError(
-            f"Triplet {row} is {tuple(t[row].tolist())}: point numbers count from 0 and cannot be negative."
-        )
-    if t.max() > _LARGEST_POINT:
-        row = int(np.flatnonzero((t > _LARGEST_POINT).any(axis=1))[0])
-        raise ValueError(
-            f"Triplet {row} is {tuple(t[row].tolist())}: point numbers above {_LARGEST_POINT} cannot be held."
-        )
-    same = (t[:, 0] == t[:, 1]) | (t[:, 0] == t[:, 2]) | (t[:, 1] == t[:, 2])
-    if same.any():
-        row = int(np.flatnonzero(same)[0])
-        raise ValueError(
-            f"Triplet {row} is {tuple(t[row].tolist())}: its three points must differ ({int(same.sum())} of {len(t)} "
-            "triplets repeat a point). Remove these rows."
-        )
-    return t.astype(np.int64)
+def _near_then_far(near: Ragged, far: Ragged) -> Ragged:
+    """Rows of both, one of `near` before one of `far`."""
+    return Ragged.stack([near, far]).take(np.arange(2 * len(near)).reshape(2, -1).T.ravel())
 
 
-def _in_full_product(t: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which of the sorted triplets belong to an anchor whose triplets are all combinations of its j with its k."""
-    _, row, n_triplets = np.unique(t[:, 0], return_inverse=True, return_counts=True)
-    n_near, n_far = (_distinct_by_row(row, t[:, column], len(n_triplets))[1] for column in (1, 2))
-    repeated = np.append(False, (t[1:] == t[:-1]).all(axis=1))
-    full = (n_near * n_far == n_triplets) & (n_triplets > 1) & (np.bincount(row, weights=repeated) == 0)
-    return np.asarray(full[row])
+def _check_pairs(name: str, pairs: ArrayLike) -> NDArray[np.int64]:
+    """Pairs of different points."""
+    rows = check_rows(name, pairs, 2, "rows (i, j), two points")
+    refuse_rows(name, rows, rows[:, 0] == rows[:, 1], "a point is paired with itself", "Remove these rows.")
+    return rows
+
+
+def _check_side(name: str, groups: Sequence[ArrayLike] | NDArray[Any], anchors: NDArray[np.int64] | None) -> Ragged:
+    """Pairs of one side of each group, as rows; of the anchors with the given points, where there are anchors."""
+    if not len(groups):
+        raise ValueError(f"{name} is empty: at least one group is needed.")
+    if anchors is None:
+        arrays = [_check_pairs(f"{name}[{g}]", pairs) for g, pairs in enumerate(groups)]
+        return Ragged.from_sizes(np.concatenate(arrays), np.array([len(pairs) for pairs in arrays]))
+    points = check_lists(name, groups)
+    if len(points) != len(anchors):
+        raise ValueError(f"{name} has {len(points)} groups, but there are {len(anchors)} anchors: one for each group.")
+    if not points.sizes.all():
+        raise ValueError(f"{name}[{int(np.argmin(points.sizes))}] is empty: leave the group out, or add a point.")
+    itself = points.values == anchors[points.row]
+    if itself.any():
+        group = int(points.row[itself][0])
+        raise ValueError(f"{name}[{group}] contains its anchor, point {anchors[group]}. Remove it.")
+    return Ragged(np.stack([anchors[points.row], points.values], axis=1), points.bounds)
+
+
+def _drawn(n: int, share: float, rng: np.random.RandomState) -> NDArray[np.bool_]:
+    """A random selection of about the given share: at least one, and not all, where there are two to choose from."""
+    count = int(np.clip(round(share * n), min(n, 1), max(n - 1, 1)))
+    return np.asarray(rng.permutation(n) < count)
+
+
+def _add_up(rows: NDArray[np.int64], weights: FloatArray) -> tuple[NDArray[np.int64], FloatArray]:
+    """Distinct rows in ascending order, with the weights of equal ones added up."""
+    order = np.lexsort(rows.T[::-1])
+    rows, weights = rows[order], weights[order]
+    first = np.flatnonzero(np.append(True, (rows[1:] != rows[:-1]).any(axis=1)))
+    return rows[first], np.add.reduceat(weights, first)
+
+
+def _number_rows(*columns: NDArray[Any]) -> NDArray[np.int64]:
+    """Numbers that are equal where all columns are."""
+    number = np.zeros(len(columns[0]), dtype=np.int64)
+    for column in columns:
+        _, value = np.unique(column, return_inverse=True)
+        _, number = np.unique(number * (value.max() + 1) + value, return_inverse=True)
+    return number
+
+
+def _in_full_product(row: NDArray[np.int64], near: NDArray[np.int64], far: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which of the distinct comparisons (near, far) belong to a row that holds all combinations of its near and far."""
+    n_comparisons = np.bincount(row)
+    n_near, n_far = (_distinct_by_row(row, side, len(n_comparisons))[1] for side in (near, far))
+    return np.asarray(((n_near * n_far == n_comparisons) & (n_comparisons > 1))[row])
 
 
 def _distinct_by_row(
-    row: NDArray[np.integer[Any]], value: NDArray[np.int64], n_rows: int
+    row: NDArray[np.int64], value: NDArray[np.int64], n_rows: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The distinct values of each row, rows one after the other, and how many each row has."""
     span = int(value.max(initial=0)) + 1
     distinct = np.unique(row * span + value)
     return distinct % span, np.bincount(distinct // span, minlength=n_rows)
-
-
-def _number_pairs(a: NDArray[Any], b: NDArray[Any]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Distinct unordered pairs of (a, b) in ascending order, and the number of each given pair among them."""
-    n = int(max(a.max(), b.max())) + 1
-    key = np.minimum(a, b).astype(np.int64) * n + np.maximum(a, b)
-    if n * n <= 4 * key.size:
-        # Most pairs of points occur: a table of all of them is smaller than the lists, and needs no sorting.
-        present = np.zeros(n * n, dtype=bool)
-        present[key] = True
-        distinct = np.flatnonzero(present)
-        number = (np.cumsum(present, dtype=np.int32) - np.int32(1))[key]
-    else:
-        distinct, number = np.unique(key, return_inverse=True)
-    return np.stack(np.divmod(distinct, n), axis=1).astype(np.int32), number.astype(np.int32, copy=False)

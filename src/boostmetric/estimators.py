@@ -2,32 +2,315 @@
 
 from __future__ import annotations
 
+from abc import ABCMeta, abstractmethod
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
+from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import Tags, check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils import ClassifierTags, Tags, check_random_state
+from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
-from boostmetric.callbacks import Callback, ProgressBar
+from boostmetric.callbacks import Callback, Checkpoint, EarlyStopping, ProgressBar
 from boostmetric.comparisons import Comparisons
+from boostmetric.frame import Given
 from boostmetric.metric import MahalanobisMetric
+from boostmetric.points import Points
+from boostmetric.samples import (
+    as_comparisons,
+    as_rows,
+    best_threshold,
+    check_in_range,
+    hold_points,
+    squared_distance,
+)
+from boostmetric.sklearn_callbacks import CallbackSupportMixin, SklearnCallbacks, with_callbacks
 from boostmetric.solver.learn import STEP_FINDERS, learn
-from boostmetric.solver.result import Boosted, Iteration, StopReason
+from boostmetric.solver.online import Stream
+from boostmetric.solver.problem import Problem
+from boostmetric.solver.result import Boosted, Iteration, Progress, StopReason
 from boostmetric.validation import check_choice, check_count, check_number, check_threads, warn
 
 
-class BoostMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class _MetricLearner(
+    CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, metaclass=ABCMeta
+):
+    """What both estimators share: the fit from points and comparisons, and the use of its result."""
+
+    @abstractmethod
+    def __init__(
+        self,
+        n_components: int | None,
+        *,
+        regularization: float,
+        max_iter: int,
+        tol: float,
+        line_search: Literal["exact", "bisection"],
+        early_stopping: bool,
+        validation_fraction: float,
+        n_iter_no_change: int,
+        warm_start: bool,
+        n_jobs: int | None,
+        callbacks: Sequence[Callback] | None,
+        random_state: int | np.random.RandomState | None,
+        verbose: int,
+    ) -> None:
+        self.n_components = n_components
+        self.regularization = regularization
+        self.max_iter = max_iter
+        self.tol = tol
+        self.line_search = line_search
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.callbacks = callbacks
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _learn(
+        self,
+        problem: Problem,
+        held_out: Problem | None,
+        resume_from: str | Path | None,
+        seen: tuple[object, object],
+    ) -> None:
+        """Learn from comparisons, and set the fitted attributes."""
+        self._check_n_components(problem.points.shape[1])
+        start = self._start(problem.points.shape[1], resume_from)
+        rng = check_random_state(self.random_state)
+        if self.early_stopping and held_out is None:
+            train, test = problem.comparisons.split(self.validation_fraction, rng)
+            problem, held_out = problem._replace(comparisons=train), problem._replace(comparisons=test)
+        with ExitStack() as stack:
+            callbacks = self._callbacks(held_out, start, seen)
+            for callback in callbacks:
+                if isinstance(callback, AbstractContextManager):
+                    stack.enter_context(callback)
+            boosted = learn(
+                problem.points,
+                problem.comparisons,
+                regularization=self.regularization,
+                max_iter=self.max_iter,
+                tol=self.tol,
+                line_search=self.line_search,
+                n_threads=effective_n_jobs(self.n_jobs),
+                start=start,
+                held_out=held_out,
+                on_iteration=[callback.on_iteration for callback in callbacks],
+                rng=rng,
+            )
+        self._warn_of(boosted)
+        self._set(self._attributes(boosted))
+        self.stop_reason_ = boosted.stop_reason
+        self.duality_gap_ = boosted.duality_gap
+        self._forget_stream()
+
+    def _follow(self, batch: Problem) -> None:
+        """Learn from one batch of a stream, and set the fitted attributes."""
+        stream: Stream | None = getattr(self, "_stream", None)
+        if stream is None:
+            fitted = hasattr(self, "components_")
+            begin = self.components_ if fitted else np.zeros((1, batch.points.shape[1]))
+            stream = Stream.begin(begin, n_batches=int(fitted))
+        self._stream = stream.after(
+            batch,
+            regularization=self.regularization,
+            n_threads=effective_n_jobs(self.n_jobs),
+            rng=check_random_state(self.random_state),
+        )
+        self._set(self._attributes(Progress.of_metric(self._stream.average)))
+        self.n_batches_ = self._stream.n_batches
+        self.stop_reason_ = StopReason.BATCH
+        self.duality_gap_ = np.nan
+
+    def _forget_stream(self) -> None:
+        for name in ("_stream", "n_batches_"):
+            self.__dict__.pop(name, None)
+
+    def _goes_on(self, resume_from: object = None) -> bool:
+        """Whether a fit continues an earlier one of this estimator."""
+        return self.warm_start and resume_from is None and hasattr(self, "components_")
+
+    def _start(self, n_features: int, resume_from: str | Path | None) -> Progress | None:
+        """Where a fit goes on; None for a new one."""
+        if resume_from is not None:
+            start = Checkpoint.load(resume_from)
+            if start.directions.shape[1] != n_features:
+                raise ValueError(
+                    f"The checkpoint {str(resume_from)!r} has {start.directions.shape[1]} features, the data have "
+                    f"{n_features}: it belongs to another fit. Leave resume_from out to begin anew."
+                )
+            return start
+        if not self._goes_on():
+            return None
+        if self.max_iter < len(self.history_):
+            raise ValueError(
+                f"max_iter={self.max_iter} is less than the {len(self.history_)} iterations of the fit that "
+                "warm_start=True continues; they count. Raise max_iter, or set warm_start=False to begin anew."
+            )
+        return Progress(self.directions_, self.step_sizes_, self.history_)
+
+    def _callbacks(
+        self, held_out: Problem | None, start: Progress | None, seen: tuple[object, object]
+    ) -> list[Callback]:
+        """Those of the user, and those that parameters ask for."""
+        callbacks: list[Callback] = list(self.callbacks or [])
+        if held_out is not None:
+            stopping = EarlyStopping(self.n_iter_no_change)
+            for record in start.history if start else []:
+                if record.held_out is not None:
+                    stopping.on_iteration(record)
+            callbacks.append(stopping)
+        if self.verbose:
+            callbacks.append(ProgressBar(self.max_iter))
+        if hasattr(self, "_skl_callbacks") or hasattr(self, "_parent_callback_ctx"):
+            callbacks.append(SklearnCallbacks(self, *seen, self._attributes_at))
+        return callbacks
+
+    def _attributes_at(self, record: Iteration) -> dict[str, Any]:
+        """Fitted attributes as if the fit had ended with this iteration."""
+        assert record.so_far is not None
+        return self._attributes(record.so_far())
+
+    def _attributes(self, progress: Progress) -> dict[str, Any]:
+        return {
+            "directions_": progress.directions,
+            "step_sizes_": progress.step_sizes,
+            "history_": progress.history,
+            "n_iter_": len(progress.history),
+            "components_": progress.metric(self.n_components).components,
+        }
+
+    def _set(self, attributes: dict[str, Any]) -> None:
+        for name, value in attributes.items():
+            setattr(self, name, value)
+
+    def _warn_of(self, boosted: Boosted) -> None:
+        """Warn where the result is not what the user will expect."""
+        if not len(boosted.step_sizes):
+            warn(
+                "Nothing was learned: the metric is zero, and with it every distance. The largest eigenvalue of A_hat, "
+                f"{boosted.eigenvalue:.3g}, does not exceed regularization={self.regularization:g}. Either near pairs "
+                "are not closer than far pairs along any direction, or the features are small: scale them "
+                "(StandardScaler) or lower the regularization."
+            )
+        if self.tol > 0 and boosted.stop_reason is StopReason.ITERATION_LIMIT:
+            warn(
+                f"max_iter={self.max_iter} was reached before tol={self.tol:g}. Raise max_iter or tol.",
+                ConvergenceWarning,
+            )
+
+    def transform(self, X: ArrayLike | sparse.spmatrix | sparse.sparray) -> NDArray[np.floating[Any]]:
+        """Map samples so that their Euclidean distances are the learned distances.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, rank)
+        """
+        samples = self._check_samples(X)
+        return np.asarray(samples @ self.components_.T.astype(samples.dtype, copy=False))
+
+    def staged_transform(self, X: ArrayLike | sparse.spmatrix | sparse.sparray) -> Iterator[NDArray[np.floating[Any]]]:
+        """`transform` as it was after 1, 2, ..., `n_iter_` iterations.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Yields
+        ------
+        ndarray of shape (n_samples, rank after that iteration)
+
+        Notes
+        -----
+        Cost: a singular value decomposition of the directions so far, for each iteration.
+        """
+        samples = self._check_samples(X)
+        for n in range(1, len(self.step_sizes_) + 1):
+            metric = MahalanobisMetric.from_directions(self.directions_[:n], self.step_sizes_[:n], self.n_components)
+            yield np.asarray(samples @ metric.components.T.astype(samples.dtype, copy=False))
+
+    def get_metric(self) -> MahalanobisMetric:
+        """The learned metric; also a function of two points, as scikit-learn's neighbour searches take it."""
+        check_is_fitted(self, "components_")
+        return MahalanobisMetric(self.components_)
+
+    def get_mahalanobis_matrix(self) -> NDArray[np.floating[Any]]:
+        """The matrix X of the learned distance, of shape (n_features, n_features)."""
+        return self.get_metric().matrix
+
+    def pair_distance(self, pairs: ArrayLike) -> NDArray[np.floating[Any]]:
+        """Learned distances of pairs of points.
+
+        Parameters
+        ----------
+        pairs : array-like of shape (n_pairs, 2, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_pairs,)
+        """
+        points = np.asarray(pairs)
+        if points.ndim != 3 or points.shape[1] != 2:
+            raise ValueError(f"pairs must have shape (n_pairs, 2, n_features). Got shape {points.shape}.")
+        return self.get_metric().distance(points[:, 0], points[:, 1])
+
+    def _check_samples(self, X: object) -> Any:
+        check_is_fitted(self, "components_")
+        return validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+
+    def _check_parameters(self) -> None:
+        """Refuse wrong parameters before any work."""
+        check_number("regularization", self.regularization)
+        check_count("max_iter", self.max_iter)
+        check_number("tol", self.tol, below=1.0)
+        check_choice("line_search", self.line_search, STEP_FINDERS)
+        check_number("validation_fraction", self.validation_fraction, above=0.0, below=1.0)
+        check_count("n_iter_no_change", self.n_iter_no_change)
+        check_threads("n_jobs", self.n_jobs)
+        callbacks = self.callbacks if self.callbacks is not None else []
+        if not isinstance(callbacks, (list, tuple)):
+            raise TypeError(f"callbacks must be a list. Got {callbacks!r}.")
+        for callback in callbacks:
+            if not isinstance(callback, Callback) or isinstance(callback, type):
+                raise TypeError(f"Every callback needs a method on_iteration(record). Got {callback!r}.")
+
+    def _check_n_components(self, n_features: int) -> None:
+        if self.n_components is not None:
+            check_count("n_components", self.n_components, alternative=", or None")
+            if self.n_components > n_features:
+                raise ValueError(f"n_components={self.n_components} is more than the {n_features} features of X.")
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.components_.shape[0])
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+class BoostMetric(_MetricLearner):
     """Mahalanobis metric learned from class labels by boosting.
 
     Each sample's nearest samples of its own class (targets) should be closer than its nearest samples of other
     classes (impostors). The metric is a sum of rank-one matrices, added one at a time: the method, and the default
-    values, of Shen, Kim, Wang and van den Hengel [1]_.
+    values, of Shen, Kim, Wang and van den Hengel [1]_. `ComparisonBoostMetric` learns from other comparisons
+    than those of labels.
 
     Parameters
     ----------
@@ -48,13 +331,24 @@ class BoostMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     line_search : {"exact", "bisection"}, default="exact"
         How the step along a direction is found: from one pass or by Newton's method, whichever suits the comparisons,
         or by the paper's bisection. The steps are the same; bisection takes about ten times as many evaluations.
+    early_stopping : bool, default=False
+        Hold out comparisons, stop when no more of them are satisfied for `n_iter_no_change` iterations, and keep the
+        metric of the best iteration.
+    validation_fraction : float, default=0.1
+        Share of the anchors to hold out, see `Comparisons.split`; used with `early_stopping` only.
+    n_iter_no_change : int, default=20
+        Iterations to wait for an improvement; used with `early_stopping` or an `eval_set`.
+    warm_start : bool, default=False
+        Go on from the metric of the last fit, whose iterations count for `max_iter`, as in scikit-learn's boosting.
     n_jobs : int, default=None
         Threads. None is 1 unless a joblib context says otherwise, -1 all processors. The result is the same, bit for
         bit, for every number of threads.
     callbacks : list, default=None
-        Objects with a method ``on_iteration(record)`` that sees each `Iteration` and may return True to stop.
+        Objects with a method ``on_iteration(record)`` that sees each `Iteration` and may return True to stop: see
+        `boostmetric.callbacks`. Callbacks of scikit-learn's own protocol are set with ``set_callbacks``.
     random_state : int, RandomState or None, default=None
-        Start of the search for the first direction in more than 512 dimensions. In fewer, nothing is random.
+        Which comparisons are held out, and the start of the search for the first direction in more than 512
+        dimensions. Else nothing is random.
     verbose : int, default=0
         1 shows a progress bar on standard error.
 
@@ -67,19 +361,21 @@ class BoostMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     step_sizes_ : ndarray of shape (n_iter_,)
         Their weights w_j; X = sum_j w_j xi_j xi_j' before `n_components` is applied.
     n_iter_ : int
-        Iterations run.
+        Iterations run, and kept.
     history_ : list of Iteration
-        Loss, eigenvalue, step size, trace and violated fraction of each iteration.
+        Loss, eigenvalue, step size, trace and violated fraction of each iteration, and the held-out score.
     stop_reason_ : StopReason
         Why the fit ended; ``str(stop_reason_)`` is a sentence.
     duality_gap_ : float
         max(v, lambda_max) Tr X - sum_r u_r rho_r, where lambda_max is the largest eigenvalue of A_hat at the end. Where
         lambda_max <= v, the objective is within this gap of its minimum; otherwise the same X is within this gap of the
-        minimum for a regularization of lambda_max.
+        minimum for a regularization of lambda_max. NaN after `partial_fit`.
+    n_batches_ : int
+        Batches seen by `partial_fit`; only there after it.
     n_features_in_ : int
         Number of features seen in `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, where `X` had them.
+        Names of the features, where the data had them.
 
     References
     ----------
@@ -111,174 +407,455 @@ class BoostMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         max_iter: int = 500,
         tol: float = 0.0,
         line_search: Literal["exact", "bisection"] = "exact",
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 20,
+        warm_start: bool = False,
         n_jobs: int | None = None,
         callbacks: Sequence[Callback] | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
     ) -> None:
-        self.n_components = n_components
+        super().__init__(
+            n_components,
+            regularization=regularization,
+            max_iter=max_iter,
+            tol=tol,
+            line_search=line_search,
+            early_stopping=early_stopping,
+            validation_fraction=validation_fraction,
+            n_iter_no_change=n_iter_no_change,
+            warm_start=warm_start,
+            n_jobs=n_jobs,
+            callbacks=callbacks,
+            random_state=random_state,
+            verbose=verbose,
+        )
         self.n_neighbors = n_neighbors
         self.n_impostors = n_impostors
-        self.regularization = regularization
-        self.max_iter = max_iter
-        self.tol = tol
-        self.line_search = line_search
-        self.n_jobs = n_jobs
-        self.callbacks = callbacks
-        self.random_state = random_state
-        self.verbose = verbose
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+    @with_callbacks
+    def fit(
+        self,
+        X: ArrayLike | sparse.spmatrix | sparse.sparray,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        eval_set: tuple[Any, ArrayLike] | None = None,
+        resume_from: str | Path | None = None,
+    ) -> Self:
         """Learn the metric.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Samples.
         y : array-like of shape (n_samples,)
             Class labels.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the comparisons whose anchor a sample is. A sample of weight 0 still serves as target and
+            impostor of others; leave it out of `X` if it should not.
+        eval_set : tuple (X, y), optional
+            Held-out samples: stops early and keeps the metric that satisfies most of their comparisons, as
+            `early_stopping` does with a part of the training comparisons.
+        resume_from : str or Path, optional
+            Go on from a file that `boostmetric.callbacks.Checkpoint` wrote in a fit to the same data.
 
         Returns
         -------
         self
         """
-        callbacks = self._check_parameters()
-        samples, labels = validate_data(self, X, y, dtype=[np.float64, np.float32], ensure_min_samples=2)
-        self._check_n_components(samples.shape[1])
-        comparisons = Comparisons.from_labels(samples, labels, self.n_neighbors, self.n_impostors)
-        with ExitStack() as stack:
-            if self.verbose:
-                callbacks.append(stack.enter_context(ProgressBar(self.max_iter)))
-            boosted = learn(
-                samples,
-                comparisons,
-                regularization=self.regularization,
-                max_iter=self.max_iter,
-                tol=self.tol,
-                line_search=self.line_search,
-                n_threads=effective_n_jobs(self.n_jobs),
-                on_iteration=[callback.on_iteration for callback in callbacks],
-                rng=check_random_state(self.random_state),
-            )
-        self._keep(boosted)
+        self._check_parameters()
+        problem = self._problem(X, y, sample_weight, reset=not self._goes_on(resume_from))
+        held_out = None
+        if eval_set is not None:
+            if not isinstance(eval_set, (tuple, list)) or len(eval_set) != 2:
+                raise ValueError(f"eval_set must be a tuple (X, y). Got {type(eval_set).__name__}.")
+            held_out = self._problem(*eval_set, None, reset=False)
+        self._learn(problem, held_out, resume_from, (X, y))
         return self
 
-    def _keep(self, boosted: Boosted) -> None:
-        """Set the fitted attributes, and warn where the result is not what the user will expect."""
-        if not len(boosted.step_sizes):
-            warn(
-                "Nothing was learned: the metric is zero, and with it every distance. The largest eigenvalue of A_hat, "
-                f"{boosted.eigenvalue:.3g}, does not exceed regularization={self.regularization:g}. Either targets are "
-                "not closer than impostors along any direction, or the features are small: scale them "
-                "(StandardScaler) or lower the regularization."
-            )
-        if self.tol > 0 and boosted.stop_reason is StopReason.ITERATION_LIMIT:
-            warn(
-                f"max_iter={self.max_iter} was reached before tol={self.tol:g}. Raise max_iter or tol.",
-                ConvergenceWarning,
-            )
-        self.directions_ = boosted.directions
-        self.step_sizes_ = boosted.step_sizes
-        self.history_: list[Iteration] = boosted.history
-        self.n_iter_ = len(boosted.history)
-        self.stop_reason_ = boosted.stop_reason
-        self.duality_gap_ = boosted.duality_gap
-        self.components_ = self._metric_after(self.n_iter_).components
-
-    def _metric_after(self, n_iter: int) -> MahalanobisMetric:
-        return MahalanobisMetric.from_directions(
-            self.directions_[:n_iter], self.step_sizes_[:n_iter], rank=self.n_components
-        )
-
-    def transform(self, X: ArrayLike) -> NDArray[np.floating[Any]]:
-        """Map samples so that their Euclidean distances are the learned distances.
+    def partial_fit(
+        self, X: ArrayLike | sparse.spmatrix | sparse.sparray, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Learn from one batch of a stream, starting from the metric so far, and forget the batch.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples of the batch, from at least two classes.
+        y : array-like of shape (n_samples,)
+            Class labels.
+        sample_weight : array-like of shape (n_samples,), optional
+            As in `fit`.
 
         Returns
         -------
-        ndarray of shape (n_samples, rank)
-        """
-        samples = self._check_samples(X)
-        return np.asarray(samples @ self.components_.T.astype(samples.dtype, copy=False))
-
-    def staged_transform(self, X: ArrayLike) -> Iterator[NDArray[np.floating[Any]]]:
-        """`transform` as it was after 1, 2, ..., `n_iter_` iterations.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Yields
-        ------
-        ndarray of shape (n_samples, rank after that iteration)
+        self
 
         Notes
         -----
-        Cost: a singular value decomposition of the directions so far, for each iteration.
+        A few rounds of projected gradient steps on the comparisons within the batch; the metric is an average over the
+        batches (`boostmetric.solver.online`). A metric from `fit` counts as the first batch. Callbacks, early stopping,
+        `max_iter` and `tol` belong to `fit`. Memory does not grow with the number of batches.
         """
-        samples = self._check_samples(X)
-        for n_iter in range(1, self.n_iter_ + 1):
-            yield np.asarray(samples @ self._metric_after(n_iter).components.T.astype(samples.dtype, copy=False))
+        self._check_parameters()
+        self._follow(self._problem(X, y, sample_weight, reset=not hasattr(self, "components_")))
+        return self
 
-    def get_metric(self) -> MahalanobisMetric:
-        """The learned metric; also a function of two points, as scikit-learn's neighbour searches take it."""
-        check_is_fitted(self, "components_")
-        return MahalanobisMetric(self.components_)
-
-    def get_mahalanobis_matrix(self) -> NDArray[np.floating[Any]]:
-        """The matrix X of the learned distance, of shape (n_features, n_features)."""
-        return self.get_metric().matrix
-
-    def pair_distance(self, pairs: ArrayLike) -> NDArray[np.floating[Any]]:
-        """Learned distances of pairs of points.
-
-        Parameters
-        ----------
-        pairs : array-like of shape (n_pairs, 2, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_pairs,)
-        """
-        points = np.asarray(pairs)
-        if points.ndim != 3 or points.shape[1] != 2:
-            raise ValueError(f"pairs must have shape (n_pairs, 2, n_features). Got shape {points.shape}.")
-        return self.get_metric().distance(points[:, 0], points[:, 1])
-
-    def _check_samples(self, X: ArrayLike) -> NDArray[np.floating[Any]]:
-        check_is_fitted(self, "components_")
-        return np.asarray(validate_data(self, X, dtype=[np.float64, np.float32], reset=False))
-
-    def _check_parameters(self) -> list[Callback]:
-        """Refuse wrong parameters; returns the callbacks as a list."""
-        check_number("regularization", self.regularization)
-        check_count("max_iter", self.max_iter)
-        check_number("tol", self.tol, below=1.0)
-        check_choice("line_search", self.line_search, STEP_FINDERS)
-        check_threads("n_jobs", self.n_jobs)
-        callbacks = self.callbacks if self.callbacks is not None else []
-        if not isinstance(callbacks, (list, tuple)):
-            raise TypeError(f"callbacks must be a list. Got {callbacks!r}.")
-        for callback in callbacks:
-            if not isinstance(callback, Callback) or isinstance(callback, type):
-                raise TypeError(f"Every callback needs a method on_iteration(record). Got {callback!r}.")
-        return list(callbacks)
-
-    def _check_n_components(self, n_features: int) -> None:
-        if self.n_components is not None:
-            check_count("n_components", self.n_components, alternative=", or None")
-            if self.n_components > n_features:
-                raise ValueError(f"n_components={self.n_components} is more than the {n_features} features of X.")
-
-    @property
-    def _n_features_out(self) -> int:
-        return int(self.components_.shape[0])
+    def _problem(self, X: Any, y: Any, sample_weight: ArrayLike | None, *, reset: bool) -> Problem:
+        """Samples with the comparisons that their labels give."""
+        samples, labels = validate_data(
+            self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2, reset=reset
+        )
+        self._check_n_components(samples.shape[1])
+        comparisons = Comparisons.from_labels(samples, labels, self.n_neighbors, self.n_impostors, sample_weight)
+        return Problem(samples, comparisons)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+class ComparisonBoostMetric(_MetricLearner):
+    """Mahalanobis metric learned from comparisons of pairs of points by boosting.
+
+    The samples are comparisons, which name their points by number: cross-validation and grid search hold out
+    comparisons, and the points stay whole. In them, pass ``points=Points(X)``.
+
+    Parameters
+    ----------
+    n_components : int, default=None
+        Largest rank of the metric, and so the number of features that `transform` returns; the best approximation of
+        that rank is kept. None keeps the metric as learned.
+    regularization : float, default=1e-7
+        The factor v of the trace of X in the objective.
+    max_iter : int, default=500
+        Most iterations; each adds one direction.
+    tol : float, default=0.0
+        Stop when the slope of the loss along the best direction has come down to this fraction of what it was at the
+        start. 0 runs to `max_iter` unless there is nothing left to gain.
+    line_search : {"exact", "bisection"}, default="exact"
+        How the step along a direction is found: from one pass or by Newton's method, whichever suits the comparisons,
+        or by the paper's bisection. The steps are the same; bisection takes about ten times as many evaluations.
+    early_stopping : bool, default=False
+        Hold out comparisons, stop when no more of them are satisfied for `n_iter_no_change` iterations, and keep the
+        metric of the best iteration.
+    validation_fraction : float, default=0.1
+        Share of the anchors to hold out, see `Comparisons.split`; used with `early_stopping` only.
+    n_iter_no_change : int, default=20
+        Iterations to wait for an improvement; used with `early_stopping` or an `eval_set`.
+    warm_start : bool, default=False
+        Go on from the metric of the last fit, whose iterations count for `max_iter`, as in scikit-learn's boosting.
+    n_jobs : int, default=None
+        Threads. None is 1 unless a joblib context says otherwise, -1 all processors. The result is the same, bit for
+        bit, for every number of threads.
+    callbacks : list, default=None
+        Objects with a method ``on_iteration(record)`` that sees each `Iteration` and may return True to stop: see
+        `boostmetric.callbacks`. Callbacks of scikit-learn's own protocol are set with ``set_callbacks``.
+    random_state : int, RandomState or None, default=None
+        Which comparisons are held out, and the start of the search for the first direction in more than 512
+        dimensions. Else nothing is random.
+    verbose : int, default=0
+        1 shows a progress bar on standard error.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (rank, n_features)
+        The linear map L with X = L'L; rows are orthogonal, longest first.
+    directions_ : ndarray of shape (n_iter_, n_features)
+        Unit vectors xi_j, in the order they were found.
+    step_sizes_ : ndarray of shape (n_iter_,)
+        Their weights w_j; X = sum_j w_j xi_j xi_j' before `n_components` is applied.
+    n_iter_ : int
+        Iterations run, and kept.
+    history_ : list of Iteration
+        Loss, eigenvalue, step size, trace and violated fraction of each iteration, and the held-out score.
+    stop_reason_ : StopReason
+        Why the fit ended; ``str(stop_reason_)`` is a sentence.
+    duality_gap_ : float
+        max(v, lambda_max) Tr X - sum_r u_r rho_r, where lambda_max is the largest eigenvalue of A_hat at the end. Where
+        lambda_max <= v, the objective is within this gap of its minimum; otherwise the same X is within this gap of the
+        minimum for a regularization of lambda_max. NaN after `partial_fit`.
+    n_batches_ : int
+        Batches seen by `partial_fit`; only there after it.
+    n_features_in_ : int
+        Number of features seen in `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, where the data had them.
+    threshold_ : float
+        After a fit to pairs: squared distance below which `predict` calls a pair similar, the one that is right most
+        often on those pairs.
+
+    See Also
+    --------
+    Comparisons : Builders for rankings, clicks, groups and more.
+    BoostMetric : The same from class labels.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from boostmetric import ComparisonBoostMetric
+    >>> points = np.random.RandomState(0).standard_normal((100, 3))
+    >>> points[:, 2] *= 0.1  # what matters is small
+    >>> i, j, k = np.random.RandomState(1).randint(100, size=(3, 500))
+    >>> closer = abs(points[i, 2] - points[j, 2]) < abs(points[i, 2] - points[k, 2])
+    >>> triplets = np.stack([i, j, k], axis=1)[closer & (i != j) & (i != k) & (j != k)]
+    >>> metric = ComparisonBoostMetric(max_iter=20).fit(triplets[:150], points=points)
+    >>> bool(metric.score(triplets[150:]) > 0.95)
+    True
+    """
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        regularization: float = 1e-7,
+        max_iter: int = 500,
+        tol: float = 0.0,
+        line_search: Literal["exact", "bisection"] = "exact",
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 20,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        callbacks: Sequence[Callback] | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            n_components,
+            regularization=regularization,
+            max_iter=max_iter,
+            tol=tol,
+            line_search=line_search,
+            early_stopping=early_stopping,
+            validation_fraction=validation_fraction,
+            n_iter_no_change=n_iter_no_change,
+            warm_start=warm_start,
+            n_jobs=n_jobs,
+            callbacks=callbacks,
+            random_state=random_state,
+            verbose=verbose,
+        )
+
+    @with_callbacks
+    def fit(
+        self,
+        comparisons: ArrayLike | Comparisons,
+        y: ArrayLike | None = None,
+        *,
+        points: Any = None,
+        sample_weight: ArrayLike | None = None,
+        eval_set: Any = None,
+        resume_from: str | Path | None = None,
+    ) -> Self:
+        """Learn the metric.
+
+        Parameters
+        ----------
+        comparisons : array-like of int, Comparisons, or array-like of shape (n, 2 to 4, n_features)
+            Rows (i, j, k): i is closer to j than to k; rows (i, j, k, l): i is closer to j than k to l; or rows (i, j)
+            with `y`: similar or dissimilar. In a three-dimensional array the points themselves stand in place of their
+            numbers, as in metric-learn.
+        y : array-like of shape (n,), optional
+            For pairs only: 1 for similar points, -1 for dissimilar ones.
+        points : {array-like, sparse matrix} of shape (n_points, n_features) or Points
+            The points that the comparisons name, counted from 0; not needed with a three-dimensional array.
+        sample_weight : array-like of shape (n,), optional
+            Weights of the rows, or of the groups of `Comparisons`; not for pairs.
+        eval_set : as `comparisons`, or a tuple (pairs, y), optional
+            Held-out comparisons of the same points: stops early and keeps the metric that satisfies most of them.
+        resume_from : str or Path, optional
+            Go on from a file that `boostmetric.callbacks.Checkpoint` wrote in a fit to the same data.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        given = self._given_points(comparisons, points)
+        problem = self._problem(comparisons, y, given, sample_weight, reset=not self._goes_on(resume_from))
+        held_out = None
+        if eval_set is not None:
+            held, held_y = eval_set if isinstance(eval_set, tuple) else (eval_set, None)
+            held_out = self._problem(held, held_y, given, None, reset=False)
+        self._learn(problem, held_out, resume_from, (comparisons, y))
+        self._points = problem.points
+        self._set_threshold(comparisons, y)
+        return self
+
+    def partial_fit(
+        self,
+        comparisons: ArrayLike | Comparisons,
+        y: ArrayLike | None = None,
+        *,
+        points: Any = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Learn from one batch of a stream, starting from the metric so far, and forget the batch.
+
+        Parameters
+        ----------
+        comparisons, y, points, sample_weight
+            As in `fit`. The points may be other ones in every batch.
+
+        Returns
+        -------
+        self
+
+        Notes
+        -----
+        A few rounds of projected gradient steps on the batch; the metric is an average over the batches
+        (`boostmetric.solver.online`). A metric from `fit` counts as the first batch. Callbacks, early stopping,
+        `max_iter` and `tol` belong to `fit`. Memory does not grow with the number of batches.
+        """
+        self._check_parameters()
+        given = self._given_points(comparisons, points)
+        self._follow(self._problem(comparisons, y, given, sample_weight, reset=not hasattr(self, "components_")))
+        return self
+
+    def decision_function(self, comparisons: ArrayLike | Comparisons, *, points: Any = None) -> NDArray[np.float64]:
+        """Squared distance of the far pair minus that of the near pair, for each comparison.
+
+        Parameters
+        ----------
+        comparisons : as in `fit`
+            For `Comparisons`, the answers come in the order of `Comparisons.quadruplets`. For pairs, the answer is
+            `threshold_` minus their squared distance.
+        points : as in `fit`, optional
+            By default the points of the fit.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        check_is_fitted(self, "components_")
+        rows, given = as_rows(comparisons, self._given_points(comparisons, points, fitted=True))
+        mapped = self._map(given)
+        if isinstance(rows, Comparisons):
+            distance = squared_distance(mapped, rows.pairs)
+            near_pair, far_pair = rows.pair_numbers()
+            return np.asarray(distance[far_pair] - distance[near_pair])
+        check_in_range(rows, len(mapped))
+        if rows.shape[1] == 2:
+            if not hasattr(self, "threshold_"):
+                raise ValueError(
+                    "The metric was not fitted to pairs, so there is no threshold between similar and dissimilar. Fit "
+                    "to pairs, or ask pair_distance."
+                )
+            return self.threshold_ - squared_distance(mapped, rows)
+        near, far = (rows[:, [0, 1]], rows[:, [0, 2]]) if rows.shape[1] == 3 else (rows[:, :2], rows[:, 2:])
+        return squared_distance(mapped, far) - squared_distance(mapped, near)
+
+    def predict(self, comparisons: ArrayLike | Comparisons, *, points: Any = None) -> NDArray[np.int64]:
+        """1 where the near pair of a comparison is closer than the far one (or a pair is similar), else -1.
+
+        Parameters
+        ----------
+        comparisons, points
+            As in `decision_function`.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        return np.where(self.decision_function(comparisons, points=points) > 0, 1, -1)
+
+    def score(self, comparisons: ArrayLike | Comparisons, y: ArrayLike | None = None, *, points: Any = None) -> float:
+        """Fraction of the comparisons that the metric satisfies, by weight.
+
+        Parameters
+        ----------
+        comparisons, y
+            As in `fit`. For pairs, every similar pair is compared with every dissimilar one.
+        points : as in `fit`, optional
+            By default the points of the fit.
+
+        Returns
+        -------
+        float
+        """
+        check_is_fitted(self, "components_")
+        given = self._given_points(comparisons, points, fitted=True)
+        problem = self._problem(comparisons, y, given, None, reset=False).restricted()
+        metric = Progress.of_metric(self.components_)
+        with problem.opened(n_threads=1) as (frame, oracle):
+            metric = metric.in_units(-frame.exponent, frame.lower(metric.directions))
+            state = oracle.rebuild(metric.directions, metric.step_sizes)
+        return 1.0 - state.violated / state.weight
+
+    def _given_points(self, comparisons: object, points: Any, *, fitted: bool = False) -> Any:
+        """The points that were meant, or an error; None for tuples, which bring their own."""
+        if hold_points(comparisons):
+            return None
+        if points is None:
+            if fitted and getattr(self, "_points", None) is not None:
+                return self._points
+            raise ValueError(
+                "points are missing: pass points=X, the array whose rows the comparisons name by number."
+                + (" A model that was loaded, or learned from batches, does not hold them." if fitted else "")
+            )
+        if isinstance(points, Points):
+            return points.X
+        if not fitted and getattr(self, "_is_clone", False) and _num_samples(points) == _num_samples(comparisons):
+            raise ValueError(
+                f"There are {_num_samples(points)} points and as many comparisons, in a clone of the estimator: "
+                "cross-validation may have cut the points. Pass points=Points(X), which it leaves whole (from "
+                "boostmetric import Points)."
+            )
+        return points
+
+    def _problem(
+        self, comparisons: Any, y: Any, given: Any, sample_weight: ArrayLike | None, *, reset: bool
+    ) -> Problem:
+        """Points with comparisons, from any of the forms that `fit` takes."""
+        rows, points = as_rows(comparisons, given)
+        points = self._check_points(points, reset=reset)
+        return Problem(points, as_comparisons(rows, y, sample_weight))
+
+    def _check_points(self, points: Any, *, reset: bool) -> Given:
+        if not reset and len(shape := np.shape(points)) == 2 and shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"The points have {shape[1]} features, but the metric was learned with {self.n_features_in_}. Give the "
+                "points in the same features."
+            )
+        checked: Given = validate_data(
+            self, points, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2, reset=reset
+        )
+        self._check_n_components(checked.shape[1])
+        return checked
+
+    def _map(self, given: Any) -> NDArray[np.float64]:
+        return MahalanobisMetric(self.components_).transform(self._check_points(given, reset=False))
+
+    def _set_threshold(self, comparisons: Any, y: Any) -> None:
+        self.__dict__.pop("threshold_", None)
+        if y is None:
+            return
+        rows, _ = as_rows(comparisons, self._points)
+        assert isinstance(rows, np.ndarray)
+        distance = squared_distance(self._map(self._points), rows)
+        self.threshold_ = best_threshold(distance, np.asarray(y) == 1)
+
+    def __sklearn_clone__(self) -> Self:
+        copy: Self = super().__sklearn_clone__()
+        copy._is_clone = True
+        return copy
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The points of the fit are for scoring in this process; a stored model is small.
+        state: dict[str, Any] = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_points"}
+
+    @property
+    def classes_(self) -> NDArray[np.int64]:
+        """What `predict` answers."""
+        return np.array([-1, 1])
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.estimator_type = "classifier"  # cross-validation then deals out similar and dissimilar pairs evenly
+        tags.classifier_tags = ClassifierTags(multi_class=False)
         return tags

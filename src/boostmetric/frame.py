@@ -4,19 +4,22 @@ A Mahalanobis metric only sees differences of points, so the origin is free; it 
 Laplacian form of A_hat subtracts large numbers when the data lie far from zero. Dividing by a power of two loses no
 bits and keeps squares away from overflow and underflow. When there are fewer points than features, all differences lie
 in a space no larger than the number of points: a rotation into it is exact and makes 10,000 features with 500 points
-500.
+500. Sparse points are scaled only: a mean or a rotation would fill them.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
+from scipy import sparse
 
 FloatArray = NDArray[np.float64]
+Coordinates: TypeAlias = NDArray[np.float64] | sparse.csr_array
+Given: TypeAlias = NDArray[np.floating[Any]] | sparse.csr_array
 
 # Squares of the spread must be ordinary float64 numbers, since step sizes and eigenvalues are returned in its units.
 _MOST_EXPONENT = 510
@@ -28,7 +31,7 @@ class Frame:
 
     Attributes
     ----------
-    points : ndarray of shape (n_points, n_dimensions)
+    points : ndarray or csr_array of shape (n_points, n_dimensions)
         ``2**-exponent * (given - mean) @ basis``.
     exponent : int
         The largest coordinate after centring lies between ``2**(exponent - 1)`` and ``2**exponent``.
@@ -36,12 +39,12 @@ class Frame:
         Orthonormal columns that span the centred points; None where no rotation was needed.
     """
 
-    points: FloatArray
+    points: Coordinates
     exponent: int
     basis: FloatArray | None
 
     @classmethod
-    def of(cls, points: NDArray[np.floating[Any]]) -> Frame:
+    def of(cls, points: Given) -> Frame:
         """Coordinates for the given points. Cost: one QR factorisation when there are fewer points than features."""
         centred, exponent = centre_and_scale(points)
         if abs(exponent) > _MOST_EXPONENT:
@@ -49,18 +52,32 @@ class Frame:
                 f"The points spread over about 1e{round(exponent * np.log10(2.0))}, and squared distances of that size "
                 "cannot be held. Rescale the features, for example with sklearn.preprocessing.StandardScaler."
             )
-        if len(points) >= points.shape[1]:
+        if sparse.issparse(centred) or points.shape[0] >= points.shape[1]:
             return cls(centred, exponent, None)
         basis, _ = scipy.linalg.qr(centred.T, mode="economic", check_finite=False)
         return cls(np.ascontiguousarray(centred @ basis), exponent, basis)
+
+    def place(self, points: Given) -> Coordinates:
+        """Other points in these coordinates, up to a shift that no distance sees."""
+        centred, exponent = centre_and_scale(points)
+        coordinates = _times_power_of_two(centred, exponent - self.exponent)
+        return coordinates if self.basis is None else np.ascontiguousarray(coordinates @ self.basis)
 
     def lift(self, vectors: FloatArray) -> FloatArray:
         """Rows of `vectors`, given in these coordinates, as directions among the original features."""
         return vectors if self.basis is None else vectors @ self.basis.T
 
+    def lower(self, vectors: FloatArray) -> FloatArray:
+        """Directions among the original features in these coordinates, less what the points do not reach."""
+        return vectors if self.basis is None else vectors @ self.basis
 
-def centre_and_scale(points: NDArray[np.floating[Any]]) -> tuple[FloatArray, int]:
+
+def centre_and_scale(points: Given) -> tuple[Coordinates, int]:
     """Points less their mean, divided by the power of two that brings the largest coordinate into [1/2, 1)."""
+    if sparse.issparse(points):
+        rows = sparse.csr_array(points, dtype=np.float64)
+        _, size = np.frexp(np.abs(rows.data).max(initial=0.0))
+        return _times_power_of_two(rows, -int(size)), int(size)
     # Once before the mean, whose sum could overflow, and once after.
     _, size = np.frexp(np.abs(points).max(initial=0.0))
     scaled = np.ldexp(points.astype(np.float64, order="C"), -int(size))
@@ -71,3 +88,9 @@ def centre_and_scale(points: NDArray[np.floating[Any]]) -> tuple[FloatArray, int
         return scaled, 0
     _, spread = np.frexp(largest)
     return np.ldexp(scaled, -int(spread)), int(size) + int(spread)
+
+
+def _times_power_of_two(points: Any, exponent: int) -> Any:
+    if sparse.issparse(points):
+        return sparse.csr_array((np.ldexp(points.data, exponent), points.indices, points.indptr), shape=points.shape)
+    return np.ldexp(points, exponent)

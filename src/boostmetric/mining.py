@@ -25,7 +25,7 @@ def mine(
 
     Parameters
     ----------
-    X : array-like of shape (n_samples, n_features)
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
     y : array-like of shape (n_samples,)
     n_neighbors : int
         Targets a point; fewer in classes that have no more.
@@ -42,7 +42,7 @@ def mine(
     check_count("n_neighbors", n_neighbors)
     if not isinstance(n_impostors, str) or n_impostors != "all":
         check_count("n_impostors", n_impostors, alternative=' or "all"')
-    samples = check_array(X, dtype=[np.float64, np.float32], ensure_min_samples=2)
+    samples = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2)
     labels = column_or_1d(y, warn=True)
     check_consistent_length(samples, labels)
     check_classification_targets(labels)

@@ -4,18 +4,20 @@ Data on a grid (whole numbers, or one decimal as in Iris) are full of equal dist
 points a search returns depends on its method and on the last bit of each coordinate. So we say what is meant: the next
 neighbour is, among the points no farther than the nearest one left, up to the rounding of the data, the one with the
 lowest number. A search only proposes candidates; where it cannot be certain that they suffice, all points are asked.
+Sparse points are always all asked: for them the distances to all points are one product of sparse matrices.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from scipy.spatial.distance import cdist
 from sklearn.neighbors import NearestNeighbors
 
-Points = NDArray[np.floating[Any]]
+Points: TypeAlias = NDArray[np.floating[Any]] | sparse.csr_array
 
 _SPARE = 8  # candidates beyond those asked for, so that ties at the end of the list are seen
 _FEW = 20  # queries are few if there are this many times as many points
@@ -23,8 +25,12 @@ _CHUNK = 2**22  # numbers held at once
 _MOST_ROUNDING = 1e-4  # of a distance: no tie is ever broken for a point farther than this
 
 
-def rounding_of_distances(points: Points) -> float:
+def rounding_of_distances(points: Any) -> float:
     """How far a distance between two of the points may be off because their coordinates are rounded."""
+    if sparse.issparse(points):
+        # Two rows differ in no more places than both have entries.
+        n_entries = 2 * int(np.diff(points.indptr).max(initial=0))
+        return float(np.sqrt(n_entries) * np.finfo(points.dtype).eps * np.abs(points.data).max(initial=0.0))
     varies = points.min(axis=0) < points.max(axis=0)
     size = np.abs(points).max(axis=0).astype(np.float64)[varies]
     return float(np.sqrt(len(size)) * np.finfo(points.dtype).eps * size.max(initial=0.0))
@@ -35,8 +41,8 @@ def nearest(points: Points, queries: Points | None, n_neighbors: int, rounding: 
 
     Parameters
     ----------
-    points : ndarray of shape (n_points, n_features)
-    queries : ndarray of shape (n_queries, n_features) or None
+    points : ndarray or csr_array of shape (n_points, n_features)
+    queries : ndarray or csr_array of shape (n_queries, n_features) or None
         None asks for the neighbours of the points themselves, a point never being its own neighbour.
     n_neighbors : int
         At most the number of points (less one without queries).
@@ -52,6 +58,8 @@ def nearest(points: Points, queries: Points | None, n_neighbors: int, rounding: 
     Cost: one search, and for queries whose candidates leave a doubt (many equal distances, or clusters much smaller
     than the spread of the data) the distances to all points.
     """
+    if sparse.issparse(points):
+        return _nearest_sparse(points, queries, n_neighbors, rounding)
     without_self = queries is None
     asked = points if queries is None else queries
     answer = np.empty((len(asked), n_neighbors), dtype=np.int64)
@@ -85,6 +93,29 @@ def _among_all(
         if without_self:
             distance[np.arange(len(distance)), queries[rows]] = np.inf
         answer[rows] = _pick(distance, n_neighbors, rounding)[0]
+    return answer
+
+
+def _nearest_sparse(
+    points: sparse.csr_array, queries: sparse.csr_array | None, n_neighbors: int, rounding: float
+) -> NDArray[np.int64]:
+    """`nearest` by |a|^2 + |b|^2 - 2 a'b for all points, in which distances below the rounding of that sum are 0."""
+    asked = points if queries is None else queries
+    square, asked_square = (np.asarray(rows.multiply(rows).sum(axis=1)).ravel() for rows in (points, asked))
+    largest = max(square.max(initial=0.0), asked_square.max(initial=0.0))
+    blur = (int(np.diff(points.indptr).max(initial=0)) + 4) * np.finfo(np.float64).eps * largest
+    columns = points.T.tocsr()
+    answer = np.empty((asked.shape[0], n_neighbors), dtype=np.int64)
+    for rows in _chunks(asked.shape[0], points.shape[0]):
+        distance = (asked[rows] @ columns).toarray()
+        distance *= -2.0
+        distance += asked_square[rows, None]
+        distance += square
+        distance[distance <= blur] = 0.0
+        np.sqrt(distance, out=distance)
+        if queries is None:
+            distance[np.arange(len(distance)), np.arange(asked.shape[0])[rows]] = np.inf
+        answer[rows] = _pick(distance, n_neighbors, rounding + blur / np.sqrt(largest or 1.0))[0]
     return answer
 
 

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+Integers = NDArray[np.integer[Any]]
+
 
 @dataclass(frozen=True)
 class Ragged:
@@ -17,9 +19,17 @@ class Ragged:
     bounds: NDArray[np.int64]
 
     @classmethod
-    def from_sizes(cls, values: NDArray[Any], sizes: NDArray[np.integer[Any]]) -> Ragged:
+    def from_sizes(cls, values: NDArray[Any], sizes: Integers) -> Ragged:
         """Cut `values` into rows of the given sizes."""
         return cls(values, np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]))
+
+    @classmethod
+    def from_ranges(cls, values: NDArray[Any], starts: Integers, sizes: Integers) -> Ragged:
+        """Row r is ``values[starts[r]:starts[r] + sizes[r]]``; rows may overlap."""
+        rows = cls.from_sizes(values, sizes)
+        # Position in `values` of every element: the start of its row, plus its place in the row.
+        position = np.arange(rows.bounds[-1]) + np.repeat(starts - rows.bounds[:-1], sizes)
+        return cls(values[position], rows.bounds)
 
     @classmethod
     def stack(cls, parts: list[Ragged]) -> Ragged:
@@ -27,15 +37,27 @@ class Ragged:
         values = np.concatenate([part.values for part in parts])
         return cls.from_sizes(values, np.concatenate([part.sizes for part in parts]))
 
+    def __len__(self) -> int:
+        return len(self.bounds) - 1
+
     @property
     def sizes(self) -> NDArray[np.int64]:
         """Length of each row."""
         return np.diff(self.bounds)
 
-    def take(self, rows: NDArray[np.integer[Any]]) -> Ragged:
+    @property
+    def row(self) -> NDArray[np.int64]:
+        """Row number of each value."""
+        return np.repeat(np.arange(len(self)), self.sizes)
+
+    def take(self, rows: Integers) -> Ragged:
         """The given rows in the given order."""
-        sizes = self.sizes[rows]
-        taken = Ragged.from_sizes(self.values, sizes)
-        # Position in `values` of every element: the start of its row, plus its place in the row.
-        position = np.arange(taken.bounds[-1]) + np.repeat(self.bounds[rows] - taken.bounds[:-1], sizes)
-        return Ragged(self.values[position], taken.bounds)
+        return Ragged.from_ranges(self.values, self.bounds[rows], self.sizes[rows])
+
+    def head(self, sizes: Integers) -> Ragged:
+        """The first values of each row, at most as many as given."""
+        return Ragged.from_ranges(self.values, self.bounds[:-1], np.minimum(self.sizes, sizes))
+
+    def where(self, kept: NDArray[np.bool_]) -> Ragged:
+        """The rows without the values that are not kept."""
+        return Ragged.from_sizes(self.values[kept], np.bincount(self.row[kept], minlength=len(self)))

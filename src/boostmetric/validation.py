@@ -18,12 +18,14 @@ def check_count(name: str, value: object, *, alternative: str = "") -> None:
         raise ValueError(f"{name} must be a whole number of at least 1{alternative}. Got {value!r}.")
 
 
-def check_number(name: str, value: object, *, below: float = math.inf) -> None:
-    """Refuse anything but a finite number of at least 0, and below `below`."""
+def check_number(name: str, value: object, *, above: float | None = None, below: float = math.inf) -> None:
+    """Refuse anything but a finite number of at least 0 (or above `above`), and below `below`."""
     real = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    if not (real and 0 <= value < below):  # type: ignore[operator]
-        limit = "" if below == math.inf else f" and below {below:g}"
-        raise ValueError(f"{name} must be a finite number of at least 0{limit}. Got {value!r}.")
+    large_enough = real and (value >= 0 if above is None else value > above)  # type: ignore[operator]
+    if not (large_enough and value < below):  # type: ignore[operator]
+        limits = "of at least 0" if above is None else f"above {above:g}"
+        limits += "" if below == math.inf else f" and below {below:g}"
+        raise ValueError(f"{name} must be a finite number {limits}. Got {value!r}.")
 
 
 def check_choice(name: str, value: object, choices: Collection[str]) -> None:
@@ -40,10 +42,12 @@ def check_threads(name: str, value: object) -> None:
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn, pointing at the line outside of this package that led here."""
+    """Warn, pointing at the user's line: the one that led here from outside of this package and of scikit-learn."""
+    sklearn = sys.modules.get("sklearn")
+    ours = (_PACKAGE, *(sklearn.__path__ if sklearn else ()))
     level = 1
     frame = sys._getframe()
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(ours):
         frame = frame.f_back
         level += 1
     warnings.warn(message, category, stacklevel=level)

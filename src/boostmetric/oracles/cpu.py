@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +11,8 @@ from numpy.typing import NDArray
 from boostmetric.comparisons import Comparisons
 from boostmetric.oracles import kernels
 from boostmetric.oracles.histogram import Histogram
-from boostmetric.oracles.protocol import FloatArray, Moments, State
+from boostmetric.oracles.points import PointRows
+from boostmetric.oracles.protocol import ONE, FloatArray, Moments, State
 
 IntArray = NDArray[np.int64]
 
@@ -21,25 +21,23 @@ _MEMBERS_PER_SHARD = 2**15
 _MOST_SHARDS = 32
 
 
-def make_shards(points: FloatArray, comparisons: Comparisons) -> list[Shard]:
+def make_shards(points: PointRows, comparisons: Comparisons) -> list[Shard]:
     """Cut a problem into shards of similar size, groups and single comparisons apart.
 
-    The number of shards depends on the problem only. Every shard goes over its points when it forms A_hat, so many
-    points or features with few members a point ask for fewer shards.
+    The number of shards depends on the problem only. Every shard goes over its points when it finds a direction, so
+    many points or features with few members a point ask for fewer shards.
     """
-    n_points, n_features = points.shape
-    padded = np.pad(points, [(0, 0), (0, -n_features % kernels.WIDTH)])
     single = np.diff(comparisons.bounds[::2]) == 2
     shards: list[Shard] = []
     for kind, groups in ((GroupShard, np.flatnonzero(~single)), (SingleShard, np.flatnonzero(single))):
         if not len(groups):
             continue
-        part = comparisons.take(groups) if len(groups) < comparisons.n_groups else comparisons
-        # Nanoseconds, roughly: the kernels over the members, and what every shard does again for all points in `gram`.
-        kernel_cost = len(part.members) * (60 + n_features / 2)
-        gram_cost = n_points * n_features * (4 + n_features / 20)
-        n_shards = min(_MOST_SHARDS, len(part.members) // _MEMBERS_PER_SHARD, int(kernel_cost / (2 * gram_cost)))
-        shards += [kind(padded, n_features, piece) for piece in _cut(part, max(1, n_shards))]
+        part = comparisons.subset(groups) if len(groups) < comparisons.n_groups else comparisons
+        # Nanoseconds, roughly, of the kernels over the members.
+        kernel_cost = len(part.members) * (60 + points.n_features / 2)
+        worth = int(kernel_cost / (2 * points.direction_cost))
+        n_shards = min(_MOST_SHARDS, len(part.members) // _MEMBERS_PER_SHARD, worth)
+        shards += [kind(points, piece) for piece in _cut(part, max(1, n_shards))]
     return shards
 
 
@@ -50,59 +48,48 @@ def _cut(comparisons: Comparisons, n_pieces: int) -> list[Comparisons]:
     ends = comparisons.bounds[2::2]
     cuts = np.searchsorted(ends, ends[-1] * np.arange(1, n_pieces) / n_pieces)
     ranges = np.split(np.arange(comparisons.n_groups), np.unique(cuts))
-    return [comparisons.take(groups) for groups in ranges if len(groups)]
+    return [comparisons.subset(groups) for groups in ranges if len(groups)]
 
 
 class Shard(ABC):
-    """What shards of groups and of single comparisons have in common: points, pairs, and the direction.
+    """What shards of groups and of single comparisons have in common: points, pairs, and the direction."""
 
-    Parameters
-    ----------
-    points : ndarray of shape (n_points, n_columns)
-        With columns of zeros up to a multiple of ``kernels.WIDTH``.
-    n_features : int
-        Columns that are not padding.
-    comparisons : Comparisons
-    """
-
-    def __init__(self, points: FloatArray, n_features: int, comparisons: Comparisons) -> None:
+    def __init__(self, points: PointRows, comparisons: Comparisons) -> None:
         touched = np.zeros(len(points), dtype=bool)
         touched[comparisons.pairs] = True
         number = np.cumsum(touched, dtype=np.int32) - np.int32(1)
-        # Shards share one array of points, unless they need only some of them.
-        self._padded = points if touched.all() else np.ascontiguousarray(points[touched])
-        self._points = self._padded[:, :n_features]
+        self._points = points.share(touched)
         self._first, self._second = np.ascontiguousarray(number[comparisons.pairs].T.astype(np.uint32))
-        self._n_comparisons = comparisons.n_comparisons
-        self.n_features = n_features
+        self._weight = comparisons.total_weight
+        self.n_features = points.n_features
 
         self._c = np.empty(comparisons.n_pairs)
         self._mass = 1.0
         self._log_mass = 0.0
-        self._degree = np.empty(len(self._points))
+        self._flow = np.empty(len(self._points))
 
-    def rebuild(self, components: FloatArray) -> State:
-        self._set_distances(self._squared_differences(self._points @ components.T))
-        self._set_growths(np.zeros(len(self._first)))
+    def rebuild(self, directions: FloatArray, step_sizes: FloatArray) -> State:
+        nothing = np.zeros(len(self._first))
+        self._set_distances(nothing)
+        for xi, step in zip(directions, step_sizes, strict=True):
+            self.project(xi)
+            self._grow(step)
+        self._set_growths(nothing)
         return self.commit(0.0)
 
     def gram(self) -> FloatArray:
         """A_hat over this shard. Implements Eq. (10) of the paper."""
-        kernels.half_laplacian(self._first, self._second, self._c, self._padded, self._degree, self._rows)
-        half = self._points.T @ self._rows[:, : self.n_features]
-        return np.asarray((half + half.T) / self._mass)
-
-    @cached_property
-    def _rows(self) -> FloatArray:
-        """Scratch as large as the points; not made where only `matvec` is asked."""
-        return np.empty_like(self._padded)
+        return self._points.gram(self._first, self._second, self._c) / self._mass
 
     def matvec(self, x: FloatArray) -> FloatArray:
-        kernels.laplacian_vector(self._first, self._second, self._c, self._points @ x, self._degree)
-        return np.asarray(self._points.T @ self._degree / self._mass)
+        kernels.laplacian_vector(self._first, self._second, self._c, self._points.times(x), self._flow)
+        return self._points.transposed_times(self._flow) / self._mass
 
-    def project(self, xi: FloatArray) -> None:
-        self._set_growths(self._squared_differences(self._points @ xi[:, None]))
+    def project(self, xi: FloatArray, factors: FloatArray = ONE) -> None:
+        growths = np.empty(len(self._first))
+        z = self._points.times(np.atleast_2d(xi).T)
+        kernels.squared_differences(z, factors, self._first, self._second, growths)
+        self._set_growths(growths)
 
     def moments(self, steps: FloatArray) -> Moments:
         rows = np.array([self._moments(float(w)) for w in steps])
@@ -115,12 +102,7 @@ class Shard(ABC):
     def commit(self, step: float) -> State:
         shift, self._mass, margin, violated = self._move(step).tolist()
         self._log_mass = shift + math.log(self._mass)
-        return State(self._log_mass, margin / self._mass, violated, self._n_comparisons)
-
-    def _squared_differences(self, z: FloatArray) -> FloatArray:
-        out = np.empty(len(self._first))
-        kernels.squared_differences(z, self._first, self._second, out)
-        return out
+        return State(self._log_mass, margin / self._mass, violated, self._weight)
 
     @abstractmethod
     def _set_distances(self, d: FloatArray) -> None:
@@ -131,23 +113,28 @@ class Shard(ABC):
         """Take over the growths of the pairs along the direction."""
 
     @abstractmethod
+    def _grow(self, step: float) -> None:
+        """Make the step, to the same bits as `_move`, and leave the weights as they are."""
+
+    @abstractmethod
     def _moments(self, w: float) -> FloatArray:
         """Shift, mass, and mass-weighted first and second moment at step w."""
 
     @abstractmethod
     def _move(self, step: float) -> FloatArray:
-        """Make the step and write the pair coefficients; shift, mass, mass-weighted margin and violated comparisons."""
+        """Make the step and write the pair coefficients; shift, mass, mass-weighted margin and violated weight."""
 
 
 class GroupShard(Shard):
     """Groups with several near or several far pairs, in batches of one shape."""
 
-    def __init__(self, points: FloatArray, n_features: int, comparisons: Comparisons) -> None:
-        super().__init__(points, n_features, comparisons)
+    def __init__(self, points: PointRows, comparisons: Comparisons) -> None:
+        super().__init__(points, comparisons)
         order, self._batches = _batches(comparisons)
-        comparisons = comparisons.take(order)
+        comparisons = comparisons.subset(order)
         self._members = _lanes_side_by_side(comparisons.members, self._batches)
-        self._log_omega = np.log(comparisons.weights)
+        self._omega = comparisons.weights
+        self._log_omega = np.log(self._omega)
         self._d = np.empty(len(self._members))
         self._h = np.empty(len(self._members))
         self._log_scale = np.empty(comparisons.n_groups)
@@ -162,6 +149,9 @@ class GroupShard(Shard):
     def _set_growths(self, h: FloatArray) -> None:
         kernels.gather(h, self._members, self._h)
 
+    def _grow(self, step: float) -> None:
+        self._d += step * self._h
+
     def _moments(self, w: float) -> FloatArray:
         sums = np.empty(4)
         kernels.group_moments(self._d, self._h, w, self._batches, self._log_omega, self._block, self._lane, sums)
@@ -169,7 +159,7 @@ class GroupShard(Shard):
 
     def _move(self, step: float) -> FloatArray:
         sums = np.empty(4)
-        groups = (self._members, self._batches, self._log_omega)
+        groups = (self._members, self._batches, self._omega, self._log_omega)
         scratch = (self._lane, self._log_scale, self._side_sums, self._sorted_near)
         kernels.group_weights(self._d, self._h, step, *groups, *scratch, self._c, sums)
         return sums
@@ -208,10 +198,11 @@ class SingleShard(Shard):
     Kept are their margins rho = d_far - d_near and, along a direction, m = h_near - h_far: a step w lowers rho by w m.
     """
 
-    def __init__(self, points: FloatArray, n_features: int, comparisons: Comparisons) -> None:
-        super().__init__(points, n_features, comparisons)
+    def __init__(self, points: PointRows, comparisons: Comparisons) -> None:
+        super().__init__(points, comparisons)
         self._near, self._far = np.ascontiguousarray(comparisons.members.reshape(-1, 2).T.astype(np.uint32))
-        self._log_omega = np.log(comparisons.weights)
+        self._omega = comparisons.weights
+        self._log_omega = np.log(self._omega)
         self._rho = np.empty(comparisons.n_groups)
         self._m = np.empty(comparisons.n_groups)
         self._u = np.empty(comparisons.n_groups)
@@ -223,6 +214,9 @@ class SingleShard(Shard):
     def _set_growths(self, h: FloatArray) -> None:
         np.subtract(h[self._near], h[self._far], out=self._m)
 
+    def _grow(self, step: float) -> None:
+        self._rho -= step * self._m
+
     def _moments(self, w: float) -> FloatArray:
         sums = np.empty(4)
         kernels.single_moments(self._rho, self._m, w, self._log_omega, self._block, sums)
@@ -230,7 +224,7 @@ class SingleShard(Shard):
 
     def _move(self, step: float) -> FloatArray:
         sums = np.empty(4)
-        singles = (self._near, self._far, self._log_omega)
+        singles = (self._near, self._far, self._omega, self._log_omega)
         kernels.single_weights(self._rho, self._m, step, *singles, self._u, self._c, sums)
         return sums
 

@@ -131,14 +131,14 @@ def _exp(x):
 
 
 @_kernel
-def squared_differences(z, first, second, out):
-    """out = squared length of z[first] - z[second] for every pair, rows of z being points under a linear map."""
+def squared_differences(z, factors, first, second, out):
+    """out = sum_k factors[k] (z[first, k] - z[second, k])**2 for every pair, z being the points along directions k."""
     for p in range(first.size):
         a, b = z[first[p]], z[second[p]]
         total = 0.0
-        for k in range(a.size):
+        for k in range(factors.size):
             difference = a[k] - b[k]
-            total += difference * difference
+            total += factors[k] * (difference * difference)
         out[p] = total
 
 
@@ -302,26 +302,25 @@ def _count_below(x, value):
 
 
 @_stores
-def _count_violated(d, n_near, lanes, sorted_near):
-    """Comparisons of a batch whose far pair is no longer than their near pair."""
+def _count_violated(d, n_near, lanes, sorted_near, count):
+    """count[lane] = comparisons of a batch whose far pair is no longer than their near pair."""
     n_far = d.size // lanes - n_near
-    violated = 0
+    count[:lanes] = 0.0
     if n_near * n_far <= 16 * (n_near + n_far):
         for near in range(n_near):
             near_row = d[near * lanes : (near + 1) * lanes]
             for far in range(n_near, n_near + n_far):
                 far_row = d[far * lanes : (far + 1) * lanes]
                 for lane in range(lanes):
-                    violated += near_row[lane] >= far_row[lane]
-        return violated
+                    count[lane] += near_row[lane] >= far_row[lane]
+        return
     # Many near pairs against many far pairs: sorting keeps the cost at the number of members.
     for lane in range(lanes):
         for near in range(n_near):
             sorted_near[near] = d[near * lanes + lane]
         _sort(sorted_near[:n_near])
         for far in range(n_near, n_near + n_far):
-            violated += n_near - _count_below(sorted_near[:n_near], d[far * lanes + lane])
-    return violated
+            count[lane] += n_near - _count_below(sorted_near[:n_near], d[far * lanes + lane])
 
 
 @_stores
@@ -335,17 +334,17 @@ def _scatter(members, e, factor, c):
 
 
 @_kernel
-def group_weights(d, h, step, members, batches, log_omega, lane, log_scale, side_sums, sorted_near, c, sums):
+def group_weights(d, h, step, members, batches, omega, log_omega, lane, log_scale, side_sums, sorted_near, c, sums):
     """Let d grow by step * h, and write the pair coefficients c. Implements Eq. (6) and (9) of the paper for groups.
 
     c_p = sum over groups of -u e^(d_p) / N for near pairs and +u e^(-d_p) / F for far ones, u = omega N F being the
-    group's mass. Writes sums = (shift, mass, mass-weighted margin far minus near, number of violated comparisons); c is
+    group's mass. Writes sums = (shift, mass, mass-weighted margin far minus near, weight of violated comparisons); c is
     relative to the shift, as the mass is. `members` are the pair numbers. Kept per member: the exponentials, in place
     of `h`, which is used up; per group: `log_scale` (log mass without its sums) and two `side_sums`. Scratch: `lane` as
     in `group_moments`, `sorted_near` as long as the largest near side.
     """
-    near_top, far_top, near, far = lane[0], lane[1], lane[2:5], lane[5:8]
-    shift, s0, margin, violated = -np.inf, 0.0, 0.0, 0
+    near_top, far_top, near, far, count = lane[0], lane[1], lane[2:5], lane[5:8], lane[8]
+    shift, s0, margin, violated = -np.inf, 0.0, 0.0, 0.0
     for b in range(len(batches)):
         start, lanes, n_near, n_far, offset = batches[b]
         middle, end = n_near * lanes, (n_near + n_far) * lanes
@@ -370,7 +369,9 @@ def group_weights(d, h, step, members, batches, log_omega, lane, log_scale, side
         for i in range(lanes):
             near_sum[i] = near[0, i]
             far_sum[i] = far[0, i]
-        violated += _count_violated(g, n_near, lanes, sorted_near)
+        _count_violated(g, n_near, lanes, sorted_near, count)
+        for i in range(lanes):
+            violated += omega[start + i] * count[i]
     c[:] = 0.0
     for b in range(len(batches)):
         start, lanes, n_near, n_far, offset = batches[b]
@@ -403,6 +404,15 @@ def _single_sums(x, m, shift):
     return s0, s1, s2
 
 
+@_sums_only
+def _weight_not_positive(rho, omega):
+    """Weight of the comparisons whose margin is not positive."""
+    weight = 0.0
+    for r in range(rho.size):
+        weight += omega[r] if rho[r] <= 0.0 else 0.0
+    return weight
+
+
 @_kernel
 def single_moments(rho, m, w, log_omega, e, sums):
     """As `group_moments`, for single comparisons with margins rho = d_far - d_near and m = h_near - h_far."""
@@ -424,12 +434,10 @@ def single_moments(rho, m, w, log_omega, e, sums):
 
 
 @_kernel
-def single_weights(rho, m, step, near, far, log_omega, u, c, sums):
+def single_weights(rho, m, step, near, far, omega, log_omega, u, c, sums):
     """As `group_weights`, for single comparisons; keeps the weights u for `single_histogram`."""
-    violated = 0
     for r in range(rho.size):
         rho[r] -= step * m[r]
-        violated += rho[r] <= 0.0
         u[r] = log_omega[r] - rho[r]
     shift = _largest(u, 1.0)
     for r in range(rho.size):
@@ -439,7 +447,7 @@ def single_weights(rho, m, step, near, far, log_omega, u, c, sums):
         c[near[r]] -= u[r]
         c[far[r]] += u[r]
     mass, margin, _ = _weighted_sums(u, rho)
-    sums[0], sums[1], sums[2], sums[3] = shift, mass, margin, violated
+    sums[0], sums[1], sums[2], sums[3] = shift, mass, margin, _weight_not_positive(rho, omega)
 
 
 @_kernel

@@ -7,14 +7,17 @@ are small and can be added up over shards. The verbs, and the equations of the p
 ==================  ============  ===========================================================
 verb                paper         answer
 ==================  ============  ===========================================================
-rebuild(L)          Eq. (6)       `State`; distances and weights from the metric X = L'L
+rebuild(xi, w)      Eq. (6)       `State`; distances and weights from X = sum_j w_j xi_j xi_j'
 gram(), matvec(x)   Eq. (7, 10)   A_hat, or A_hat x
-project(xi)         Eq. (3)       none; h of every pair is kept
+project(xi)         Eq. (3)       none; h of every pair is kept (along xi xi', or a sum of such)
 moments(steps)      Eq. (8)       `Moments` of h at each step (or once for all: `histogram`)
 commit(step)        Eq. (9)       `State` after X grew by step * xi xi'
 ==================  ============  ===========================================================
 
-The order matters: `moments` and `commit` follow a `project`, and after a `commit` the projection is used up.
+The order matters: `moments` and `commit` follow a `project`, and after a `commit` the projection is used up. A
+`rebuild` leaves the very bits that as many calls of `project` and `commit` would have left, so a fit that goes on from
+a checkpoint ends as if it had never stopped. `project` also takes several directions with factors of any sign, and then
+h is the growth along sum_k factors[k] xi_k xi_k'.
 
 The loss is that of the paper's problem (P0). Its first part, the *log mass*, is log sum_g omega_g N_g F_g with N_g the
 sum of exp(d) over the near pairs of group g and F_g the sum of exp(-d) over its far pairs; that equals the paper's sum
@@ -36,16 +39,18 @@ if TYPE_CHECKING:
 
 FloatArray = NDArray[np.float64]
 
+ONE = np.ones(1)  # the factor of a single direction
+
 
 class Oracle(Protocol):
     """The five verbs (see the module's table)."""
 
     n_features: int
 
-    def rebuild(self, components: FloatArray) -> State: ...
+    def rebuild(self, directions: FloatArray, step_sizes: FloatArray) -> State: ...
     def gram(self) -> FloatArray: ...
     def matvec(self, x: FloatArray) -> FloatArray: ...
-    def project(self, xi: FloatArray) -> None: ...
+    def project(self, xi: FloatArray, factors: FloatArray = ONE) -> None: ...
     def moments(self, steps: FloatArray) -> Moments: ...
     def histogram(self) -> Histogram | None: ...
     def commit(self, step: float) -> State: ...
@@ -61,14 +66,17 @@ class State:
         log sum_r omega_r exp(-rho_r) over all comparisons r, rho_r being their margin far minus near.
     margin : float
         sum_r u_r rho_r, with u the weights of Eq. (6).
-    n_violated, n_comparisons : float
-        Comparisons whose far pair is no longer than their near pair, and all comparisons.
+    violated, weight : float
+        Weight of the comparisons whose far pair is no longer than their near pair, and weight of all comparisons.
+    held_out : float, optional
+        Fraction, by weight, of held-out comparisons that are satisfied, where some are held out (see `held_out`).
     """
 
     log_mass: float
     margin: float
-    n_violated: float
-    n_comparisons: float
+    violated: float
+    weight: float
+    held_out: float | None = None
 
     @classmethod
     def merge(cls, parts: Sequence[State]) -> State:
@@ -77,8 +85,8 @@ class State:
         return cls(
             log_mass=float(log_mass),
             margin=float(share @ [part.margin for part in parts]),
-            n_violated=sum(part.n_violated for part in parts),
-            n_comparisons=sum(part.n_comparisons for part in parts),
+            violated=sum(part.violated for part in parts),
+            weight=sum(part.weight for part in parts),
         )
 
 

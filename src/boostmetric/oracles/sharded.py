@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from boostmetric.oracles.histogram import Histogram
-from boostmetric.oracles.protocol import FloatArray, Moments, State, mix
+from boostmetric.oracles.protocol import ONE, FloatArray, Moments, State, mix
 
 
 class Engine(Protocol):
@@ -38,8 +38,8 @@ class ShardedOracle:
         self._share = np.ones(0)
         self._all_single = True
 
-    def rebuild(self, components: FloatArray) -> State:
-        return self._settle(self._engine.each("rebuild", components))
+    def rebuild(self, directions: FloatArray, step_sizes: FloatArray) -> State:
+        return self._settle(self._engine.each("rebuild", directions, step_sizes))
 
     def commit(self, step: float) -> State:
         return self._settle(self._engine.each("commit", step))
@@ -60,8 +60,8 @@ class ShardedOracle:
             total += share * part
         return np.asarray(total)
 
-    def project(self, xi: FloatArray) -> None:
-        self._engine.each("project", xi)
+    def project(self, xi: FloatArray, factors: FloatArray = ONE) -> None:
+        self._engine.each("project", xi, factors)
 
     def moments(self, steps: FloatArray) -> Moments:
         return Moments.merge(self._engine.each("moments", steps))

@@ -13,7 +13,7 @@ FloatArray = NDArray[np.float64]
 
 # Up to this dimension A_hat is formed and factorised, in 15 ms at most. Beyond, that cost grows with the cube of the
 # dimension, and that of Lanczos (some tens of products with A_hat) linearly.
-_LARGEST_DENSE = 512
+LARGEST_DENSE = 512
 
 
 def leading_direction(oracle: Oracle, start: FloatArray) -> tuple[float, FloatArray]:
@@ -31,7 +31,7 @@ def leading_direction(oracle: Oracle, start: FloatArray) -> tuple[float, FloatAr
     xi : ndarray of shape (n_features,)
         Its entry of largest size is positive.
     """
-    if oracle.n_features <= _LARGEST_DENSE:
+    if oracle.n_features <= LARGEST_DENSE:
         eigenvalue, xi = _dense(oracle.gram())
     else:
         eigenvalue, xi = _lanczos(oracle, start)
@@ -50,9 +50,11 @@ def _lanczos(oracle: Oracle, start: FloatArray) -> tuple[float, FloatArray]:
     if not oracle.matvec(start).any():
         return 0.0, start  # A_hat is zero, for which ARPACK has an error
     a_hat = LinearOperator((n, n), matvec=lambda x: oracle.matvec(np.ascontiguousarray(x.ravel())), dtype=np.float64)
-    try:
-        values, vectors = eigsh(a_hat, k=1, which="LA", v0=start, ncv=min(n, 40), maxiter=200)
-    except ArpackNoConvergence:
-        # Leading eigenvalues almost equal: any vector of their space will do, and the factorisation finds one.
-        return _dense(oracle.gram())
-    return float(values[0]), vectors[:, 0]
+    # Where the leading eigenvalues are almost equal, any vector of their space will do: later tries accept one.
+    for tolerance in (0.0, 1e-6, 1e-2):
+        try:
+            values, vectors = eigsh(a_hat, k=1, which="LA", v0=start, ncv=min(n, 40), maxiter=200, tol=tolerance)
+        except ArpackNoConvergence:
+            continue
+        return float(values[0]), vectors[:, 0]
+    return _dense(oracle.gram())

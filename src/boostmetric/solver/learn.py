@@ -1,26 +1,28 @@
-"""From points and comparisons to a metric: choose coordinates, cut shards, boost, and go back."""
+"""From points and comparisons to a metric: choose coordinates, boost, and go back."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from functools import cache
+from typing import Literal, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from boostmetric.comparisons import Comparisons
-from boostmetric.frame import Frame
-from boostmetric.solver.loop import boost
-from boostmetric.solver.result import Boosted, Iteration, scaled
+from boostmetric.frame import Given
+from boostmetric.solver.loop import boost, roll_back
+from boostmetric.solver.problem import Problem
+from boostmetric.solver.result import Boosted, Iteration, Progress, StopReason, scaled
 from boostmetric.solver.step import bisection_step, exact_step
 
+AnyProgress = TypeVar("AnyProgress", bound=Progress)
 LineSearch = Literal["exact", "bisection"]
 STEP_FINDERS = {"exact": exact_step, "bisection": bisection_step}
 
 
 def learn(
-    points: NDArray[np.floating[Any]],
+    points: Given,
     comparisons: Comparisons,
     *,
     regularization: float = 1e-7,
@@ -28,6 +30,8 @@ def learn(
     tol: float = 0.0,
     line_search: LineSearch = "exact",
     n_threads: int = 1,
+    start: Progress | None = None,
+    held_out: Problem | None = None,
     on_iteration: Sequence[Callable[[Iteration], object]] = (),
     rng: np.random.RandomState | None = None,
 ) -> Boosted:
@@ -35,51 +39,62 @@ def learn(
 
     Parameters
     ----------
-    points : ndarray of shape (n_points, n_features)
+    points : ndarray or csr_array of shape (n_points, n_features)
     comparisons : Comparisons
     regularization, max_iter, tol, line_search
         As in `boostmetric.BoostMetric`.
     n_threads : int
         Threads to work with; the result does not depend on it.
+    start : Progress, optional
+        Where to go on; nothing by default.
+    held_out : Problem, optional
+        Comparisons to watch: the result is the metric, of all iterations, that satisfies most of them.
     on_iteration : sequence of callables
-        Each sees every `Iteration`; boosting stops when one returns True.
+        Each sees every `Iteration`; boosting stops when one returns True, or a `StopReason`.
     rng : RandomState, optional
         See `boost`.
     """
-    # numba is imported here, with the kernels, and not by ``import boostmetric``.
-    from boostmetric.engines.threads import ThreadEngine, single_threaded_blas
-    from boostmetric.oracles.cpu import make_shards
-    from boostmetric.oracles.sharded import ShardedOracle
-
-    if comparisons.n_points > len(points):
+    problem = Problem(points, comparisons).restricted()
+    watched = None if held_out is None else held_out.restricted()
+    fingerprint = cache(lambda: problem.fingerprint(regularization))
+    given = Progress.nothing(points.shape[1]) if start is None else start
+    if given.problem and given.problem != fingerprint():
         raise ValueError(
-            f"The comparisons name point {comparisons.n_points - 1}, but there are only {len(points)} points "
-            f"(0 to {len(points) - 1}). Check that they refer to these points, counted from 0."
+            "The checkpoint belongs to another fit: its points, comparisons or regularization are not the ones given. "
+            "Leave resume_from out to begin anew; with early_stopping, comparisons are held out at random: set "
+            "random_state to a number to hold out the same ones again."
         )
-    used = np.unique(comparisons.pairs)
-    frame = Frame.of(points[used])
-    comparisons = replace(comparisons, pairs=np.searchsorted(used, comparisons.pairs).astype(np.int32))
 
-    def report(record: Iteration) -> bool:
-        in_user_units = record.in_units(frame.exponent)
-        answers = [callback(in_user_units) for callback in on_iteration]  # all of them see it
-        return any(answers)
+    with problem.opened(n_threads, watched) as (frame, oracle):
 
-    with single_threaded_blas(), ThreadEngine(make_shards(frame.points, comparisons), n_threads) as engine:
+        def in_user_units(progress: AnyProgress) -> AnyProgress:
+            # What was given stays as it was: these points may reach only a part of it.
+            n_given = min(len(given.directions), len(progress.directions))
+            new = frame.lift(progress.directions[n_given:])
+            return progress.in_units(frame.exponent, np.concatenate([given.directions[:n_given], new]))
+
+        def report(record: Iteration, so_far: Callable[[], Progress]) -> StopReason | None:
+            seen = replace(
+                record.in_units(frame.exponent),
+                so_far=lambda: replace(in_user_units(so_far()), problem=fingerprint()),
+            )
+            answers = [answer for callback in on_iteration if (answer := callback(seen))]  # all of them see it
+            reasons = [answer for answer in answers if isinstance(answer, StopReason)]
+            return reasons[0] if reasons else StopReason.CALLBACK if answers else None
+
+        v = scaled(regularization, -2 * frame.exponent)
         boosted = boost(
-            ShardedOracle(engine, frame.points.shape[1]),
-            scaled(regularization, -2 * frame.exponent),
+            oracle,
+            v,
+            start=given.in_units(-frame.exponent, frame.lower(given.directions)),
             max_iter=max_iter,
             tol=tol,
             find_step=STEP_FINDERS[line_search],
             on_iteration=report,
             rng=np.random.RandomState(0) if rng is None else rng,
         )
-    return Boosted(
-        directions=frame.lift(boosted.directions),
-        step_sizes=np.array([scaled(w, -2 * frame.exponent) for w in boosted.step_sizes]),
-        history=[record.in_units(frame.exponent) for record in boosted.history],
-        stop_reason=boosted.stop_reason,
-        eigenvalue=scaled(boosted.eigenvalue, 2 * frame.exponent),
-        duality_gap=boosted.duality_gap,
-    )
+        judged = [record for record in boosted.history if record.held_out is not None]
+        if judged:
+            best = max(judged, key=lambda record: record.held_out or 0.0)  # the first of several
+            boosted = roll_back(oracle, v, boosted, best.number)
+        return replace(in_user_units(boosted), eigenvalue=scaled(boosted.eigenvalue, 2 * frame.exponent))

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from enum import Enum
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
+
+from boostmetric.metric import MahalanobisMetric
 
 FloatArray = NDArray[np.float64]
 
@@ -30,6 +34,11 @@ class StopReason(Enum):
         "boosting stopped. Use more or harder comparisons (a larger n_impostors, for instance) for a richer metric."
     )
     CALLBACK = "A callback asked to stop."
+    HELD_OUT = (
+        "Held-out comparisons did not improve for n_iter_no_change iterations: the metric is that of the iteration "
+        "that satisfied most of them."
+    )
+    BATCH = "partial_fit ran its rounds on the last batch."
     NOTHING_TO_IMPROVE = (
         "No comparisons are left to improve: the loss cannot be lowered any further in double precision."
     )
@@ -55,7 +64,11 @@ class Iteration:
     trace : float
         Trace of X after the step.
     violated : float
-        Fraction of the comparisons that X does not satisfy.
+        Fraction, by weight, of the comparisons that X does not satisfy.
+    held_out : float, optional
+        Fraction of held-out comparisons that X satisfies, where some are held out.
+    so_far : callable, optional
+        For callbacks, while the fit runs: returns the `Progress` up to this iteration.
     """
 
     number: int
@@ -64,6 +77,8 @@ class Iteration:
     step_size: float
     trace: float
     violated: float
+    held_out: float | None = None
+    so_far: Callable[[], Progress] | None = field(default=None, repr=False, compare=False)
 
     def in_units(self, exponent: int) -> Iteration:
         """The record for data that are ``2**exponent`` times as large."""
@@ -76,16 +91,64 @@ class Iteration:
 
 
 @dataclass(frozen=True)
-class Boosted:
-    """A metric as boosting built it: X = sum_j step_sizes[j] * outer(directions[j], directions[j]).
+class Progress:
+    """A metric as boosting built it so far: X = sum_j step_sizes[j] * outer(directions[j], directions[j]).
 
     Attributes
     ----------
-    directions : ndarray of shape (n_iterations, n_features)
+    directions : ndarray of shape (n_directions, n_features)
         Unit vectors.
-    step_sizes : ndarray of shape (n_iterations,)
+    step_sizes : ndarray of shape (n_directions,)
         Positive weights.
     history : list of Iteration
+        Of the last directions; there are more directions than that where boosting began with a metric.
+    problem : str
+        Fingerprint of the points, the comparisons and the regularization; empty where nobody asked for it.
+    """
+
+    directions: FloatArray
+    step_sizes: FloatArray
+    history: list[Iteration]
+    problem: str = ""
+
+    @classmethod
+    def nothing(cls, n_features: int) -> Progress:
+        """No direction yet: X = 0."""
+        return cls(np.empty((0, n_features)), np.empty(0), [])
+
+    @classmethod
+    def of_metric(cls, components: FloatArray) -> Progress:
+        """A metric given by orthogonal rows, to begin with."""
+        lengths = np.linalg.norm(components, axis=1)
+        kept = lengths > 0
+        return cls(components[kept] / lengths[kept, None], lengths[kept] ** 2, [])
+
+    def after(self, n_iterations: int) -> Progress:
+        """What there was after so many iterations."""
+        end = len(self.step_sizes) - len(self.history) + n_iterations
+        return Progress(self.directions[:end], self.step_sizes[:end], self.history[:n_iterations], self.problem)
+
+    def in_units(self, exponent: int, directions: FloatArray) -> Self:
+        """The same for data that are ``2**exponent`` times as large, in whose coordinates the directions are given."""
+        step_sizes = np.array([scaled(w, -2 * exponent) for w in self.step_sizes])
+        return replace(
+            self,
+            directions=directions,
+            step_sizes=step_sizes,
+            history=[record.in_units(exponent) for record in self.history],
+        )
+
+    def metric(self, rank: int | None = None) -> MahalanobisMetric:
+        """The metric so far, or its best approximation of a rank."""
+        return MahalanobisMetric.from_directions(self.directions, self.step_sizes, rank)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Boosted(Progress):
+    """What boosting came to.
+
+    Attributes
+    ----------
     stop_reason : StopReason
     eigenvalue : float
         Largest eigenvalue of A_hat at the end.
@@ -93,9 +156,6 @@ class Boosted:
         See `boostmetric.BoostMetric`.
     """
 
-    directions: FloatArray
-    step_sizes: FloatArray
-    history: list[Iteration]
     stop_reason: StopReason
     eigenvalue: float
     duality_gap: float

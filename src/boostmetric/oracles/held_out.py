@@ -1,0 +1,42 @@
+"""An oracle that also watches comparisons it does not learn from."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from boostmetric.oracles.protocol import ONE, FloatArray, Oracle, State
+
+
+class WithHeldOut:
+    """Learns from one oracle and reports in each `State` how many comparisons of another are satisfied.
+
+    Parameters
+    ----------
+    oracle : Oracle
+        The comparisons to learn from.
+    watched : Oracle
+        The comparisons held out; their points in the same coordinates.
+    """
+
+    def __init__(self, oracle: Oracle, watched: Oracle) -> None:
+        self.n_features = oracle.n_features
+        self.gram = oracle.gram
+        self.matvec = oracle.matvec
+        self.moments = oracle.moments
+        self.histogram = oracle.histogram
+        self._oracle = oracle
+        self._watched = watched
+
+    def rebuild(self, directions: FloatArray, step_sizes: FloatArray) -> State:
+        return _judged(self._oracle.rebuild(directions, step_sizes), by=self._watched.rebuild(directions, step_sizes))
+
+    def project(self, xi: FloatArray, factors: FloatArray = ONE) -> None:
+        self._oracle.project(xi, factors)
+        self._watched.project(xi, factors)
+
+    def commit(self, step: float) -> State:
+        return _judged(self._oracle.commit(step), by=self._watched.commit(step))
+
+
+def _judged(state: State, by: State) -> State:
+    return replace(state, held_out=1.0 - by.violated / by.weight)

@@ -1,0 +1,120 @@
+"""The points of a shard, dense or sparse, and the products with them that the verbs need."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from boostmetric.oracles import kernels
+from boostmetric.oracles.protocol import FloatArray
+
+Numbers = NDArray[np.uint32]
+
+
+class PointRows(Protocol):
+    """The matrix A with one point a row.
+
+    Attributes
+    ----------
+    n_features : int
+    direction_cost : float
+        Nanoseconds, roughly, that a shard spends on these points whatever its pairs, to find a direction.
+    """
+
+    n_features: int
+    direction_cost: float
+
+    def __len__(self) -> int: ...
+
+    def share(self, rows: NDArray[np.bool_]) -> PointRows:
+        """The points of one shard."""
+        ...
+
+    def times(self, x: FloatArray) -> FloatArray:
+        """A x."""
+        ...
+
+    def transposed_times(self, y: FloatArray) -> FloatArray:
+        """A' y."""
+        ...
+
+    def gram(self, first: Numbers, second: Numbers, c: FloatArray) -> FloatArray:
+        """A' Lap(c) A = sum_p c_p (a - b)(a - b)' over pairs of points, sorted by their first."""
+        ...
+
+
+def as_points(coordinates: FloatArray | sparse.csr_array) -> PointRows:
+    """Points in the form that suits them."""
+    return SparsePoints(coordinates) if sparse.issparse(coordinates) else DensePoints.of(coordinates)
+
+
+class DensePoints:
+    """Points in an array, with columns of zeros up to a multiple of ``kernels.WIDTH``."""
+
+    def __init__(self, padded: FloatArray, n_features: int) -> None:
+        self._padded = padded
+        self._coordinates = padded[:, :n_features]
+        self.n_features = n_features
+        self.direction_cost = len(padded) * n_features * (4 + n_features / 20)
+
+    @classmethod
+    def of(cls, coordinates: FloatArray) -> DensePoints:
+        """Copy points into an array of the right width."""
+        n_features = coordinates.shape[1]
+        return cls(np.pad(coordinates, [(0, 0), (0, -n_features % kernels.WIDTH)]), n_features)
+
+    def __len__(self) -> int:
+        return len(self._padded)
+
+    def share(self, rows: NDArray[np.bool_]) -> DensePoints:
+        # Shards share one array of points, unless they need only some of them; each has scratch of its own.
+        return DensePoints(self._padded if rows.all() else self._padded[rows], self.n_features)
+
+    def times(self, x: FloatArray) -> FloatArray:
+        return np.asarray(self._coordinates @ x)
+
+    def transposed_times(self, y: FloatArray) -> FloatArray:
+        return np.asarray(self._coordinates.T @ y)
+
+    def gram(self, first: Numbers, second: Numbers, c: FloatArray) -> FloatArray:
+        degree, rows = self._scratch
+        kernels.half_laplacian(first, second, c, self._padded, degree, rows)
+        half = self._coordinates.T @ rows[:, : self.n_features]
+        return np.asarray(half + half.T)
+
+    @cached_property
+    def _scratch(self) -> tuple[FloatArray, FloatArray]:
+        """As large as the points; not made where `gram` is never asked."""
+        return np.empty(len(self)), np.empty_like(self._padded)
+
+
+class SparsePoints:
+    """Points in compressed rows; never made dense."""
+
+    def __init__(self, rows: sparse.csr_array) -> None:
+        self._rows = rows
+        self.n_features = int(rows.shape[1])
+        self.direction_cost = 100.0 * rows.nnz  # some tens of products with the matrix and its transpose
+
+    def __len__(self) -> int:
+        return int(self._rows.shape[0])
+
+    def share(self, rows: NDArray[np.bool_]) -> SparsePoints:
+        return self if rows.all() else SparsePoints(self._rows[rows])
+
+    def times(self, x: FloatArray) -> FloatArray:
+        return np.asarray(self._rows @ x)
+
+    def transposed_times(self, y: FloatArray) -> FloatArray:
+        return np.asarray(self._rows.T @ y)
+
+    def gram(self, first: Numbers, second: Numbers, c: FloatArray) -> FloatArray:
+        n = len(self)
+        degree = np.bincount(first, c, minlength=n) + np.bincount(second, c, minlength=n)
+        half_laplacian = sparse.diags_array(0.5 * degree) - sparse.coo_array((c, (first, second)), shape=(n, n))
+        half: Any = self._rows.T @ (half_laplacian.tocsr() @ self._rows)
+        return np.asarray((half + half.T).toarray())

@@ -1,0 +1,244 @@
+"""Rankings, graded results and clicks as groups: results that should be near against results that should be far.
+
+A *list* is what one query showed: results in order, with grades or clicks. A *cut* divides a list into results above
+and results below: between two grades, or at a click, with what was skipped above it on the other side. Every cut
+becomes a group, or several where the results above it have different weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from boostmetric.numbering import check_lists, check_numbers, check_weights
+from boostmetric.ragged import Ragged
+from boostmetric.validation import check_count, warn
+
+IntArray = NDArray[np.int64]
+
+
+class Groups(NamedTuple):
+    """Groups of one anchor each, which is near to some points and far from others."""
+
+    anchors: IntArray
+    near: Ragged
+    far: Ragged
+    weights: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class _Cuts:
+    """Where lists are divided.
+
+    Attributes
+    ----------
+    of_list : ndarray of shape (n_cuts,)
+        The list that each cut divides.
+    near, far : Ragged with n_cuts rows
+        Results (places in the table of all results) on both sides, those closest to the cut first.
+    """
+
+    of_list: IntArray
+    near: Ragged
+    far: Ragged
+
+
+def groups_from_rankings(
+    queries: ArrayLike,
+    results: Sequence[ArrayLike] | NDArray[Any],
+    grades: Sequence[ArrayLike] | NDArray[Any] | None,
+    clicks: Sequence[ArrayLike] | NDArray[Any] | None,
+    weights: Sequence[ArrayLike] | NDArray[Any] | None,
+    max_per_query: int | None,
+) -> Groups:
+    """See `boostmetric.Comparisons.from_rankings`."""
+    if grades is not None and clicks is not None:
+        raise ValueError("Both grades and clicks are given: pass one of them, or neither for lists ordered best first.")
+    if max_per_query is not None:
+        check_count("max_per_query", max_per_query, alternative=", or None")
+    query, lists, order = _check_lists(queries, results)
+    _check_results(query, lists)
+    weight = check_weights("weights", _check_values("weights", weights, lists, order), len(lists.values), "result")
+
+    if clicks is not None:
+        clicked = _check_values("clicks", clicks, lists, order)
+        assert clicked is not None
+        if not np.isin(clicked, (0, 1)).all():
+            odd = clicked[~np.isin(clicked, (0, 1))][0]
+            raise ValueError(f"clicks must be True or False, or 1 or 0. Got {odd}.")
+        cuts = _cuts_at_clicks(lists, clicked.astype(bool))
+    else:
+        grade = _check_values("grades", grades, lists, order)
+        place = np.arange(len(lists.values)) - lists.bounds[lists.row]
+        cuts = _cuts_between_grades(lists, -place if grade is None else grade)
+    _check_useful(query, lists, cuts, clicks is not None, grades is not None)
+
+    of_list, near, far, weight_of_group = _groups_by_weight(cuts, weight)
+    groups = Groups(
+        anchors=query[of_list],
+        near=Ragged(lists.values[near.values], near.bounds),
+        far=Ragged(lists.values[far.values], far.bounds),
+        weights=weight_of_group,
+    )
+    return groups if max_per_query is None else _capped(groups, max_per_query)
+
+
+def _check_lists(
+    queries: ArrayLike, results: Sequence[ArrayLike] | NDArray[Any]
+) -> tuple[IntArray, Ragged, IntArray | None]:
+    """The query of each list, its results, and for a flat table the order that brings its rows into lists."""
+    query = check_numbers("queries", queries)
+    if not isinstance(results, (list, tuple)):
+        results = np.asarray(results)
+    if query.ndim != 1 or len(query) != len(results):
+        raise ValueError(
+            f"queries must hold one point number for each list of results, or for each row of a table. Got shape "
+            f"{query.shape} for {len(results)}."
+        )
+    if len(query) == 0:
+        raise ValueError("There are no rankings: at least one is needed.")
+    if np.ndim(results[0]) > 0:
+        return query, check_lists("results", results), None
+    point = check_numbers("results", results)
+    order = np.argsort(query, kind="stable")
+    distinct, sizes = np.unique(query, return_counts=True)
+    return distinct, Ragged.from_sizes(point[order], sizes), order
+
+
+def _check_results(query: IntArray, lists: Ragged) -> None:
+    """Refuse lists that name their query or a result twice."""
+    of_list, point = lists.row, lists.values
+    itself = point == query[of_list]
+    if itself.any():
+        bad = int(query[of_list[itself][0]])
+        raise ValueError(f"The results of query {bad} contain the query itself, whose distance is always 0. Remove it.")
+    order = np.lexsort((point, of_list))
+    twice = (np.diff(point[order]) == 0) & (np.diff(of_list[order]) == 0)
+    if twice.any():
+        row = order[np.flatnonzero(twice)[0]]
+        raise ValueError(
+            f"The results of query {query[of_list[row]]} contain {point[row]} twice. Keep one of them; what was shown "
+            "on several occasions are several lists."
+        )
+
+
+def _check_values(
+    name: str, values: Sequence[ArrayLike] | NDArray[Any] | None, lists: Ragged, order: IntArray | None
+) -> NDArray[np.float64] | None:
+    """One number for each result, in the order of the lists."""
+    if values is None:
+        return None
+    if order is not None:
+        flat = np.asarray(values, dtype=np.float64)
+        if flat.shape != order.shape:
+            raise ValueError(f"{name} must hold one number for each of the {len(order)} rows. Got shape {flat.shape}.")
+        flat = flat[order]
+    else:
+        rows = [np.asarray(row, dtype=np.float64) for row in values]
+        if len(rows) != len(lists):
+            raise ValueError(
+                f"{name} must have one list for each of the {len(lists)} lists of results, not {len(rows)}."
+            )
+        for number, (row, size) in enumerate(zip(rows, lists.sizes.tolist(), strict=True)):
+            if row.shape != (size,):
+                raise ValueError(f"{name}[{number}] must hold one number for each of {size} results. Got {row.shape}.")
+        flat = np.concatenate(rows)
+    if not np.isfinite(flat).all():
+        raise ValueError(f"{name} must be finite numbers; one of them is {flat[~np.isfinite(flat)][0]}.")
+    return flat
+
+
+def _cuts_between_grades(lists: Ragged, grade: NDArray[np.number[Any]]) -> _Cuts:
+    """One cut between every two neighbouring grades of a list: all above against all below."""
+    of_list = lists.row
+    best_first = np.lexsort((-grade, of_list))  # stable: equal grades stay in the order given
+    level = grade[best_first]
+    cut = np.flatnonzero((np.diff(level) != 0) & (np.diff(of_list) == 0)) + 1  # the first place below
+    start, end = lists.bounds[of_list[cut]], lists.bounds[of_list[cut] + 1]
+    # Read backwards, the results above begin with the one closest to the cut.
+    near = Ragged.from_ranges(best_first[::-1], len(best_first) - cut, cut - start)
+    return _Cuts(of_list[cut], near, Ragged.from_ranges(best_first, cut, end - cut))
+
+
+def _cuts_at_clicks(lists: Ragged, clicked: NDArray[np.bool_]) -> _Cuts:
+    """One cut for the clicks that have the same results skipped above them."""
+    of_list = lists.row
+    skipped = np.flatnonzero(~clicked)
+    skipped_before = np.concatenate([[0], np.cumsum(~clicked)])  # in the table, before each result
+    click = np.flatnonzero(clicked)
+    n_above = skipped_before[click] - skipped_before[lists.bounds[of_list[click]]]
+    click, n_above = click[n_above > 0], n_above[n_above > 0]
+    # Clicks follow each other in the table, so those of one list with as many results above are neighbours.
+    new = np.append(True, (np.diff(of_list[click]) != 0) | (np.diff(n_above) != 0))[: len(click)]
+    first = np.flatnonzero(new)
+    near = Ragged.from_sizes(click, np.diff(np.append(first, len(click))))
+    far = Ragged.from_ranges(skipped[::-1], len(skipped) - skipped_before[click[first]], n_above[first])
+    return _Cuts(of_list[click[first]], near, far)
+
+
+def _check_useful(query: IntArray, lists: Ragged, cuts: _Cuts, by_click: bool, by_grade: bool) -> None:
+    """Refuse rankings of which none compares anything; warn of those that do not."""
+    useless = np.setdiff1d(np.arange(len(lists)), cuts.of_list)
+    if not len(useless):
+        return
+    first = int(useless[0])
+    size = int(lists.sizes[first])
+    if size < 2:
+        reason = f"has {size} result{'s' * (size != 1)}, and a comparison needs two"
+    elif by_click:
+        reason = f"has {size} results, but none that was skipped above a clicked one"
+    else:
+        reason = f"has {size} results of the same grade, so none should be farther than another"
+    remedy = (
+        "Add results that were shown and not clicked, with those that were, in the order shown."
+        if by_click
+        else "Add results of a lower grade, for example random points as negatives."
+        if by_grade
+        else "Give at least two results, best first."
+    )
+    if len(useless) == len(lists):
+        raise ValueError(f"No ranking gives a comparison: query {query[first]} {reason}. {remedy}")
+    warn(
+        f"{len(useless)} of {len(lists)} rankings give no comparison and are left out. The first is that of query "
+        f"{query[first]}, which {reason}. {remedy}"
+    )
+
+
+def _groups_by_weight(cuts: _Cuts, weight: NDArray[np.float64]) -> Groups:
+    """One group for each cut and weight of results above it; results of weight 0 are not compared with those below."""
+    near = cuts.near.where(weight[cuts.near.values] > 0)
+    cut, value = near.row, weight[near.values]
+    order = np.lexsort((value, cut))  # stable: closest to the cut first
+    cut, value = cut[order], value[order]
+    new = np.append(True, (np.diff(cut) != 0) | (np.diff(value) != 0))[: len(cut)]
+    first = np.flatnonzero(new)
+    if not len(first):
+        raise ValueError("weights are 0 for every result that should be near. Give a positive weight to some.")
+    sizes = np.diff(np.append(first, len(cut)))
+    return Groups(
+        anchors=cuts.of_list[cut[first]],
+        near=Ragged.from_sizes(near.values[order], sizes),
+        far=cuts.far.take(cut[first]),
+        weights=value[first],
+    )
+
+
+def _capped(groups: Groups, cap: int) -> Groups:
+    """At most `cap` comparisons a query, shared evenly among its groups; the results closest to the cuts stay."""
+    order = np.argsort(groups.anchors, kind="stable")
+    _, first, n_groups = np.unique(groups.anchors[order], return_index=True, return_counts=True)
+    rank = np.arange(len(order)) - np.repeat(first, n_groups)  # of a group among those of its query
+    share = np.repeat(np.maximum(cap // n_groups, 1), n_groups)
+    kept = rank < cap
+    order, share = order[kept], share[kept]
+    n_near = np.minimum(groups.near.sizes[order], share)
+    return Groups(
+        anchors=groups.anchors[order],
+        near=groups.near.take(order).head(n_near),
+        far=groups.far.take(order).head(share // n_near),
+        weights=groups.weights[order],
+    )

@@ -1,0 +1,106 @@
+"""On-line learning: a metric that follows a stream of batches, each seen once and forgotten.
+
+Boosting on every batch would not do: it only ever adds to X, so what a small batch got wrong is never taken back. A
+round here therefore moves X along the whole gradient A_hat - v I of the loss of the batch, not along its leading
+eigenvector alone, and what leaves the cone of metrics is cut off (projected stochastic gradient descent). The length of
+a move is set by what it does to the margins of the comparisons, whatever the units of the data, and falls with the
+square root of the number of batches. Read out is a running average of the metrics in which later ones count more
+(Polyak and Juditsky, 1992; Lacoste-Julien et al., arXiv:1212.2002).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+from scipy.sparse.linalg import LinearOperator, eigsh
+
+from boostmetric.metric import MahalanobisMetric
+from boostmetric.oracles.protocol import FloatArray, Oracle
+from boostmetric.solver.direction import LARGEST_DENSE
+from boostmetric.solver.problem import Problem
+from boostmetric.solver.result import scaled
+
+_ROUNDS = 5
+# Root mean square change of the margins in a round of the first batch.
+_RATE = 0.3
+# Eigenvectors of the gradient used where it is too large to factorise, and most rows that a metric is held in there.
+_N_EIGENVECTORS = 32
+_MOST_ROWS = LARGEST_DENSE
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Where on-line learning stands; its size does not depend on how many batches there were.
+
+    Attributes
+    ----------
+    current : ndarray of shape (n_rows, n_features)
+        The metric X = L'L that the next batch starts from, as L.
+    average : ndarray of shape (n_rows, n_features)
+        The metric to use.
+    n_batches : int
+    """
+
+    current: FloatArray
+    average: FloatArray
+    n_batches: int
+
+    @classmethod
+    def begin(cls, components: FloatArray, n_batches: int) -> Stream:
+        """A stream that goes on from a metric, which counts as so many batches."""
+        return cls(components, components, n_batches)
+
+    def after(self, batch: Problem, *, regularization: float, n_threads: int, rng: np.random.RandomState) -> Stream:
+        """Learn from one batch."""
+        n_batches = self.n_batches + 1
+        rate = _RATE / math.sqrt(n_batches)
+        with batch.restricted().opened(n_threads) as (frame, oracle):
+            v = scaled(regularization, -2 * frame.exponent)
+            rows = np.ldexp(self.current, frame.exponent)  # distances in units of the frame
+            for _ in range(_ROUNDS):
+                lengths = np.linalg.norm(rows, axis=1)
+                rows, lengths = rows[lengths > 0], lengths[lengths > 0]
+                oracle.rebuild(frame.lower(rows / lengths[:, None]), lengths**2)
+                values, vectors = _gradient(oracle, rng)
+                oracle.project(vectors, values - v)
+                change = float(oracle.moments(np.zeros(1)).second[0])  # mean square, over the comparisons' weights
+                if change == 0.0:
+                    break
+                step = rate / math.sqrt(change)
+                rows = _positive_part(
+                    np.concatenate([rows, frame.lift(vectors)]),
+                    np.concatenate([np.ones(len(rows)), step * (values - v)]),
+                )
+        current = np.ldexp(rows, -frame.exponent)
+        share = 2 / (n_batches + 1)
+        both = np.concatenate([math.sqrt(1 - share) * self.average, math.sqrt(share) * current])
+        return Stream(current, MahalanobisMetric(both).truncate(_most_rows(both)).components, n_batches)
+
+
+def _gradient(oracle: Oracle, rng: np.random.RandomState) -> tuple[FloatArray, FloatArray]:
+    """Eigenvalues and eigenvectors (as rows) of A_hat: all of them, or in high dimension those at both ends."""
+    n = oracle.n_features
+    if n <= LARGEST_DENSE:
+        values, vectors = scipy.linalg.eigh(oracle.gram(), check_finite=False)
+    else:
+        a_hat = LinearOperator((n, n), matvec=lambda x: oracle.matvec(x.ravel()), dtype=np.float64)
+        start = rng.standard_normal(n)
+        values, vectors = eigsh(a_hat, k=_N_EIGENVECTORS, which="BE", v0=start, tol=1e-4)
+    return values, np.ascontiguousarray(vectors.T)
+
+
+def _positive_part(rows: FloatArray, factors: FloatArray) -> FloatArray:
+    """L with L'L the positive semidefinite matrix nearest to sum_k factors[k] rows[k] rows[k]'."""
+    basis, triangle = scipy.linalg.qr(rows.T, mode="economic", check_finite=False)
+    values, vectors = scipy.linalg.eigh((triangle * factors) @ triangle.T, check_finite=False)
+    kept: NDArray[Any] = np.flatnonzero(values > 1e-15 * max(values[-1], 0.0))[-_most_rows(rows) :]
+    return np.asarray((basis @ vectors[:, kept] * np.sqrt(values[kept])).T)
+
+
+def _most_rows(rows: FloatArray) -> int:
+    return min(int(rows.shape[1]), _MOST_ROWS)

@@ -1,0 +1,78 @@
+"""What there is to learn from: points and comparisons, and the oracle that is asked about them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from boostmetric.comparisons import Comparisons
+from boostmetric.frame import Coordinates, Frame, Given
+
+if TYPE_CHECKING:
+    from boostmetric.oracles.protocol import Oracle
+
+
+class Problem(NamedTuple):
+    """Points, and comparisons of their pairs."""
+
+    points: Given
+    comparisons: Comparisons
+
+    def restricted(self) -> Problem:
+        """The points that the comparisons name, numbered anew."""
+        points, comparisons = self
+        n_points = points.shape[0]
+        if comparisons.n_points > n_points:
+            raise ValueError(
+                f"The comparisons name point {comparisons.n_points - 1}, but there are only {n_points} points "
+                f"(0 to {n_points - 1}). Check that they refer to these points, counted from 0."
+            )
+        used = np.unique(comparisons.pairs)
+        numbers = np.searchsorted(used, comparisons.pairs).astype(np.int32)
+        return Problem(points[used], replace(comparisons, pairs=numbers))
+
+    def fingerprint(self, regularization: float) -> str:
+        """A hash by which a checkpoint knows the fit it belongs to."""
+        digest = hashlib.blake2b(repr((self.points.shape, regularization)).encode(), digest_size=16)
+        points, c = self
+        coordinates = (points,) if isinstance(points, np.ndarray) else (points.data, points.indices, points.indptr)
+        for array in (*coordinates, c.pairs, c.members, c.bounds, c.weights):
+            digest.update(np.ascontiguousarray(array).data)
+        return digest.hexdigest()
+
+    @contextmanager
+    def opened(self, n_threads: int, held_out: Problem | None = None) -> Iterator[tuple[Frame, Oracle]]:
+        """Coordinates to compute in, and an oracle that answers in them; its threads end with the context.
+
+        Parameters
+        ----------
+        n_threads : int
+            Threads to work with; the answers do not depend on it.
+        held_out : Problem, optional
+            Comparisons to watch.
+        """
+        # numba is imported here, with the kernels, and not by ``import boostmetric``.
+        from boostmetric.engines.threads import ThreadEngine, single_threaded_blas
+        from boostmetric.oracles.cpu import make_shards
+        from boostmetric.oracles.held_out import WithHeldOut
+        from boostmetric.oracles.points import as_points
+        from boostmetric.oracles.sharded import ShardedOracle
+
+        with ExitStack() as stack:
+            stack.enter_context(single_threaded_blas())
+
+            def oracle_of(coordinates: Coordinates, comparisons: Comparisons) -> Oracle:
+                shards = make_shards(as_points(coordinates), comparisons)
+                return ShardedOracle(stack.enter_context(ThreadEngine(shards, n_threads)), coordinates.shape[1])
+
+            frame = Frame.of(self.points)
+            oracle = oracle_of(frame.points, self.comparisons)
+            if held_out is not None:
+                watched = oracle_of(frame.place(held_out.points), held_out.comparisons)
+                oracle = WithHeldOut(oracle, watched)
+            yield frame, oracle
