@@ -180,6 +180,7 @@ class Checkpoint:
         assert self._unsaved.so_far is not None
         progress = self._unsaved.so_far()
         records = [[_number(getattr(record, name)) for name in _COLUMNS] for record in progress.history]
+        optional: dict[str, Any] = {} if progress.coordinates is None else {"coordinates": progress.coordinates}
         with replacing(self.path) as temporary, temporary.open("wb") as file:
             np.savez(
                 file,
@@ -187,6 +188,7 @@ class Checkpoint:
                 problem=np.array(progress.problem),
                 directions=progress.directions,
                 step_sizes=progress.step_sizes,
+                **optional,
                 columns=np.array(_COLUMNS),
                 history=np.array(records, dtype=np.float64).reshape(-1, len(_COLUMNS)),
             )
@@ -199,10 +201,16 @@ class Checkpoint:
         if not Path(path).exists():
             raise FileNotFoundError(f"There is no checkpoint {str(path)!r}. Leave resume_from out to begin a new fit.")
         try:
-            with np.load(path, allow_pickle=False) as file:
+            with Path(path).open("rb") as opened, np.load(opened, allow_pickle=False) as file:
                 content = {name: file[name] for name in file.files}
             history = [_record(row, content["columns"].tolist()) for row in content["history"].tolist()]
-            progress = Progress(content["directions"], content["step_sizes"], history, str(content["problem"]))
+            progress = Progress(
+                content["directions"],
+                content["step_sizes"],
+                history,
+                str(content["problem"]),
+                content.get("coordinates"),
+            )
             if progress.directions.shape[0] != len(progress.step_sizes) or progress.directions.ndim != 2:
                 raise ValueError("directions and step sizes do not fit each other")
         except (BadZipFile, EOFError, KeyError, OSError, TypeError, ValueError) as error:

@@ -682,7 +682,7 @@ class ComparisonBoostMetric(_MetricLearner):
             held, held_y = eval_set if isinstance(eval_set, tuple) else (eval_set, None)
             held_out = self._problem(held, held_y, given, None, reset=False)
         self._learn(problem, held_out, resume_from, (comparisons, y))
-        self._points = problem.points
+        self._points = problem.points if given is None else given
         self._set_threshold(comparisons, y)
         return self
 

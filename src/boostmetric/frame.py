@@ -67,9 +67,18 @@ class Frame:
         """Rows of `vectors`, given in these coordinates, as directions among the original features."""
         return vectors if self.basis is None else vectors @ self.basis.T
 
-    def lower(self, vectors: FloatArray) -> FloatArray:
-        """Directions among the original features in these coordinates, less what the points do not reach."""
-        return vectors if self.basis is None else vectors @ self.basis
+    def lower(self, vectors: FloatArray, known: FloatArray | None = None) -> FloatArray:
+        """Directions among the original features in these coordinates, less what the points do not reach.
+
+        Coordinates that are `known` from an earlier frame of the same points are taken over if they fit this one, so
+        that no bit changes; another computer may have factorised the points in another way.
+        """
+        if self.basis is None:
+            return vectors
+        fits = known is not None and known.shape == (len(vectors), self.basis.shape[1])
+        if known is not None and fits and np.allclose(self.lift(known), vectors, rtol=0.0, atol=1e-12):
+            return known
+        return vectors @ self.basis
 
 
 def centre_and_scale(points: Given) -> tuple[Coordinates, int]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 
 from boostmetric.validation import check_count
 
@@ -72,18 +75,18 @@ class MahalanobisMetric:
         singular = np.linalg.svd(self.components, compute_uv=False)
         return np.asarray(singular**2)
 
-    def transform(self, X: ArrayLike) -> FloatArray:
+    def transform(self, X: ArrayLike | sparse.sparray) -> FloatArray:
         """Map points so that their Euclidean distance is this distance.
 
         Parameters
         ----------
-        X : array-like of shape (..., n_features)
+        X : array-like of shape (..., n_features), or sparse matrix of shape (n_points, n_features)
 
         Returns
         -------
         ndarray of shape (..., n_components)
         """
-        return self._check(X) @ self.components.T
+        return np.asarray(self._check(X) @ self.components.T)
 
     def distance(self, a: ArrayLike, b: ArrayLike) -> FloatArray:
         """Distances between points of `a` and points of `b`, row by row.
@@ -97,7 +100,7 @@ class MahalanobisMetric:
         -------
         ndarray of shape (...)
         """
-        return np.asarray(np.linalg.norm((self._check(a) - self._check(b)) @ self.components.T, axis=-1))
+        return np.asarray(np.linalg.norm(np.asarray((self._check(a) - self._check(b)) @ self.components.T), axis=-1))
 
     def __call__(self, a: ArrayLike, b: ArrayLike) -> float:
         """Distance of two points: a metric that scikit-learn's neighbour searches accept."""
@@ -127,8 +130,8 @@ class MahalanobisMetric:
         signs = np.sign(rows[np.arange(kept), np.abs(rows).argmax(axis=1)])
         return MahalanobisMetric(singular[:kept, None] * signs[:, None] * rows)
 
-    def _check(self, X: ArrayLike) -> FloatArray:
-        points = np.asarray(X, dtype=np.float64)
+    def _check(self, X: Any) -> Any:
+        points = sparse.csr_array(X, dtype=np.float64) if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
         n_features = self.components.shape[1]
         if points.ndim == 0 or points.shape[-1] != n_features:
             raise ValueError(f"The metric has {n_features} features, but the points have shape {points.shape}.")

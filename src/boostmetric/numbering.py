@@ -12,6 +12,8 @@ from boostmetric.ragged import Ragged
 
 # Pairs and points are numbered with 32 bits: half the memory, and far pairs are what there is most of.
 _LARGEST_POINT = 2**31 - 2
+# Weights are added up over as many comparisons as there may be.
+_LARGEST_WEIGHT = 1e100
 
 
 def check_numbers(name: str, values: ArrayLike) -> NDArray[np.int64]:
@@ -80,11 +82,12 @@ def check_weights(name: str, weights: ArrayLike | None, n_weights: int, of_what:
         values = np.full(n_weights, float(values))
     if values.shape != (n_weights,):
         raise ValueError(f"{name} must hold one number for each {of_what}, {n_weights} in all. Got {values.shape}.")
-    bad = ~((values >= 0) & np.isfinite(values))
+    bad = ~((values >= 0) & (values <= _LARGEST_WEIGHT))
     if bad.any():
         first = int(np.flatnonzero(bad)[0])
         raise ValueError(
-            f"{name}[{first}] is {values[first]}: weights must be finite and at least 0; 0 leaves a {of_what} out."
+            f"{name}[{first}] is {values[first]}: weights must be finite and at least 0, and at most "
+            f"{_LARGEST_WEIGHT:g}; 0 leaves a {of_what} out."
         )
     if n_weights and not values.any():
         raise ValueError(

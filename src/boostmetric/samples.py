@@ -25,6 +25,8 @@ def as_rows(comparisons: Any, points: Any) -> tuple[Rows | Comparisons, Any]:
         return comparisons, points
     if hold_points(comparisons):
         tuples = check_array(comparisons, dtype=[np.float64, np.float32], allow_nd=True)
+        if tuples.shape[2] == 0:
+            raise ValueError("The points have 0 features; at least one is needed.")
         distinct, number = np.unique(tuples.reshape(-1, tuples.shape[2]), axis=0, return_inverse=True)
         rows, points = number.reshape(tuples.shape[:2]), distinct
     else:

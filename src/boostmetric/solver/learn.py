@@ -71,7 +71,8 @@ def learn(
             # What was given stays as it was: these points may reach only a part of it.
             n_given = min(len(given.directions), len(progress.directions))
             new = frame.lift(progress.directions[n_given:])
-            return progress.in_units(frame.exponent, np.concatenate([given.directions[:n_given], new]))
+            given_and_new = progress.in_units(frame.exponent, np.concatenate([given.directions[:n_given], new]))
+            return given_and_new if frame.basis is None else replace(given_and_new, coordinates=progress.directions)
 
         def report(record: Iteration, so_far: Callable[[], Progress]) -> StopReason | None:
             seen = replace(
@@ -86,7 +87,7 @@ def learn(
         boosted = boost(
             oracle,
             v,
-            start=given.in_units(-frame.exponent, frame.lower(given.directions)),
+            start=given.in_units(-frame.exponent, frame.lower(given.directions, given.coordinates)),
             max_iter=max_iter,
             tol=tol,
             find_step=STEP_FINDERS[line_search],

@@ -4,8 +4,14 @@ Boosting on every batch would not do: it only ever adds to X, so what a small ba
 round here therefore moves X along the whole gradient A_hat - v I of the loss of the batch, not along its leading
 eigenvector alone, and what leaves the cone of metrics is cut off (projected stochastic gradient descent). The length of
 a move is set by what it does to the margins of the comparisons, whatever the units of the data, and falls with the
-square root of the number of batches. Read out is a running average of the metrics in which later ones count more
-(Polyak and Juditsky, 1992; Lacoste-Julien et al., arXiv:1212.2002).
+square root of the number of batches.
+
+Features are taken half way (in logarithms) between the units given and units of their spread: in the first, features of
+small numbers stay behind (Wine, 200 batches: 0.72 of the held-out comparisons satisfied, against 0.94); in the second,
+rare words of sparse documents run ahead (0.90 against 0.99 after 20 batches).
+
+Read out is a running average of the metrics in which later ones count more (Polyak and Juditsky, 1992; Lacoste-Julien
+et al., arXiv:1212.2002).
 """
 
 from __future__ import annotations
@@ -17,8 +23,10 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
+from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, eigsh
 
+from boostmetric.frame import Given
 from boostmetric.metric import MahalanobisMetric
 from boostmetric.oracles.protocol import FloatArray, Oracle
 from boostmetric.solver.direction import LARGEST_DENSE
@@ -28,9 +36,9 @@ from boostmetric.solver.result import scaled
 _ROUNDS = 5
 # Root mean square change of the margins in a round of the first batch.
 _RATE = 0.3
-# Eigenvectors of the gradient used where it is too large to factorise, and most rows that a metric is held in there.
+# In more dimensions than LARGEST_DENSE: eigenvectors of the gradient that are used, and rows that a metric is held in.
 _N_EIGENVECTORS = 32
-_MOST_ROWS = LARGEST_DENSE
+_MOST_ROWS = 128
 
 
 @dataclass(frozen=True)
@@ -43,25 +51,32 @@ class Stream:
         The metric X = L'L that the next batch starts from, as L.
     average : ndarray of shape (n_rows, n_features)
         The metric to use.
+    variance : ndarray of shape (n_features,)
+        Mean, over the batches, of the variances of the features.
     n_batches : int
     """
 
     current: FloatArray
     average: FloatArray
+    variance: FloatArray
     n_batches: int
 
     @classmethod
     def begin(cls, components: FloatArray, n_batches: int) -> Stream:
         """A stream that goes on from a metric, which counts as so many batches."""
-        return cls(components, components, n_batches)
+        return cls(components, components, np.zeros(components.shape[1]), n_batches)
 
     def after(self, batch: Problem, *, regularization: float, n_threads: int, rng: np.random.RandomState) -> Stream:
         """Learn from one batch."""
         n_batches = self.n_batches + 1
         rate = _RATE / math.sqrt(n_batches)
-        with batch.restricted().opened(n_threads) as (frame, oracle):
+        batch = batch.restricted()
+        variance = self.variance + (_variances(batch.points) - self.variance) / n_batches
+        unit = np.where(variance > 0, variance, 1.0) ** 0.25
+        batch = batch._replace(points=_divided(batch.points, unit))
+        with batch.opened(n_threads) as (frame, oracle):
             v = scaled(regularization, -2 * frame.exponent)
-            rows = np.ldexp(self.current, frame.exponent)  # distances in units of the frame
+            rows = np.ldexp(self.current * unit, frame.exponent)  # distances in units of the frame
             for _ in range(_ROUNDS):
                 lengths = np.linalg.norm(rows, axis=1)
                 rows, lengths = rows[lengths > 0], lengths[lengths > 0]
@@ -76,10 +91,23 @@ class Stream:
                     np.concatenate([rows, frame.lift(vectors)]),
                     np.concatenate([np.ones(len(rows)), step * (values - v)]),
                 )
-        current = np.ldexp(rows, -frame.exponent)
+        current = np.ldexp(rows, -frame.exponent) / unit
         share = 2 / (n_batches + 1)
         both = np.concatenate([math.sqrt(1 - share) * self.average, math.sqrt(share) * current])
-        return Stream(current, MahalanobisMetric(both).truncate(_most_rows(both)).components, n_batches)
+        return Stream(current, MahalanobisMetric(both).truncate(_most_rows(both)).components, variance, n_batches)
+
+
+def _variances(points: Any) -> FloatArray:
+    """Variance of each feature."""
+    if sparse.issparse(points):
+        mean = np.asarray(points.mean(axis=0)).ravel()
+        return np.asarray(np.maximum(np.asarray(points.multiply(points).mean(axis=0)).ravel() - mean**2, 0.0))
+    return np.asarray(points.var(axis=0, dtype=np.float64))
+
+
+def _divided(points: Given, unit: FloatArray) -> Given:
+    """The points in other units of each feature."""
+    return sparse.csr_array(points @ sparse.diags_array(1 / unit)) if sparse.issparse(points) else points / unit
 
 
 def _gradient(oracle: Oracle, rng: np.random.RandomState) -> tuple[FloatArray, FloatArray]:
@@ -103,4 +131,5 @@ def _positive_part(rows: FloatArray, factors: FloatArray) -> FloatArray:
 
 
 def _most_rows(rows: FloatArray) -> int:
-    return min(int(rows.shape[1]), _MOST_ROWS)
+    n_features = int(rows.shape[1])
+    return n_features if n_features <= LARGEST_DENSE else _MOST_ROWS

@@ -104,12 +104,16 @@ class Progress:
         Of the last directions; there are more directions than that where boosting began with a metric.
     problem : str
         Fingerprint of the points, the comparisons and the regularization; empty where nobody asked for it.
+    coordinates : ndarray of shape (n_directions, n_dimensions), optional
+        The directions as they were computed, where the points were rotated (`boostmetric.frame`): a fit that goes on
+        from them goes on with the same bits.
     """
 
     directions: FloatArray
     step_sizes: FloatArray
     history: list[Iteration]
     problem: str = ""
+    coordinates: FloatArray | None = None
 
     @classmethod
     def nothing(cls, n_features: int) -> Progress:
@@ -126,7 +130,7 @@ class Progress:
     def after(self, n_iterations: int) -> Progress:
         """What there was after so many iterations."""
         end = len(self.step_sizes) - len(self.history) + n_iterations
-        return Progress(self.directions[:end], self.step_sizes[:end], self.history[:n_iterations], self.problem)
+        return Progress(self.directions[:end], self.step_sizes[:end], self.history[:n_iterations])
 
     def in_units(self, exponent: int, directions: FloatArray) -> Self:
         """The same for data that are ``2**exponent`` times as large, in whose coordinates the directions are given."""
