@@ -13,11 +13,11 @@ import scipy
 import sklearn
 
 import boostmetric
-from benchmarks import cold_start, iteration, peers
+from benchmarks import cold_start, iteration, peers, stream
 from boostmetric.files import replacing
 from boostmetric.paper.datasets import MissingDataError
 
-BENCHMARKS = {"iteration": iteration.run, "cold_start": cold_start.run, "peers": peers.run}
+BENCHMARKS = {"iteration": iteration.run, "cold_start": cold_start.run, "peers": peers.run, "stream": stream.run}
 RESULTS = Path(__file__).parent / "results"
 
 

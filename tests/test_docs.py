@@ -25,7 +25,8 @@ def test_block_prints_what_it_says(block):
     lines = printed.getvalue().splitlines()
     assert len(lines) == len(stated)
     for line, expected in zip(lines, stated, strict=True):
-        assert f"{float(line):.2f}" == expected
+        decimals = len(expected.partition(".")[2])
+        assert f"{float(line):.{decimals}f}" == expected
 
 
 def test_links_between_pages_lead_somewhere():

@@ -267,7 +267,7 @@ class Comparisons:
             above are compared with all results below: a comparison counts once for every grade it jumps.
         clicks : as `results`, optional
             Whether each result was clicked. A clicked result is compared with those above it that were not: they were
-            seen and passed over (Joachims, KDD 2002).
+            seen and passed over (Joachims, KDD 2002). Lists without such a comparison are left out.
         weights : as `results`, optional
             Weights of the results: a comparison weighs as much as its better result.
         max_per_query : int, optional

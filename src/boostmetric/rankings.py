@@ -181,7 +181,7 @@ def _cuts_at_clicks(lists: Ragged, clicked: NDArray[np.bool_]) -> _Cuts:
 
 
 def _check_useful(query: IntArray, lists: Ragged, cuts: _Cuts, by_click: bool, by_grade: bool) -> None:
-    """Refuse rankings of which none compares anything; warn of those that do not."""
+    """Refuse rankings of which none compares anything; warn of those that do not, unless that is as usual as in clicks."""
     useless = np.setdiff1d(np.arange(len(lists)), cuts.of_list)
     if not len(useless):
         return
@@ -202,6 +202,8 @@ def _check_useful(query: IntArray, lists: Ragged, cuts: _Cuts, by_click: bool, b
     )
     if len(useless) == len(lists):
         raise ValueError(f"No ranking gives a comparison: query {query[first]} {reason}. {remedy}")
+    if by_click:
+        return
     warn(
         f"{len(useless)} of {len(lists)} rankings give no comparison and are left out. The first is that of query "
         f"{query[first]}, which {reason}. {remedy}"
