@@ -83,7 +83,6 @@ class _MetricLearner(
         seen: tuple[object, object],
     ) -> None:
         """Learn from comparisons, and set the fitted attributes."""
-        self._check_n_components(problem.points.shape[1])
         start = self._start(problem.points.shape[1], resume_from)
         rng = check_random_state(self.random_state)
         if self.early_stopping and held_out is None:

@@ -115,6 +115,8 @@ class SparsePoints:
     def gram(self, first: Numbers, second: Numbers, c: FloatArray) -> FloatArray:
         n = len(self)
         degree = np.bincount(first, c, minlength=n) + np.bincount(second, c, minlength=n)
-        half_laplacian = sparse.diags_array(0.5 * degree) - sparse.coo_array((c, (first, second)), shape=(n, n))
-        half: Any = self._rows.T @ (half_laplacian.tocsr() @ self._rows)
+        entries, every = np.concatenate([0.5 * degree, -c]), np.arange(n)
+        rows, columns = np.concatenate([every, first]), np.concatenate([every, second])
+        half_laplacian = sparse.csr_array((entries, (rows, columns)), shape=(n, n))
+        half: Any = self._rows.T @ (half_laplacian @ self._rows)
         return np.asarray((half + half.T).toarray())

@@ -105,9 +105,11 @@ def _variances(points: Any) -> FloatArray:
     return np.asarray(points.var(axis=0, dtype=np.float64))
 
 
-def _divided(points: Given, unit: FloatArray) -> Given:
+def _divided(points: Any, unit: FloatArray) -> Given:
     """The points in other units of each feature."""
-    return sparse.csr_array(points @ sparse.diags_array(1 / unit)) if sparse.issparse(points) else points / unit
+    if sparse.issparse(points):
+        return sparse.csr_array((points.data / unit[points.indices], points.indices, points.indptr), shape=points.shape)
+    return points / unit
 
 
 def _gradient(oracle: Oracle, rng: np.random.RandomState) -> tuple[FloatArray, FloatArray]:
