@@ -224,6 +224,8 @@ def test_wrong_checkpoints_are_named(tmp_path):
         BoostMetric().fit(X + np.arange(13), Y[::-1], resume_from=path)
     with pytest.raises(ValueError, match="belongs to another fit"):
         BoostMetric(regularization=1e-3).fit(X, Y, resume_from=path)
+    with pytest.raises(ValueError, match="max_iter=4 is less than the 5 iterations"):
+        BoostMetric(max_iter=4).fit(X, Y, resume_from=path)
     with pytest.raises(ValueError, match="has 13 features, the data have 5"):
         BoostMetric().fit(X[:, :5], Y, resume_from=path)
     whole = path.read_bytes()

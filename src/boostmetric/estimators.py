@@ -147,15 +147,16 @@ class _MetricLearner(
                     f"The checkpoint {str(resume_from)!r} has {start.directions.shape[1]} features, the data have "
                     f"{n_features}: it belongs to another fit. Leave resume_from out to begin anew."
                 )
-            return start
-        if not self._goes_on():
+        elif self._goes_on():
+            start = Progress(self.directions_, self.step_sizes_, self.history_)
+        else:
             return None
-        if self.max_iter < len(self.history_):
+        if self.max_iter < len(start.history):
             raise ValueError(
-                f"max_iter={self.max_iter} is less than the {len(self.history_)} iterations of the fit that "
-                "warm_start=True continues; they count. Raise max_iter, or set warm_start=False to begin anew."
+                f"max_iter={self.max_iter} is less than the {len(start.history)} iterations of the fit to go on with; "
+                "they count. Raise max_iter, or begin anew, without warm_start and resume_from."
             )
-        return Progress(self.directions_, self.step_sizes_, self.history_)
+        return start
 
     def _callbacks(
         self, held_out: Problem | None, start: Progress | None, seen: tuple[object, object]

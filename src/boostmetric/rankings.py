@@ -75,7 +75,7 @@ def groups_from_rankings(
         grade = _check_values("grades", grades, lists, order)
         place = np.arange(len(lists.values)) - lists.bounds[lists.row]
         cuts = _cuts_between_grades(lists, -place if grade is None else grade)
-    _check_useful(query, lists, cuts, clicks is not None, grades is not None)
+    _check_useful(query, lists, cuts, clicks is not None)
 
     of_list, near, far, weight_of_group = _groups_by_weight(cuts, weight)
     groups = Groups(
@@ -180,34 +180,32 @@ def _cuts_at_clicks(lists: Ragged, clicked: NDArray[np.bool_]) -> _Cuts:
     return _Cuts(of_list[click[first]], near, far)
 
 
-def _check_useful(query: IntArray, lists: Ragged, cuts: _Cuts, by_click: bool, by_grade: bool) -> None:
-    """Refuse rankings of which none compares anything; warn of those that do not, unless that is as usual as in clicks."""
+def _check_useful(query: IntArray, lists: Ragged, cuts: _Cuts, by_click: bool) -> None:
+    """Refuse rankings of which none compares anything; warn of single ones, though not of clicks."""
     useless = np.setdiff1d(np.arange(len(lists)), cuts.of_list)
     if not len(useless):
         return
     first = int(useless[0])
     size = int(lists.sizes[first])
     if size < 2:
-        reason = f"has {size} result{'s' * (size != 1)}, and a comparison needs two"
+        reason = f"has {size} result{'s' * (size != 1)}, and a comparison needs two. Give at least two results a query."
     elif by_click:
-        reason = f"has {size} results, but none that was skipped above a clicked one"
+        reason = (
+            f"has {size} results, but none that was skipped above a clicked one. Give all results that were shown, in "
+            "the order shown."
+        )
     else:
-        reason = f"has {size} results of the same grade, so none should be farther than another"
-    remedy = (
-        "Add results that were shown and not clicked, with those that were, in the order shown."
-        if by_click
-        else "Add results of a lower grade, for example random points as negatives."
-        if by_grade
-        else "Give at least two results, best first."
-    )
+        reason = (
+            f"has {size} results of the same grade, so none should be farther than another. Add results of a lower "
+            "grade, for example random points as negatives."
+        )
     if len(useless) == len(lists):
-        raise ValueError(f"No ranking gives a comparison: query {query[first]} {reason}. {remedy}")
-    if by_click:
-        return
-    warn(
-        f"{len(useless)} of {len(lists)} rankings give no comparison and are left out. The first is that of query "
-        f"{query[first]}, which {reason}. {remedy}"
-    )
+        raise ValueError(f"No ranking gives a comparison: query {query[first]} {reason}")
+    if not by_click:
+        warn(
+            f"{len(useless)} of {len(lists)} rankings give no comparison and are left out. The first is that of query "
+            f"{query[first]}, which {reason}"
+        )
 
 
 def _groups_by_weight(cuts: _Cuts, weight: NDArray[np.float64]) -> Groups:
