@@ -162,7 +162,25 @@ def test_the_cap_keeps_what_is_closest_to_the_cut():
     c = Comparisons.from_rankings([0], [[1, 2, 3, 4, 5]], clicks=[[0, 0, 0, 0, 1]], max_per_query=2)
     assert set(c.quadruplets()) == {(0, 5, 0, 4), (0, 5, 0, 3)}
     c = Comparisons.from_rankings([0], [[1, 2, 3, 4]], grades=[[1, 1, 0, 0]], max_per_query=2)
-    assert set(c.quadruplets()) == {(0, 2, 0, 3), (0, 1, 0, 3)}
+    assert set(c.quadruplets()) == {(0, 2, 0, 3), (0, 2, 0, 4)}
+    c = Comparisons.from_rankings([0], [range(1, 201)], grades=[[1] * 100 + [0] * 100], max_per_query=100)
+    assert set(c.quadruplets()) == {(0, i, 0, j) for i in range(91, 101) for j in range(101, 111)}
+    weights = [[1, 2, 3, 1, 1, 1]]  # what is near to the cut stays, whatever its weight
+    c = Comparisons.from_rankings([0], [range(1, 7)], grades=[[1, 1, 1, 0, 0, 0]], weights=weights, max_per_query=2)
+    assert set(c.quadruplets()) == {(0, 3, 0, 4), (0, 3, 0, 5)}
+    assert c.weights.tolist() == [3.0]
+
+
+def test_the_cap_is_shared_and_used_up():
+    c = Comparisons.from_rankings([0], [range(1, 8)], max_per_query=10)  # six cuts
+    assert c.n_comparisons == 10
+    c = Comparisons.from_rankings([0] * 10, [[i, i + 20] for i in range(1, 11)], max_per_query=5)
+    assert sorted(near for _, near, _, _ in c.quadruplets()) == [2, 4, 6, 8, 10]  # from all lists, not the first
+
+
+def test_a_long_list_with_a_cap_is_cheap():
+    c = Comparisons.from_rankings([0], [range(1, 100_001)], max_per_query=50)
+    assert c.n_comparisons == 50
 
 
 @settings(max_examples=60)
@@ -267,9 +285,9 @@ def test_split_is_repeatable_and_random():
     assert a == b != other
 
 
-@pytest.mark.parametrize("test_size", [0, 1, -0.5, 2, "0.5"])
+@pytest.mark.parametrize("test_size", [0, 1, -0.5, 2, "0.5", None])
 def test_bad_split_sizes_are_refused(test_size):
-    with pytest.raises((ValueError, TypeError)):
+    with pytest.raises(ValueError, match="test_size must be a finite number above 0 and below 1"):
         random_triplets(0).comparisons.split(test_size)
 
 
@@ -284,6 +302,7 @@ def test_comparisons_are_a_sequence_of_groups():
     assert weighted(c[[3, 1]]) == weighted(c.subset([3, 1])) == weighted(c[np.array([3, 1]), ...])
     assert weighted(c[:2]) == weighted(c.subset(np.arange(len(c)) < 2))
     assert c[-1].n_groups == 1
+    assert c[:0].n_groups == c.subset([]).n_groups == 0
     near, far = c.pair_numbers()
     assert [(*c.pairs[a].tolist(), *c.pairs[b].tolist()) for a, b in zip(near, far, strict=True)] == list(
         c.quadruplets()
@@ -296,7 +315,10 @@ def test_comparisons_are_a_sequence_of_groups():
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (lambda: Comparisons.from_quadruplets([[0, 1, 2]]), r"shape \(n_quadruplets, 4\).*Got shape \(1, 3\)"),
+        (
+            lambda: Comparisons.from_quadruplets([[0, 1, 2]]),
+            r"quadruplets must be rows of 4 point numbers, .*Got shape \(1, 3\)",
+        ),
         (
             lambda: Comparisons.from_quadruplets([[0, 1, 1, 0]]),
             r"quadruplets\[0\] is \(0, 1, 1, 0\): a pair is compared with itself",
@@ -369,8 +391,30 @@ def test_comparisons_are_a_sequence_of_groups():
         (lambda: Comparisons.from_rankings([3], [[1, 2]], max_per_query=0), "max_per_query must be a whole number"),
         (lambda: Comparisons.from_rankings([3], [[1, 2]], weights=[[0, 1]]), "0 for every result that should be near"),
         (lambda: Comparisons.concatenate([]), "nothing to concatenate"),
+        (lambda: Comparisons.from_triplets([[0, 1, 2], [0, 1]]), "triplets must be an array; its rows have different"),
+        (lambda: Comparisons.from_triplets([[0, 1, 2]], weights=["much"]), "weights must be numbers"),
+        (lambda: Comparisons.from_rankings([3], [[1, 2]], weights=2.0), "weights must be numbers in the same form as"),
+        (lambda: Comparisons.from_rankings([3], [[1, 2]], grades=[["a", "b"]]), "grades must be numbers in the same"),
+        (lambda: Comparisons.from_rankings([3, 4], [[1, 2], [1, -2]]), r"results\[1\]\[1\] is -2"),
+        (
+            lambda: Comparisons.from_groups([[1], [1, 2]], [[3], [2]], weights=[0, 1], anchors=[0, 0]),
+            r"\(0, 2\) is near and far in group 1",
+        ),
+        (
+            lambda: Comparisons.from_groups([[1, 2]], [[3, 4]]),
+            r"near\[0\] must be rows of 2 point numbers, a pair",
+        ),
+        (
+            lambda: Comparisons.from_labels([[0.0], [1], [2]], list("aab"), 1, 1, sample_weight=[0, 0, 1]),
+            "sample_weight is zero for every sample that has another of its class",
+        ),
+        (
+            lambda: Comparisons.from_triplets([[0, 1, 2]], weights=[1e90]).reweighted([1e90]),
+            "multiplied.* at most 1e\\+100",
+        ),
     ],
 )
+@pytest.mark.filterwarnings("ignore:.*classes have fewer than n_neighbors")
 def test_bad_input_is_named(build, message):
     with pytest.raises(ValueError, match=message):
         build()

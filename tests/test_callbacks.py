@@ -154,6 +154,53 @@ def test_without_warm_start_a_fit_begins_anew():
     assert metric.fit(X[:, :5], Y).directions_.shape == (10, 5)
 
 
+def test_scores_about_other_comparisons_do_not_roll_back():
+    points, train, test = noisy_problem()
+    first = {"points": points, "eval_set": test}
+    metric = ComparisonBoostMetric(max_iter=60, warm_start=True).fit(train, **first)
+    n_first = metric.n_iter_
+    metric.set_params(max_iter=n_first + 10).fit(train, points=points)  # nothing held out any more
+    assert metric.n_iter_ == n_first + 10
+    metric = ComparisonBoostMetric(max_iter=60, warm_start=True, n_iter_no_change=5).fit(train, **first)
+    n_first = metric.n_iter_
+    other = Comparisons.from_triplets(np.random.default_rng(0).permuted(np.tile(range(80), (50, 1)), axis=1)[:, :3])
+    metric.set_params(max_iter=200).fit(train, points=points, eval_set=other)  # scores of 0.5 at best
+    assert metric.n_iter_ > n_first
+    assert [record.held_out is None for record in metric.history_] == [i < n_first for i in range(metric.n_iter_)]
+    assert metric.history_[-1].held_out == pytest.approx(metric.score(other))
+
+
+def test_a_warm_start_holds_out_the_same_comparisons():
+    np.random.seed(0)
+    metric = BoostMetric(max_iter=5, early_stopping=True, warm_start=True).fit(X, Y)
+    metric.set_params(max_iter=8).fit(X, Y)
+    assert all(record.held_out is not None for record in metric.history_)
+
+
+def test_early_stopping_objects_can_be_used_again():
+    points, train, test = noisy_problem()
+    stopping = EarlyStopping(5)
+    fits = [
+        ComparisonBoostMetric(callbacks=[callback], n_iter_no_change=100).fit(train, points=points, eval_set=test)
+        for callback in (stopping, stopping, EarlyStopping(5))
+    ]
+    assert len({fit.n_iter_ for fit in fits}) == 1
+
+
+def test_a_separable_fit_is_not_prolonged(tmp_path):
+    line = np.arange(5.0)[:, None] ** 2
+    triplets = [[0, 1, 2], [1, 0, 3]]
+    path = tmp_path / "fit.npz"
+    metric = ComparisonBoostMetric(warm_start=True, callbacks=[Checkpoint(path)]).fit(triplets, points=line)
+    assert metric.stop_reason_ is StopReason.SEPARABLE
+    n_iter, matrix = metric.n_iter_, metric.get_mahalanobis_matrix()
+    resumed = ComparisonBoostMetric().fit(triplets, points=line, resume_from=path)
+    for again in (metric.fit(triplets, points=line), resumed):
+        assert again.n_iter_ == n_iter
+        assert np.array_equal(again.get_mahalanobis_matrix(), matrix)
+        assert again.stop_reason_ is StopReason.SEPARABLE
+
+
 # --- checkpoints ------------------------------------------------------------------------------------------------------
 
 
@@ -180,6 +227,28 @@ def test_resuming_knows_early_stopping(tmp_path):
     resumed = ComparisonBoostMetric().fit(train, points=points, eval_set=test, resume_from=path)
     assert resumed.components_.tobytes() == whole.components_.tobytes()
     assert resumed.stop_reason_ is StopReason.HELD_OUT
+
+
+def test_resuming_without_the_held_out_comparisons_keeps_the_work(tmp_path):
+    path = tmp_path / "fit.npz"
+    points, train, test = noisy_problem()
+    ComparisonBoostMetric(max_iter=30, n_iter_no_change=100, callbacks=[Checkpoint(path)]).fit(
+        train, points=points, eval_set=test
+    )
+    resumed = ComparisonBoostMetric(max_iter=40).fit(train, points=points, resume_from=path)
+    assert resumed.n_iter_ == 40
+
+
+def test_a_checkpoint_does_not_mind_the_type_of_a_number(tmp_path):
+    path = tmp_path / "fit.npz"
+    BoostMetric(max_iter=5, callbacks=[Checkpoint(path)]).fit(X, Y)
+    assert BoostMetric(regularization=np.float64(1e-7), max_iter=6).fit(X, Y, resume_from=path).n_iter_ == 6
+
+
+def test_leftovers_of_killed_writers_are_removed(tmp_path):
+    (tmp_path / ".fit-abc.npz").write_bytes(b"half")
+    BoostMetric(max_iter=2, callbacks=[Checkpoint(tmp_path / "fit.npz")]).fit(X, Y)
+    assert [path.name for path in tmp_path.iterdir()] == ["fit.npz"]
 
 
 def test_an_interrupted_fit_leaves_its_last_iteration(tmp_path):
@@ -270,7 +339,9 @@ np.save(out, metric.get_mahalanobis_matrix())
 
 def test_a_killed_process_is_resumed(tmp_path):
     """SIGKILL at random moments, several times in one fit, until it is done."""
-    rng = np.random.default_rng(int.from_bytes(os.urandom(4)))
+    seed = int.from_bytes(os.urandom(4))
+    print("seed", seed)  # shown if the test fails
+    rng = np.random.default_rng(seed)
     path, out = tmp_path / "fit.npz", tmp_path / "X.npy"
     command = [sys.executable, "-c", KILLED, str(path), str(out)]
     numbers = []
@@ -386,6 +457,5 @@ def test_scikit_learn_progress_bar(capfd):
     out, err = capfd.readouterr()
     assert "BoostMetric" in out + err
     search = GridSearchCV(BoostMetric(max_iter=2), {"n_neighbors": [1, 2]}, scoring=lambda metric, X, y: 0.0, cv=2)
-    if hasattr(search, "set_callbacks"):
-        search.set_callbacks(ProgressBar()).fit(X, Y)
-        assert search.best_estimator_.n_iter_ == 2
+    search.set_callbacks(ProgressBar()).fit(X, Y)
+    assert search.best_estimator_.n_iter_ == 2

@@ -103,7 +103,7 @@ def test_pairs_are_told_apart_by_a_threshold():
 
 
 def test_other_points_may_be_given_to_score(fitted):
-    assert fitted.score(TRIPLETS[:, [0, 2, 1]]) == 1 - fitted.score(TRIPLETS)
+    assert fitted.score(TRIPLETS[:, [0, 2, 1]]) == pytest.approx(1 - fitted.score(TRIPLETS))
     mirrored = POINTS * [-1, 1, 1, 1]
     assert fitted.score(TRIPLETS, points=mirrored) == pytest.approx(fitted.score(TRIPLETS), abs=0.05)
     assert fitted.score(TRIPLETS[:5], points=sparse.csr_array(POINTS)) == fitted.score(TRIPLETS[:5])
@@ -196,7 +196,7 @@ def test_clone_pickle_and_parameters(fitted):
     assert copy.transform(POINTS).tobytes() == fitted.transform(POINTS).tobytes()
     assert len(pickle.dumps(fitted)) < POINTS.nbytes + 12000  # the points are not in it
     assert copy.score(TRIPLETS, points=POINTS) == fitted.score(TRIPLETS)
-    with pytest.raises(ValueError, match=r"points are missing.*A model that was loaded"):
+    with pytest.raises(ValueError, match=r"points are missing.*A copy, a loaded model"):
         copy.score(TRIPLETS)
     assert clone(fitted).get_params() == fitted.get_params()
     assert set(BoostMetric().get_params()) - set(fitted.get_params()) == {"n_neighbors", "n_impostors"}
@@ -265,6 +265,60 @@ def test_points_with_other_features_than_at_fit(fitted):
         )
     with pytest.raises(ValueError, match="X has 3 features, but ComparisonBoostMetric is expecting 4"):
         fitted.transform(POINTS[:, :3])
+
+
+def test_fit_transform_maps_the_points():
+    metric = ComparisonBoostMetric(max_iter=5)
+    mapped = metric.fit_transform(TRIPLETS, points=Points(POINTS))
+    assert mapped.tobytes() == metric.transform(POINTS).tobytes()
+    with pytest.raises(ValueError, match="fit_transform maps `points`"):
+        metric.fit_transform(POINTS[TRIPLETS])
+
+
+def test_batches_forget_points_and_renew_the_threshold():
+    metric = ComparisonBoostMetric(max_iter=20).fit(PAIRS, SIGNS, points=POINTS)
+    before = metric.threshold_
+    metric.partial_fit(PAIRS[::2], SIGNS[::2], points=POINTS)
+    assert metric.threshold_ != before
+    assert np.mean(metric.predict(PAIRS, points=POINTS) == SIGNS) > 0.95
+    with pytest.raises(ValueError, match=r"points are missing.*learned from batches"):
+        metric.score(TRIPLETS)
+    metric.partial_fit(TRIPLETS, points=POINTS)
+    assert not hasattr(metric, "threshold_")
+
+
+def test_scoring_callbacks_of_scikit_learn():
+    callback = pytest.importorskip("sklearn.callback", reason="scikit-learn has callbacks from version 1.9")
+    for comparisons, arguments in ((PAIRS, {"points": POINTS}), (POINTS[PAIRS], {})):
+        monitor = callback.ScoringMonitor(scoring="accuracy")
+        metric = ComparisonBoostMetric(max_iter=3).set_callbacks(monitor)
+        metric.fit(comparisons, SIGNS, **arguments)
+        assert metric.n_iter_ == 3
+
+
+@pytest.mark.parametrize(
+    ("comparisons", "arguments", "message"),
+    [
+        (TRIPLETS, {"points": POINTS, "eval_set": ([0, 1, 2], [3, 4, 5], [6, 7, 8])}, None),
+        (TRIPLETS, {"points": POINTS, "eval_set": ([0, 1, 2], [3, 4, 5])}, None),
+        (POINTS[TRIPLETS], {"eval_set": TRIPLETS}, "eval_set names points by number"),
+        (POINTS[TRIPLETS], {"points": POINTS}, "points are given beside tuples of points"),
+        (POINTS[[[0, 1, 2], [3, 4, 4]]], {}, r"comparisons\[1\] compares equal points.*\(1 of 2 rows\). Remove"),
+        (Comparisons.from_triplets(TRIPLETS)[:0], {"points": POINTS}, "There are no comparisons"),
+        ([[0, 1, 2], [3, 4]], {"points": POINTS}, "comparisons must be an array; its rows have different lengths"),
+    ],
+)
+def test_unusual_forms(comparisons, arguments, message):
+    if message is None:
+        assert ComparisonBoostMetric(max_iter=2).fit(comparisons, **arguments).history_[0].held_out is not None
+        return
+    with pytest.raises(ValueError, match=message):
+        ComparisonBoostMetric(max_iter=2).fit(comparisons, **arguments)
+
+
+def test_one_tuple_can_be_predicted():
+    metric = ComparisonBoostMetric(max_iter=2).fit(POINTS[TRIPLETS])
+    assert metric.predict(POINTS[TRIPLETS[:1]]).shape == (1,)
 
 
 def test_numbers_beyond_the_points_at_prediction(fitted):

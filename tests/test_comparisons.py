@@ -68,7 +68,7 @@ def test_subset_keeps_the_chosen_groups(triplets, random):
 @pytest.mark.parametrize(
     ("triplets", "error", "message"),
     [
-        ([], ValueError, r"shape \(n_triplets, 3\)"),
+        ([], ValueError, "triplets must be rows of 3 point numbers"),
         (np.empty((0, 3), int), ValueError, "no triplets"),
         ([[0, 1]], ValueError, r"Got shape \(1, 2\)"),
         ([0, 1, 2], ValueError, r"Got shape \(3,\)"),

@@ -120,6 +120,16 @@ def test_metric_takes_sparse_points():
         metric.transform(thin[:, :30])
 
 
+@pytest.mark.filterwarnings("ignore:Nothing was learned")
+def test_points_without_entries():
+    X, y = documents()
+    X[::2] = 0.0
+    assert BoostMetric(max_iter=3).fit(sparse.csr_array(X), y).n_iter_ == 3
+    empty = BoostMetric().fit(sparse.csr_array(X.shape), y)
+    assert not empty.components_.any()
+    assert ComparisonBoostMetric().fit([[0, 2, 4]], points=sparse.csr_array(X)).n_iter_ == 0
+
+
 LARGE = """
 import resource
 import numpy as np

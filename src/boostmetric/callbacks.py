@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import fields
+from glob import escape
 from pathlib import Path
 from time import monotonic
 from types import TracebackType
@@ -75,7 +76,7 @@ class ProgressBar:
         """Move the bar."""
         figures = f"loss {record.loss:.4g}, violated {record.violated:.1%}"
         if record.held_out is not None:
-            figures += f", held out {1 - record.held_out:.1%}"
+            figures += f", of those held out {1 - record.held_out:.1%}"
         self._progress.update(self._task, completed=record.number, figures=figures)
         return False
 
@@ -102,24 +103,27 @@ class EarlyStopping:
     def __init__(self, n_iter_no_change: int = 20) -> None:
         check_count("n_iter_no_change", n_iter_no_change)
         self.n_iter_no_change = n_iter_no_change
-        self._best = -math.inf
-        self._best_number = 0
+        self._best: Iteration | None = None
+        self._last = 0
 
     def on_iteration(self, record: Iteration) -> StopReason | None:
         """Compare with the best so far."""
         if record.held_out is None:
             raise ValueError("EarlyStopping needs held-out comparisons: set early_stopping=True, or give an eval_set.")
-        if record.held_out > self._best:
-            self._best, self._best_number = record.held_out, record.number
-        waited = record.number - self._best_number
-        return StopReason.HELD_OUT if waited >= self.n_iter_no_change else None
+        if record.number <= self._last:
+            self._best = None  # another fit has begun
+        self._last = record.number
+        if self._best is None or self._best.held_out is None or record.held_out > self._best.held_out:
+            self._best = record
+        return StopReason.HELD_OUT if record.number - self._best.number >= self.n_iter_no_change else None
 
 
 class Checkpoint:
     """Write a fit to a file as it goes on, so that it can be resumed after a crash.
 
     The file is replaced as a whole: whenever the process ends, a complete checkpoint is there. An error or a keyboard
-    interrupt writes a last one. Reading it runs no code.
+    interrupt writes a last one. Reading it runs no code. Fits that run at the same time, as in a grid search, need
+    paths of their own.
 
     Parameters
     ----------
@@ -159,6 +163,8 @@ class Checkpoint:
     def __enter__(self) -> Self:
         self._unsaved = None
         self._saved_at = monotonic()
+        for leftover in self.path.parent.glob(f".{escape(self.path.stem)}-*{escape(self.path.suffix)}"):
+            leftover.unlink(missing_ok=True)  # of a process that was killed while it wrote
         return self
 
     def on_iteration(self, record: Iteration) -> bool:
@@ -186,6 +192,7 @@ class Checkpoint:
                 file,
                 version=np.array(_VERSION),
                 problem=np.array(progress.problem),
+                watched=np.array(progress.watched),
                 directions=progress.directions,
                 step_sizes=progress.step_sizes,
                 **optional,
@@ -203,12 +210,15 @@ class Checkpoint:
         try:
             with Path(path).open("rb") as opened, np.load(opened, allow_pickle=False) as file:
                 content = {name: file[name] for name in file.files}
+            if int(content["version"]) != _VERSION:
+                raise ValueError(f"its format is version {content['version']}, this boostmetric reads {_VERSION}")
             history = [_record(row, content["columns"].tolist()) for row in content["history"].tolist()]
             progress = Progress(
                 content["directions"],
                 content["step_sizes"],
                 history,
                 str(content["problem"]),
+                str(content["watched"]),
                 content.get("coordinates"),
             )
             if progress.directions.shape[0] != len(progress.step_sizes) or progress.directions.ndim != 2:
@@ -231,5 +241,6 @@ def _number(value: float | None) -> float:
 
 def _record(row: list[float], columns: list[str]) -> Iteration:
     values: dict[str, Any] = dict(zip(columns, row, strict=True))
-    held_out = values.pop("held_out")
-    return Iteration(number=int(values.pop("number")), held_out=None if math.isnan(held_out) else held_out, **values)
+    values["number"], values["capped"] = int(values["number"]), bool(values["capped"])
+    values["held_out"] = None if math.isnan(values["held_out"]) else values["held_out"]
+    return Iteration(**values)

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from boostmetric.numbering import check_lists, check_numbers, check_rows, check_weights, number_pairs, refuse_rows
-from boostmetric.ragged import Ragged
+from boostmetric.ragged import Ragged, run_starts
+from boostmetric.validation import check_number
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -110,6 +111,10 @@ class Comparisons:
 
         anchors, targets, impostors = mine(X, y, n_neighbors=n_neighbors, n_impostors=n_impostors)
         weights = check_weights("sample_weight", sample_weight, np.size(y), "sample")
+        if not weights[anchors].any():
+            raise ValueError(
+                "sample_weight is zero for every sample that has another of its class: nothing is compared."
+            )
         return cls._from_anchors(anchors, targets, impostors, weights[anchors])
 
     @classmethod
@@ -136,7 +141,7 @@ class Comparisons:
         >>> Comparisons.from_triplets([[0, 1, 3], [0, 1, 4], [0, 2, 3], [0, 2, 4]])
         Comparisons(n_comparisons=4, n_pairs=4, n_groups=1)
         """
-        t = check_rows("triplets", triplets, 3, "rows (i, j, k), i closer to j than to k")
+        t = check_rows("triplets", triplets, 3, "(i, j, k) for i closer to j than to k")
         same = (t[:, 0] == t[:, 1]) | (t[:, 0] == t[:, 2]) | (t[:, 1] == t[:, 2])
         refuse_rows("triplets", t, same, "its three points must differ", "Remove these rows.")
         return cls._from_single(t[:, [0, 1, 0, 2]], check_weights("weights", weights, len(t), "triplet"))
@@ -163,7 +168,7 @@ class Comparisons:
         >>> Comparisons.from_quadruplets([[0, 1, 2, 3], [0, 1, 4, 5]])
         Comparisons(n_comparisons=2, n_pairs=3, n_groups=2)
         """
-        q = check_rows("quadruplets", quadruplets, 4, "rows (i, j, k, l), i closer to j than k to l")
+        q = check_rows("quadruplets", quadruplets, 4, "(i, j, k, l) for i closer to j than k to l")
         point = (q[:, 0] == q[:, 1]) | (q[:, 2] == q[:, 3])
         refuse_rows("quadruplets", q, point, "a point is paired with itself", "Remove these rows.")
         same = (np.sort(q[:, :2]) == np.sort(q[:, 2:])).all(axis=1)
@@ -235,12 +240,12 @@ class Comparisons:
         n_groups = len(near_pairs)
         comparisons = cls._from_pairs(
             _near_then_far(near_pairs, far_pairs),
-            check_weights("weights", weights, n_groups, "group"),
+            np.ones(n_groups),
             -1 - np.arange(n_groups) if about is None else about,
         )
         for group, (i, j) in comparisons._on_both_sides():
             raise ValueError(f"The pair ({i}, {j}) is near and far in group {group}. Remove it from one of them.")
-        return comparisons
+        return comparisons if weights is None else comparisons.reweighted(weights)
 
     @classmethod
     def from_rankings(
@@ -296,7 +301,8 @@ class Comparisons:
     @classmethod
     def concatenate(cls, parts: Sequence[Comparisons]) -> Comparisons:
         """All groups of several comparisons of the same points."""
-        if not len(parts):
+        parts = list(parts)
+        if not parts:
             raise ValueError("There is nothing to concatenate.")
         bounds, anchors, n_members, n_unanchored = [np.zeros(1, dtype=np.int64)], [], 0, 0
         for part in parts:
@@ -426,7 +432,8 @@ class Comparisons:
             Factors; 0 leaves a group out.
         """
         factors = check_weights("weights", weights, self.n_groups, "group")
-        return replace(self, weights=self.weights * factors).subset(factors > 0)
+        product = check_weights("weights, multiplied,", self.weights * factors, self.n_groups, "group")
+        return replace(self, weights=product).subset(product > 0)
 
     def subset(self, groups: ArrayLike) -> Comparisons:
         """The given groups, in the given order.
@@ -436,20 +443,21 @@ class Comparisons:
         groups : array-like of int, or of bool of shape (n_groups,)
             Group numbers, or which groups to keep.
         """
-        chosen = np.atleast_1d(np.arange(self.n_groups)[np.asarray(groups)])
+        numbers = np.asarray(groups)
+        chosen = np.atleast_1d(np.arange(self.n_groups)[numbers if numbers.size else numbers.astype(int)])
         sides = self._sides.take(np.stack([2 * chosen, 2 * chosen + 1], axis=1).ravel())
         return self._with(sides, self.weights[chosen], self.anchors[chosen])
 
     def split(
         self, test_size: float = 0.1, random_state: int | np.random.RandomState | None = None
     ) -> tuple[Comparisons, Comparisons]:
-        """Comparisons to learn from, and comparisons held out; the two share no anchor and no pair.
+        """Comparisons to learn from, and comparisons held out, that have no pair and no anchor in common.
 
         Parameters
         ----------
         test_size : float, default=0.1
-            Share of the anchors (or queries) to hold out. Groups about no point are held out each for itself; a single
-            group, as from `from_pairs`, is divided by its pairs.
+            Share of the anchors (or queries) to hold out. Groups about no point are held out each for itself. If all
+            groups are about one, as after `from_pairs`, its pairs are divided instead.
         random_state : int, RandomState or None, default=None
             Which anchors are held out.
 
@@ -460,8 +468,7 @@ class Comparisons:
         """
         from sklearn.utils import check_random_state
 
-        if not 0 < test_size < 1:
-            raise ValueError(f"test_size must lie between 0 and 1. Got {test_size!r}.")
+        check_number("test_size", test_size, above=0.0, below=1.0)
         rng = check_random_state(random_state)
         anchors, number = np.unique(self.anchors, return_inverse=True)
         if len(anchors) > 1:
@@ -524,7 +531,7 @@ def _near_then_far(near: Ragged, far: Ragged) -> Ragged:
 
 def _check_pairs(name: str, pairs: ArrayLike) -> NDArray[np.int64]:
     """Pairs of different points."""
-    rows = check_rows(name, pairs, 2, "rows (i, j), two points")
+    rows = check_rows(name, pairs, 2, "a pair each")
     refuse_rows(name, rows, rows[:, 0] == rows[:, 1], "a point is paired with itself", "Remove these rows.")
     return rows
 
@@ -558,7 +565,7 @@ def _add_up(rows: NDArray[np.int64], weights: FloatArray) -> tuple[NDArray[np.in
     """Distinct rows in ascending order, with the weights of equal ones added up."""
     order = np.lexsort(rows.T[::-1])
     rows, weights = rows[order], weights[order]
-    first = np.flatnonzero(np.append(True, (rows[1:] != rows[:-1]).any(axis=1)))
+    first = run_starts(*rows.T)
     return rows[first], np.add.reduceat(weights, first)
 
 

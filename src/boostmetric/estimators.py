@@ -21,12 +21,12 @@ from boostmetric.callbacks import Callback, Checkpoint, EarlyStopping, ProgressB
 from boostmetric.comparisons import Comparisons
 from boostmetric.frame import Given
 from boostmetric.metric import MahalanobisMetric
+from boostmetric.numbering import check_in_range
 from boostmetric.points import Points
 from boostmetric.samples import (
     as_comparisons,
     as_rows,
     best_threshold,
-    check_in_range,
     hold_points,
     squared_distance,
 )
@@ -80,16 +80,21 @@ class _MetricLearner(
         problem: Problem,
         held_out: Problem | None,
         resume_from: str | Path | None,
-        seen: tuple[object, object],
+        fit_data: tuple[object, object],
     ) -> None:
         """Learn from comparisons, and set the fitted attributes."""
         start = self._start(problem.points.shape[1], resume_from)
         rng = check_random_state(self.random_state)
         if self.early_stopping and held_out is None:
-            train, test = problem.comparisons.split(self.validation_fraction, rng)
+            if not self._goes_on(resume_from) or not hasattr(self, "_split_seed"):
+                self._split_seed = rng.randint(2**31 - 1)  # what is held out stays so in a warm start
+            train, test = problem.comparisons.split(self.validation_fraction, self._split_seed)
             problem, held_out = problem._replace(comparisons=train), problem._replace(comparisons=test)
+        watched = "" if held_out is None else held_out.fingerprint()
+        if start is not None and start.watched != watched:
+            start = start.without_scores()  # they are about other comparisons
         with ExitStack() as stack:
-            callbacks = self._callbacks(held_out, start, seen)
+            callbacks = self._callbacks(held_out, start, fit_data)
             for callback in callbacks:
                 if isinstance(callback, AbstractContextManager):
                     stack.enter_context(callback)
@@ -110,29 +115,31 @@ class _MetricLearner(
         self._set(self._attributes(boosted))
         self.stop_reason_ = boosted.stop_reason
         self.duality_gap_ = boosted.duality_gap
-        self._forget_stream()
+        self._watched = watched
+        for name in ("_stream", "n_batches_"):
+            self.__dict__.pop(name, None)
 
     def _follow(self, batch: Problem) -> None:
         """Learn from one batch of a stream, and set the fitted attributes."""
         stream: Stream | None = getattr(self, "_stream", None)
         if stream is None:
             fitted = hasattr(self, "components_")
-            begin = self.components_ if fitted else np.zeros((1, batch.points.shape[1]))
-            stream = Stream.begin(begin, n_batches=int(fitted))
+            start = (
+                Progress(self.directions_, self.step_sizes_, []) if fitted else Progress.nothing(batch.points.shape[1])
+            )
+            stream = Stream.begin(start.metric().components, n_batches=int(fitted))
         self._stream = stream.after(
             batch,
             regularization=self.regularization,
             n_threads=effective_n_jobs(self.n_jobs),
             rng=check_random_state(self.random_state),
         )
-        self._set(self._attributes(Progress.of_metric(self._stream.average)))
+        if not self._stream.average.any():
+            self._warn_of_zero()
+        self._set(self._attributes(Progress.of_metric(self._stream.average), self._stream.average))
         self.n_batches_ = self._stream.n_batches
         self.stop_reason_ = StopReason.BATCH
         self.duality_gap_ = np.nan
-
-    def _forget_stream(self) -> None:
-        for name in ("_stream", "n_batches_"):
-            self.__dict__.pop(name, None)
 
     def _goes_on(self, resume_from: object = None) -> bool:
         """Whether a fit continues an earlier one of this estimator."""
@@ -148,7 +155,7 @@ class _MetricLearner(
                     f"{n_features}: it belongs to another fit. Leave resume_from out to begin anew."
                 )
         elif self._goes_on():
-            start = Progress(self.directions_, self.step_sizes_, self.history_)
+            start = Progress(self.directions_, self.step_sizes_, self.history_, watched=getattr(self, "_watched", ""))
         else:
             return None
         if self.max_iter < len(start.history):
@@ -159,7 +166,7 @@ class _MetricLearner(
         return start
 
     def _callbacks(
-        self, held_out: Problem | None, start: Progress | None, seen: tuple[object, object]
+        self, held_out: Problem | None, start: Progress | None, fit_data: tuple[object, object]
     ) -> list[Callback]:
         """Those of the user, and those that parameters ask for."""
         callbacks: list[Callback] = list(self.callbacks or [])
@@ -172,7 +179,7 @@ class _MetricLearner(
         if self.verbose:
             callbacks.append(ProgressBar(self.max_iter))
         if hasattr(self, "_skl_callbacks") or hasattr(self, "_parent_callback_ctx"):
-            callbacks.append(SklearnCallbacks(self, *seen, self._attributes_at))
+            callbacks.append(SklearnCallbacks(self, *fit_data, self._attributes_at))
         return callbacks
 
     def _attributes_at(self, record: Iteration) -> dict[str, Any]:
@@ -180,13 +187,15 @@ class _MetricLearner(
         assert record.so_far is not None
         return self._attributes(record.so_far())
 
-    def _attributes(self, progress: Progress) -> dict[str, Any]:
+    def _attributes(self, progress: Progress, orthogonal: NDArray[np.float64] | None = None) -> dict[str, Any]:
+        """Fitted attributes; `orthogonal` rows of the same metric, longest first, save their computation."""
+        components = progress.metric(self.n_components).components if orthogonal is None else orthogonal
         return {
             "directions_": progress.directions,
             "step_sizes_": progress.step_sizes,
             "history_": progress.history,
             "n_iter_": len(progress.history),
-            "components_": progress.metric(self.n_components).components,
+            "components_": components[: self.n_components],
         }
 
     def _set(self, attributes: dict[str, Any]) -> None:
@@ -196,17 +205,19 @@ class _MetricLearner(
     def _warn_of(self, boosted: Boosted) -> None:
         """Warn where the result is not what the user will expect."""
         if not len(boosted.step_sizes):
-            warn(
-                "Nothing was learned: the metric is zero, and with it every distance. The largest eigenvalue of A_hat, "
-                f"{boosted.eigenvalue:.3g}, does not exceed regularization={self.regularization:g}. Either near pairs "
-                "are not closer than far pairs along any direction, or the features are small: scale them "
-                "(StandardScaler) or lower the regularization."
-            )
+            self._warn_of_zero(f"The largest eigenvalue of A_hat is {boosted.eigenvalue:.3g}.")
         if self.tol > 0 and boosted.stop_reason is StopReason.ITERATION_LIMIT:
             warn(
                 f"max_iter={self.max_iter} was reached before tol={self.tol:g}. Raise max_iter or tol.",
                 ConvergenceWarning,
             )
+
+    def _warn_of_zero(self, detail: str = "") -> None:
+        warn(
+            f"Nothing was learned: the metric is zero, and with it every distance. {detail} Either near pairs are not "
+            "closer than far pairs along any direction, or the features are small: scale them (StandardScaler) or "
+            f"lower the regularization, which is {self.regularization:g}."
+        )
 
     def transform(self, X: ArrayLike | sparse.spmatrix | sparse.sparray) -> NDArray[np.floating[Any]]:
         """Map samples so that their Euclidean distances are the learned distances.
@@ -223,7 +234,7 @@ class _MetricLearner(
         return np.asarray(samples @ self.components_.T.astype(samples.dtype, copy=False))
 
     def staged_transform(self, X: ArrayLike | sparse.spmatrix | sparse.sparray) -> Iterator[NDArray[np.floating[Any]]]:
-        """`transform` as it was after 1, 2, ..., `n_iter_` iterations.
+        """`transform` with the first 1, 2, ... of the `directions_`: as it was after so many iterations.
 
         Parameters
         ----------
@@ -356,9 +367,9 @@ class BoostMetric(_MetricLearner):
     ----------
     components_ : ndarray of shape (rank, n_features)
         The linear map L with X = L'L; rows are orthogonal, longest first.
-    directions_ : ndarray of shape (n_iter_, n_features)
-        Unit vectors xi_j, in the order they were found.
-    step_sizes_ : ndarray of shape (n_iter_,)
+    directions_ : ndarray of shape (n_directions, n_features)
+        Unit vectors xi_j, in the order they were found; after `partial_fit`, the axes of the metric.
+    step_sizes_ : ndarray of shape (n_directions,)
         Their weights w_j; X = sum_j w_j xi_j xi_j' before `n_components` is applied.
     n_iter_ : int
         Iterations run, and kept.
@@ -470,7 +481,8 @@ class BoostMetric(_MetricLearner):
         held_out = None
         if eval_set is not None:
             if not isinstance(eval_set, (tuple, list)) or len(eval_set) != 2:
-                raise ValueError(f"eval_set must be a tuple (X, y). Got {type(eval_set).__name__}.")
+                length = f" of length {len(eval_set)}" if isinstance(eval_set, (tuple, list)) else ""
+                raise ValueError(f"eval_set must be a tuple (X, y). Got {type(eval_set).__name__}{length}.")
             held_out = self._problem(*eval_set, None, reset=False)
         self._learn(problem, held_out, resume_from, (X, y))
         return self
@@ -564,9 +576,9 @@ class ComparisonBoostMetric(_MetricLearner):
     ----------
     components_ : ndarray of shape (rank, n_features)
         The linear map L with X = L'L; rows are orthogonal, longest first.
-    directions_ : ndarray of shape (n_iter_, n_features)
-        Unit vectors xi_j, in the order they were found.
-    step_sizes_ : ndarray of shape (n_iter_,)
+    directions_ : ndarray of shape (n_directions, n_features)
+        Unit vectors xi_j, in the order they were found; after `partial_fit`, the axes of the metric.
+    step_sizes_ : ndarray of shape (n_directions,)
         Their weights w_j; X = sum_j w_j xi_j xi_j' before `n_components` is applied.
     n_iter_ : int
         Iterations run, and kept.
@@ -606,6 +618,8 @@ class ComparisonBoostMetric(_MetricLearner):
     >>> bool(metric.score(triplets[150:]) > 0.95)
     True
     """
+
+    _pairs: tuple[Given, NDArray[np.int64], NDArray[np.bool_]] | None = None
 
     def __init__(
         self,
@@ -662,7 +676,8 @@ class ComparisonBoostMetric(_MetricLearner):
         y : array-like of shape (n,), optional
             For pairs only: 1 for similar points, -1 for dissimilar ones.
         points : {array-like, sparse matrix} of shape (n_points, n_features) or Points
-            The points that the comparisons name, counted from 0; not needed with a three-dimensional array.
+            The points that the comparisons name, counted from 0; not with a three-dimensional array. A clone of an
+            estimator, which cross-validation may be using, takes as many points as comparisons as `Points` only.
         sample_weight : array-like of shape (n,), optional
             Weights of the rows, or of the groups of `Comparisons`; not for pairs.
         eval_set : as `comparisons`, or a tuple (pairs, y), optional
@@ -677,14 +692,54 @@ class ComparisonBoostMetric(_MetricLearner):
         self._check_parameters()
         given = self._given_points(comparisons, points)
         problem = self._problem(comparisons, y, given, sample_weight, reset=not self._goes_on(resume_from))
-        held_out = None
-        if eval_set is not None:
-            held, held_y = eval_set if isinstance(eval_set, tuple) else (eval_set, None)
-            held_out = self._problem(held, held_y, given, None, reset=False)
-        self._learn(problem, held_out, resume_from, (comparisons, y))
-        self._points = problem.points if given is None else given
-        self._set_threshold(comparisons, y)
+        held_out = None if eval_set is None else self._held_out(eval_set, given)
+        self._keep_pairs(comparisons, y, problem)
+        try:
+            self._points = problem.points if given is None else given
+            self._learn(problem, held_out, resume_from, (comparisons, y))
+        finally:
+            self._pairs = None
         return self
+
+    def _held_out(self, eval_set: Any, given: Any) -> Problem:
+        """Held-out comparisons of the points of the fit."""
+        held, y = eval_set, None
+        if isinstance(eval_set, tuple) and len(eval_set) == 2 and not isinstance(eval_set[0], Comparisons):
+            held, y = eval_set if np.ndim(eval_set[0]) > 1 else (eval_set, None)
+        if given is None and not hold_points(held):
+            raise ValueError(
+                "eval_set names points by number, but the fit is to tuples of points: give tuples in both."
+            )
+        return self._problem(held, y, None if hold_points(held) else given, None, reset=False)
+
+    def _keep_pairs(self, comparisons: Any, y: Any, problem: Problem) -> None:
+        """What the threshold between similar and dissimilar pairs is found from, while learning."""
+        self.__dict__.pop("threshold_", None)
+        if y is not None:
+            rows, _ = as_rows(comparisons, None)
+            assert isinstance(rows, np.ndarray)
+            self._pairs = (problem.points, rows, np.asarray(y) == 1)
+
+    def fit_transform(
+        self, comparisons: Any, y: ArrayLike | None = None, *, points: Any = None, **arguments: Any
+    ) -> Any:
+        """Fit to the comparisons, and map the points.
+
+        Parameters
+        ----------
+        comparisons, y, points, **arguments
+            As in `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_points, rank)
+        """
+        if hold_points(comparisons):
+            raise ValueError(
+                "fit_transform maps `points`, and tuples have none: call fit, then transform what you need."
+            )
+        self.fit(comparisons, y, points=points, **arguments)
+        return self.transform(points.X if isinstance(points, Points) else points)
 
     def partial_fit(
         self,
@@ -713,7 +768,13 @@ class ComparisonBoostMetric(_MetricLearner):
         """
         self._check_parameters()
         given = self._given_points(comparisons, points)
-        self._follow(self._problem(comparisons, y, given, sample_weight, reset=not hasattr(self, "components_")))
+        batch = self._problem(comparisons, y, given, sample_weight, reset=not hasattr(self, "components_"))
+        self._keep_pairs(comparisons, y, batch)
+        try:
+            self._follow(batch)
+        finally:
+            self._pairs = None
+        self._points = None  # the next batch may have others
         return self
 
     def decision_function(self, comparisons: ArrayLike | Comparisons, *, points: Any = None) -> NDArray[np.float64]:
@@ -738,14 +799,14 @@ class ComparisonBoostMetric(_MetricLearner):
             distance = squared_distance(mapped, rows.pairs)
             near_pair, far_pair = rows.pair_numbers()
             return np.asarray(distance[far_pair] - distance[near_pair])
-        check_in_range(rows, len(mapped))
+        check_in_range(int(rows.max()), len(mapped))
         if rows.shape[1] == 2:
             if not hasattr(self, "threshold_"):
                 raise ValueError(
                     "The metric was not fitted to pairs, so there is no threshold between similar and dissimilar. Fit "
                     "to pairs, or ask pair_distance."
                 )
-            return self.threshold_ - squared_distance(mapped, rows)
+            return np.asarray(self.threshold_ - squared_distance(mapped, rows))
         near, far = (rows[:, [0, 1]], rows[:, [0, 2]]) if rows.shape[1] == 3 else (rows[:, :2], rows[:, 2:])
         return squared_distance(mapped, far) - squared_distance(mapped, near)
 
@@ -778,27 +839,31 @@ class ComparisonBoostMetric(_MetricLearner):
         float
         """
         check_is_fitted(self, "components_")
+        if y is None and not isinstance(comparisons, Comparisons):
+            return float(np.mean(self.decision_function(comparisons, points=points) > 0))
         given = self._given_points(comparisons, points, fitted=True)
         problem = self._problem(comparisons, y, given, None, reset=False).restricted()
         metric = Progress.of_metric(self.components_)
         with problem.opened(n_threads=1) as (frame, oracle):
             metric = metric.in_units(-frame.exponent, frame.lower(metric.directions))
             state = oracle.rebuild(metric.directions, metric.step_sizes)
-        return 1.0 - state.violated / state.weight
+        return min(max(1.0 - state.violated / state.weight, 0.0), 1.0)
 
     def _given_points(self, comparisons: object, points: Any, *, fitted: bool = False) -> Any:
         """The points that were meant, or an error; None for tuples, which bring their own."""
         if hold_points(comparisons):
+            if points is not None:
+                raise ValueError("points are given beside tuples of points: leave them out, or name points by number.")
             return None
         if points is None:
             if fitted and getattr(self, "_points", None) is not None:
                 return self._points
             raise ValueError(
                 "points are missing: pass points=X, the array whose rows the comparisons name by number."
-                + (" A model that was loaded, or learned from batches, does not hold them." if fitted else "")
+                + (" A copy, a loaded model, or one learned from batches does not hold them." if fitted else "")
             )
         if isinstance(points, Points):
-            return points.X
+            return self._given_points(comparisons, points.X, fitted=True)
         if not fitted and getattr(self, "_is_clone", False) and _num_samples(points) == _num_samples(comparisons):
             raise ValueError(
                 f"There are {_num_samples(points)} points and as many comparisons, in a clone of the estimator: "
@@ -821,23 +886,23 @@ class ComparisonBoostMetric(_MetricLearner):
                 f"The points have {shape[1]} features, but the metric was learned with {self.n_features_in_}. Give the "
                 "points in the same features."
             )
-        checked: Given = validate_data(
-            self, points, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2, reset=reset
-        )
+        checked: Given = validate_data(self, points, accept_sparse="csr", dtype=[np.float64, np.float32], reset=reset)
         self._check_n_components(checked.shape[1])
         return checked
 
     def _map(self, given: Any) -> NDArray[np.float64]:
         return MahalanobisMetric(self.components_).transform(self._check_points(given, reset=False))
 
-    def _set_threshold(self, comparisons: Any, y: Any) -> None:
-        self.__dict__.pop("threshold_", None)
-        if y is None:
-            return
-        rows, _ = as_rows(comparisons, self._points)
-        assert isinstance(rows, np.ndarray)
-        distance = squared_distance(self._map(self._points), rows)
-        self.threshold_ = best_threshold(distance, np.asarray(y) == 1)
+    def _attributes(self, progress: Progress, orthogonal: NDArray[np.float64] | None = None) -> dict[str, Any]:
+        attributes = super()._attributes(progress, orthogonal)
+        if self._pairs is not None:
+            points, rows, similar = self._pairs
+            mapped = MahalanobisMetric(attributes["components_"]).transform(points)
+            attributes["threshold_"] = best_threshold(squared_distance(mapped, rows), similar)
+        return attributes
+
+    def _attributes_at(self, record: Iteration) -> dict[str, Any]:
+        return {**super()._attributes_at(record), "_points": self._points}
 
     def __sklearn_clone__(self) -> Self:
         copy: Self = super().__sklearn_clone__()
@@ -847,7 +912,7 @@ class ComparisonBoostMetric(_MetricLearner):
     def __getstate__(self) -> dict[str, Any]:
         # The points of the fit are for scoring in this process; a stored model is small.
         state: dict[str, Any] = super().__getstate__()
-        return {name: value for name, value in state.items() if name != "_points"}
+        return {name: value for name, value in state.items() if name not in ("_points", "_pairs")}
 
     @property
     def classes_(self) -> NDArray[np.int64]:

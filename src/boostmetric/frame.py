@@ -46,12 +46,7 @@ class Frame:
     @classmethod
     def of(cls, points: Given) -> Frame:
         """Coordinates for the given points. Cost: one QR factorisation when there are fewer points than features."""
-        centred, exponent = centre_and_scale(points)
-        if abs(exponent) > _MOST_EXPONENT:
-            raise ValueError(
-                f"The points spread over about 1e{round(exponent * np.log10(2.0))}, and squared distances of that size "
-                "cannot be held. Rescale the features, for example with sklearn.preprocessing.StandardScaler."
-            )
+        centred, exponent = scale_in_range(points)
         if sparse.issparse(centred) or points.shape[0] >= points.shape[1]:
             return cls(centred, exponent, None)
         basis, _ = scipy.linalg.qr(centred.T, mode="economic", check_finite=False)
@@ -97,6 +92,17 @@ def centre_and_scale(points: Given) -> tuple[Coordinates, int]:
         return scaled, 0
     _, spread = np.frexp(largest)
     return np.ldexp(scaled, -int(spread)), int(size) + int(spread)
+
+
+def scale_in_range(points: Given) -> tuple[Coordinates, int]:
+    """`centre_and_scale`, or an error where squared distances of the points could not be held."""
+    centred, exponent = centre_and_scale(points)
+    if abs(exponent) > _MOST_EXPONENT:
+        raise ValueError(
+            f"The points spread over about 1e{round(exponent * np.log10(2.0))}, and squared distances of that size "
+            "cannot be held. Rescale the features, for example with sklearn.preprocessing.StandardScaler."
+        )
+    return centred, exponent
 
 
 def _times_power_of_two(points: Any, exponent: int) -> Any:

@@ -13,6 +13,12 @@ from boostmetric.validation import check_count
 FloatArray = NDArray[np.float64]
 
 
+def with_fixed_signs(rows: FloatArray) -> FloatArray:
+    """Rows whose signs are arbitrary, each with its entry of largest size positive."""
+    largest = rows[np.arange(len(rows)), np.abs(rows).argmax(axis=1)]
+    return np.where(largest[:, None] < 0, -rows, rows)
+
+
 class MahalanobisMetric:
     """The distance ``sqrt((a - b)' X (a - b))`` with X = L'L.
 
@@ -125,10 +131,7 @@ class MahalanobisMetric:
         noise = singular[0] * max(self.components.shape) * np.finfo(singular.dtype).eps
         kept = max(1, int((singular > noise).sum()))
         kept = kept if rank is None else min(kept, rank)
-        rows = rows[:kept]
-        # Signs of singular vectors are arbitrary: the entry of largest size is made positive.
-        signs = np.sign(rows[np.arange(kept), np.abs(rows).argmax(axis=1)])
-        return MahalanobisMetric(singular[:kept, None] * signs[:, None] * rows)
+        return MahalanobisMetric(with_fixed_signs(singular[:kept, None] * rows[:kept]))
 
     def _check(self, X: Any) -> Any:
         points = sparse.csr_array(X, dtype=np.float64) if sparse.issparse(X) else np.asarray(X, dtype=np.float64)

@@ -9,7 +9,7 @@ Sparse points are always all asked: for them the distances to all points are one
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 from sklearn.neighbors import NearestNeighbors
 
-Points: TypeAlias = NDArray[np.floating[Any]] | sparse.csr_array
+from boostmetric.frame import Given
 
 _SPARE = 8  # candidates beyond those asked for, so that ties at the end of the list are seen
 _FEW = 20  # queries are few if there are this many times as many points
@@ -36,7 +36,7 @@ def rounding_of_distances(points: Any) -> float:
     return float(np.sqrt(len(size)) * np.finfo(points.dtype).eps * size.max(initial=0.0))
 
 
-def nearest(points: Points, queries: Points | None, n_neighbors: int, rounding: float = 0.0) -> NDArray[np.int64]:
+def nearest(points: Given, queries: Given | None, n_neighbors: int, rounding: float = 0.0) -> NDArray[np.int64]:
     """Numbers of the nearest points of each query, nearest first.
 
     Parameters
@@ -84,7 +84,7 @@ def nearest(points: Points, queries: Points | None, n_neighbors: int, rounding: 
 
 
 def _among_all(
-    points: Points, asked: Points, queries: NDArray[np.int64], n_neighbors: int, rounding: float, without_self: bool
+    points: Given, asked: Given, queries: NDArray[np.int64], n_neighbors: int, rounding: float, without_self: bool
 ) -> NDArray[np.int64]:
     """`nearest` for the queries with the given numbers, by the distances to all points."""
     answer = np.empty((len(queries), n_neighbors), dtype=np.int64)

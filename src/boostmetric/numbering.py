@@ -16,12 +16,17 @@ _LARGEST_POINT = 2**31 - 2
 _LARGEST_WEIGHT = 1e100
 
 
-def check_numbers(name: str, values: ArrayLike) -> NDArray[np.int64]:
-    """Point numbers of any shape as int64, or an error that names the first bad one."""
+def as_array(name: str, values: ArrayLike) -> NDArray[Any]:
+    """An array, or an error if the rows of `values` have different lengths."""
     try:
-        numbers = np.asarray(values)
+        return np.asarray(values)
     except ValueError:
         raise ValueError(f"{name} must be an array; its rows have different lengths.") from None
+
+
+def check_numbers(name: str, values: ArrayLike) -> NDArray[np.int64]:
+    """Point numbers of any shape as int64, or an error that names the first bad one."""
+    numbers = as_array(name, values)
     if numbers.size and not np.issubdtype(numbers.dtype, np.integer):
         raise TypeError(
             f"{name} must hold whole point numbers, but their type is {numbers.dtype}. "
@@ -42,12 +47,21 @@ def check_numbers(name: str, values: ArrayLike) -> NDArray[np.int64]:
 
 def check_rows(name: str, rows: ArrayLike, n_columns: int, meaning: str) -> NDArray[np.int64]:
     """Rows of point numbers, or an error."""
-    numbers = np.asarray(rows)
+    numbers = as_array(name, rows)
     if numbers.ndim != 2 or numbers.shape[1] != n_columns:
-        raise ValueError(f"{name} must have shape (n_{name}, {n_columns}): {meaning}. Got shape {numbers.shape}.")
+        raise ValueError(f"{name} must be rows of {n_columns} point numbers, {meaning}. Got shape {numbers.shape}.")
     if len(numbers) == 0:
         raise ValueError(f"There are no {name}: at least one is needed.")
     return check_numbers(name, numbers)
+
+
+def check_in_range(largest: int, n_points: int) -> None:
+    """Refuse numbers of points that are not there."""
+    if largest >= n_points:
+        raise ValueError(
+            f"The comparisons name point {largest}, but there are only {n_points} points (0 to {n_points - 1}). Check "
+            "that they refer to these points, counted from 0."
+        )
 
 
 def refuse_rows(name: str, rows: NDArray[np.int64], bad: NDArray[np.bool_], reason: str, remedy: str) -> None:
@@ -64,20 +78,28 @@ def check_lists(name: str, lists: Sequence[ArrayLike] | NDArray[Any]) -> Ragged:
     """Point numbers in one list a group, as rows."""
     if isinstance(lists, np.ndarray) and lists.ndim == 2:
         return Ragged.from_sizes(check_numbers(name, lists).ravel(), np.full(len(lists), lists.shape[1]))
-    rows = [check_numbers(f"{name}[{row}]", numbers) for row, numbers in enumerate(lists)]
-    for row, numbers in enumerate(rows):
-        if numbers.ndim != 1:
-            raise ValueError(f"{name}[{row}] must be a list of point numbers. Got shape {numbers.shape}.")
-    return Ragged.from_sizes(
-        np.concatenate([*rows, np.empty(0, dtype=np.int64)]), np.array([len(numbers) for numbers in rows], dtype=int)
-    )
+    rows = [as_array(f"{name}[{row}]", numbers) for row, numbers in enumerate(lists)]
+    for number, row in enumerate(rows):
+        if row.ndim != 1:
+            raise ValueError(f"{name}[{number}] must be a list of point numbers. Got shape {row.shape}.")
+    sizes = np.fromiter((len(row) for row in rows), dtype=np.int64, count=len(rows))
+    try:  # all at once: a check for each of a hundred thousand lists takes seconds
+        values = check_numbers(name, np.concatenate([*(row for row in rows if len(row)), np.empty(0, dtype=np.int64)]))
+    except (TypeError, ValueError):
+        for number, row in enumerate(rows):
+            check_numbers(f"{name}[{number}]", row)
+        raise
+    return Ragged.from_sizes(values, sizes)
 
 
 def check_weights(name: str, weights: ArrayLike | None, n_weights: int, of_what: str) -> NDArray[np.float64]:
     """Weights as float64, ones where none are given; some must be positive."""
     if weights is None:
         return np.ones(n_weights)
-    values = np.asarray(weights, dtype=np.float64)
+    try:
+        values = np.asarray(weights, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be numbers, one for each {of_what}.") from None
     if values.ndim == 0:
         values = np.full(n_weights, float(values))
     if values.shape != (n_weights,):

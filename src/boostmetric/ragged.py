@@ -11,6 +11,14 @@ from numpy.typing import NDArray
 Integers = NDArray[np.integer[Any]]
 
 
+def run_starts(*columns: NDArray[Any]) -> NDArray[np.int64]:
+    """Where runs of rows begin that are equal in all columns."""
+    if not len(columns[0]):
+        return np.empty(0, dtype=np.int64)
+    changed = np.any([column[1:] != column[:-1] for column in columns], axis=0)
+    return np.flatnonzero(np.append(True, changed))
+
+
 @dataclass(frozen=True)
 class Ragged:
     """Rows of different lengths: row r is ``values[bounds[r]:bounds[r + 1]]``."""
@@ -30,6 +38,11 @@ class Ragged:
         # Position in `values` of every element: the start of its row, plus its place in the row.
         position = np.arange(rows.bounds[-1]) + np.repeat(starts - rows.bounds[:-1], sizes)
         return cls(values[position], rows.bounds)
+
+    @classmethod
+    def from_starts(cls, values: NDArray[Any], starts: Integers) -> Ragged:
+        """Cut `values` into rows that begin at the given places."""
+        return cls(values, np.append(starts, len(values)).astype(np.int64))
 
     @classmethod
     def stack(cls, parts: list[Ragged]) -> Ragged:
@@ -53,10 +66,6 @@ class Ragged:
     def take(self, rows: Integers) -> Ragged:
         """The given rows in the given order."""
         return Ragged.from_ranges(self.values, self.bounds[rows], self.sizes[rows])
-
-    def head(self, sizes: Integers) -> Ragged:
-        """The first values of each row, at most as many as given."""
-        return Ragged.from_ranges(self.values, self.bounds[:-1], np.minimum(self.sizes, sizes))
 
     def where(self, kept: NDArray[np.bool_]) -> Ragged:
         """The rows without the values that are not kept."""

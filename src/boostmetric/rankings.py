@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from boostmetric.numbering import check_lists, check_numbers, check_weights
-from boostmetric.ragged import Ragged
+from boostmetric.ragged import Ragged, run_starts
 from boostmetric.validation import check_count, warn
 
 IntArray = NDArray[np.int64]
@@ -30,6 +30,20 @@ class Groups(NamedTuple):
     weights: NDArray[np.float64]
 
 
+class _Side(NamedTuple):
+    """One side of every cut: the `sizes[c]` results from ``order[starts[c]]`` on, those closest to the cut first."""
+
+    order: IntArray
+    starts: IntArray
+    sizes: IntArray
+
+    def rows(self) -> Ragged:
+        return Ragged.from_ranges(self.order, self.starts, self.sizes)
+
+    def of(self, cuts: IntArray) -> _Side:
+        return _Side(self.order, self.starts[cuts], self.sizes[cuts])
+
+
 @dataclass(frozen=True)
 class _Cuts:
     """Where lists are divided.
@@ -38,13 +52,30 @@ class _Cuts:
     ----------
     of_list : ndarray of shape (n_cuts,)
         The list that each cut divides.
-    near, far : Ragged with n_cuts rows
-        Results (places in the table of all results) on both sides, those closest to the cut first.
+    near, far : _Side
+        The results on both sides, as places in the table of all results.
     """
 
     of_list: IntArray
-    near: Ragged
-    far: Ragged
+    near: _Side
+    far: _Side
+
+    def capped(self, query: IntArray, cap: int) -> _Cuts:
+        """At most `cap` comparisons a query, shared evenly among its cuts; the results closest to them stay."""
+        order = np.argsort(query[self.of_list], kind="stable")
+        first = run_starts(query[self.of_list][order])
+        n_cuts = np.diff(np.append(first, len(order)))
+        rank = np.arange(len(order)) - np.repeat(first, n_cuts)  # of a cut among those of its query
+        n_cuts = np.repeat(n_cuts, n_cuts)
+        share = (rank + 1) * cap // n_cuts - rank * cap // n_cuts  # adds up to the cap; 0 for some if it is small
+        order, share = order[share > 0], share[share > 0]
+        n_near, n_far = self.near.sizes[order], self.far.sizes[order]
+        # Equally many of both sides, as long as a side has them.
+        half = np.minimum(n_near, np.maximum(1, np.sqrt(share).astype(np.int64)))
+        n_far = np.minimum(n_far, share // half)
+        n_near = np.minimum(n_near, share // n_far)
+        near, far = self.near.of(order)._replace(sizes=n_near), self.far.of(order)._replace(sizes=n_far)
+        return _Cuts(self.of_list[order], near, far)
 
 
 def groups_from_rankings(
@@ -77,14 +108,15 @@ def groups_from_rankings(
         cuts = _cuts_between_grades(lists, -place if grade is None else grade)
     _check_useful(query, lists, cuts, clicks is not None)
 
+    if max_per_query is not None:
+        cuts = cuts.capped(query, max_per_query)
     of_list, near, far, weight_of_group = _groups_by_weight(cuts, weight)
-    groups = Groups(
+    return Groups(
         anchors=query[of_list],
         near=Ragged(lists.values[near.values], near.bounds),
         far=Ragged(lists.values[far.values], far.bounds),
         weights=weight_of_group,
     )
-    return groups if max_per_query is None else _capped(groups, max_per_query)
 
 
 def _check_lists(
@@ -132,13 +164,16 @@ def _check_values(
     """One number for each result, in the order of the lists."""
     if values is None:
         return None
+    try:
+        rows = [np.asarray(row, dtype=np.float64) for row in (values if order is None else [values])]
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be numbers in the same form as results, one for each result.") from None
     if order is not None:
-        flat = np.asarray(values, dtype=np.float64)
+        (flat,) = rows
         if flat.shape != order.shape:
             raise ValueError(f"{name} must hold one number for each of the {len(order)} rows. Got shape {flat.shape}.")
         flat = flat[order]
     else:
-        rows = [np.asarray(row, dtype=np.float64) for row in values]
         if len(rows) != len(lists):
             raise ValueError(
                 f"{name} must have one list for each of the {len(lists)} lists of results, not {len(rows)}."
@@ -160,8 +195,8 @@ def _cuts_between_grades(lists: Ragged, grade: NDArray[np.number[Any]]) -> _Cuts
     cut = np.flatnonzero((np.diff(level) != 0) & (np.diff(of_list) == 0)) + 1  # the first place below
     start, end = lists.bounds[of_list[cut]], lists.bounds[of_list[cut] + 1]
     # Read backwards, the results above begin with the one closest to the cut.
-    near = Ragged.from_ranges(best_first[::-1], len(best_first) - cut, cut - start)
-    return _Cuts(of_list[cut], near, Ragged.from_ranges(best_first, cut, end - cut))
+    near = _Side(best_first[::-1], len(best_first) - cut, cut - start)
+    return _Cuts(of_list[cut], near, _Side(best_first, cut, end - cut))
 
 
 def _cuts_at_clicks(lists: Ragged, clicked: NDArray[np.bool_]) -> _Cuts:
@@ -173,10 +208,9 @@ def _cuts_at_clicks(lists: Ragged, clicked: NDArray[np.bool_]) -> _Cuts:
     n_above = skipped_before[click] - skipped_before[lists.bounds[of_list[click]]]
     click, n_above = click[n_above > 0], n_above[n_above > 0]
     # Clicks follow each other in the table, so those of one list with as many results above are neighbours.
-    new = np.append(True, (np.diff(of_list[click]) != 0) | (np.diff(n_above) != 0))[: len(click)]
-    first = np.flatnonzero(new)
-    near = Ragged.from_sizes(click, np.diff(np.append(first, len(click))))
-    far = Ragged.from_ranges(skipped[::-1], len(skipped) - skipped_before[click[first]], n_above[first])
+    first = run_starts(of_list[click], n_above)
+    near = _Side(click, first, np.diff(np.append(first, len(click))))
+    far = _Side(skipped[::-1], len(skipped) - skipped_before[click[first]], n_above[first])
     return _Cuts(of_list[click[first]], near, far)
 
 
@@ -210,35 +244,17 @@ def _check_useful(query: IntArray, lists: Ragged, cuts: _Cuts, by_click: bool) -
 
 def _groups_by_weight(cuts: _Cuts, weight: NDArray[np.float64]) -> Groups:
     """One group for each cut and weight of results above it; results of weight 0 are not compared with those below."""
-    near = cuts.near.where(weight[cuts.near.values] > 0)
+    near = cuts.near.rows()
+    near = near.where(weight[near.values] > 0)
     cut, value = near.row, weight[near.values]
-    order = np.lexsort((value, cut))  # stable: closest to the cut first
+    order = np.lexsort((value, cut))
     cut, value = cut[order], value[order]
-    new = np.append(True, (np.diff(cut) != 0) | (np.diff(value) != 0))[: len(cut)]
-    first = np.flatnonzero(new)
+    first = run_starts(cut, value)
     if not len(first):
         raise ValueError("weights are 0 for every result that should be near. Give a positive weight to some.")
-    sizes = np.diff(np.append(first, len(cut)))
     return Groups(
         anchors=cuts.of_list[cut[first]],
-        near=Ragged.from_sizes(near.values[order], sizes),
-        far=cuts.far.take(cut[first]),
+        near=Ragged.from_starts(near.values[order], first),
+        far=cuts.far.of(cut[first]).rows(),
         weights=value[first],
-    )
-
-
-def _capped(groups: Groups, cap: int) -> Groups:
-    """At most `cap` comparisons a query, shared evenly among its groups; the results closest to the cuts stay."""
-    order = np.argsort(groups.anchors, kind="stable")
-    _, first, n_groups = np.unique(groups.anchors[order], return_index=True, return_counts=True)
-    rank = np.arange(len(order)) - np.repeat(first, n_groups)  # of a group among those of its query
-    share = np.repeat(np.maximum(cap // n_groups, 1), n_groups)
-    kept = rank < cap
-    order, share = order[kept], share[kept]
-    n_near = np.minimum(groups.near.sizes[order], share)
-    return Groups(
-        anchors=groups.anchors[order],
-        near=groups.near.take(order).head(n_near),
-        far=groups.far.take(order).head(share // n_near),
-        weights=groups.weights[order],
     )

@@ -9,14 +9,18 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 
 from boostmetric.comparisons import Comparisons
-from boostmetric.numbering import check_numbers
+from boostmetric.numbering import as_array, check_numbers
 
 Rows = NDArray[np.int64]
 
 
 def hold_points(comparisons: object) -> bool:
     """Whether rows hold the points themselves (metric-learn's tuples), not their numbers."""
-    return not isinstance(comparisons, Comparisons) and np.ndim(comparisons) == 3  # type: ignore[arg-type]
+    if isinstance(comparisons, Comparisons):
+        return False
+    if isinstance(comparisons, (list, tuple)) and comparisons:  # the first row tells, without converting all of them
+        return np.ndim(comparisons[0]) == 2
+    return np.ndim(comparisons) == 3  # type: ignore[arg-type]
 
 
 def as_rows(comparisons: Any, points: Any) -> tuple[Rows | Comparisons, Any]:
@@ -27,10 +31,17 @@ def as_rows(comparisons: Any, points: Any) -> tuple[Rows | Comparisons, Any]:
         tuples = check_array(comparisons, dtype=[np.float64, np.float32], allow_nd=True)
         if tuples.shape[2] == 0:
             raise ValueError("The points have 0 features; at least one is needed.")
-        distinct, number = np.unique(tuples.reshape(-1, tuples.shape[2]), axis=0, return_inverse=True)
-        rows, points = number.reshape(tuples.shape[:2]), distinct
+        points, number = np.unique(tuples.reshape(-1, tuples.shape[2]), axis=0, return_inverse=True)
+        rows = number.reshape(tuples.shape[:2])
+        pairs_only = rows.shape[1] != 3  # in a triplet, any two of the three
+        equal = ((rows[:, ::2] == rows[:, 1::2]) if pairs_only else (np.diff(np.sort(rows)) == 0)).any(axis=1)
+        if equal.any():
+            raise ValueError(
+                f"comparisons[{int(np.flatnonzero(equal)[0])}] compares equal points, which no metric tells apart "
+                f"({int(equal.sum())} of {len(rows)} rows). Remove these rows."
+            )
     else:
-        rows = np.asarray(comparisons)
+        rows = as_array("comparisons", comparisons)
     if rows.ndim != 2 or rows.shape[1] not in (2, 3, 4):
         raise ValueError(
             "comparisons must be rows (i, j, k), (i, j, k, l) or, with y, (i, j) of point numbers, the same with "
@@ -71,15 +82,6 @@ def _from_signed_pairs(pairs: Rows, y: ArrayLike | None, weights: ArrayLike | No
         if not (sign == value).any():
             raise ValueError(f"No pair is {word}: all of y is {-value}. Both kinds are needed to compare them.")
     return Comparisons.from_pairs(pairs[sign == 1], pairs[sign == -1])
-
-
-def check_in_range(numbers: Rows, n_points: int) -> None:
-    """Refuse numbers of points that are not there."""
-    if numbers.max() >= n_points:
-        raise ValueError(
-            f"The comparisons name point {numbers.max()}, but there are only {n_points} points (0 to {n_points - 1}). "
-            "Check that they refer to these points, counted from 0."
-        )
 
 
 def squared_distance(points: NDArray[np.float64], pairs: NDArray[np.integer[Any]]) -> NDArray[np.float64]:

@@ -98,7 +98,8 @@ class SparsePoints:
     def __init__(self, rows: sparse.csr_array) -> None:
         self._rows = rows
         self.n_features = int(rows.shape[1])
-        self.direction_cost = 100.0 * rows.nnz  # some tens of products with the matrix and its transpose
+        # Some tens of products with the matrix and its transpose.
+        self.direction_cost = 100.0 * (rows.nnz + rows.shape[0])
 
     def __len__(self) -> int:
         return int(self._rows.shape[0])

@@ -46,15 +46,22 @@ def _dense(gram: FloatArray) -> tuple[float, FloatArray]:
 
 
 def _lanczos(oracle: Oracle, start: FloatArray) -> tuple[float, FloatArray]:
+    values, vectors = lanczos(oracle, start, 1, "LA")
+    return float(values[0]), vectors[0]
+
+
+def lanczos(oracle: Oracle, start: FloatArray, k: int, which: str) -> tuple[FloatArray, FloatArray]:
+    """k eigenvalues of A_hat, and their eigenvectors as rows; `which` as in `scipy.sparse.linalg.eigsh`."""
     n = oracle.n_features
     if not oracle.matvec(start).any():
-        return 0.0, start  # A_hat is zero, for which ARPACK has an error
+        return np.zeros(1), start[None]  # A_hat is zero, for which ARPACK has an error
     a_hat = LinearOperator((n, n), matvec=lambda x: oracle.matvec(np.ascontiguousarray(x.ravel())), dtype=np.float64)
-    # Where the leading eigenvalues are almost equal, any vector of their space will do: later tries accept one.
+    # Where eigenvalues are almost equal, any vectors of their space will do: later tries accept some.
     for tolerance in (0.0, 1e-6, 1e-2):
         try:
-            values, vectors = eigsh(a_hat, k=1, which="LA", v0=start, ncv=min(n, 40), maxiter=200, tol=tolerance)
+            values, vectors = eigsh(a_hat, k=k, which=which, v0=start, ncv=min(n, k + 39), maxiter=200, tol=tolerance)
         except ArpackNoConvergence:
             continue
-        return float(values[0]), vectors[:, 0]
-    return _dense(oracle.gram())
+        return values, np.ascontiguousarray(vectors.T)
+    values, vectors = scipy.linalg.eigh(oracle.gram(), check_finite=False)
+    return values[-k:], np.ascontiguousarray(vectors.T[-k:])

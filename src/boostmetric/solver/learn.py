@@ -46,7 +46,7 @@ def learn(
     n_threads : int
         Threads to work with; the result does not depend on it.
     start : Progress, optional
-        Where to go on; nothing by default.
+        Where to go on; nothing by default. Scores in its history must be about the same `held_out`.
     held_out : Problem, optional
         Comparisons to watch: the result is the metric, of all iterations, that satisfies most of them.
     on_iteration : sequence of callables
@@ -57,6 +57,7 @@ def learn(
     problem = Problem(points, comparisons).restricted()
     watched = None if held_out is None else held_out.restricted()
     fingerprint = cache(lambda: problem.fingerprint(regularization))
+    watched_fingerprint = cache(lambda: "" if held_out is None else held_out.fingerprint())
     given = Progress.nothing(points.shape[1]) if start is None else start
     if given.problem and given.problem != fingerprint():
         raise ValueError(
@@ -77,7 +78,7 @@ def learn(
         def report(record: Iteration, so_far: Callable[[], Progress]) -> StopReason | None:
             seen = replace(
                 record.in_units(frame.exponent),
-                so_far=lambda: replace(in_user_units(so_far()), problem=fingerprint()),
+                so_far=lambda: replace(in_user_units(so_far()), problem=fingerprint(), watched=watched_fingerprint()),
             )
             answers = [answer for callback in on_iteration if (answer := callback(seen))]  # all of them see it
             reasons = [answer for answer in answers if isinstance(answer, StopReason)]
@@ -95,7 +96,7 @@ def learn(
             rng=np.random.RandomState(0) if rng is None else rng,
         )
         judged = [record for record in boosted.history if record.held_out is not None]
-        if judged:
+        if held_out is not None and judged:
             best = max(judged, key=lambda record: record.held_out or 0.0)  # the first of several
             boosted = roll_back(oracle, v, boosted, best.number)
         return replace(in_user_units(boosted), eigenvalue=scaled(boosted.eigenvalue, 2 * frame.exponent))

@@ -66,6 +66,9 @@ def boost(
     enough = v + tol * max((history[0].eigenvalue if history else eigenvalue) - v, 0.0)
 
     while True:
+        if history and history[-1].capped and state.violated == 0:
+            stop_reason = StopReason.SEPARABLE
+            break
         if eigenvalue <= enough:
             stop_reason = StopReason.DUAL_FEASIBLE
             break
@@ -84,7 +87,7 @@ def boost(
         trace += step.size
         loss = state.log_mass + v * trace
         number, violated = len(history) + 1, state.violated / state.weight
-        history.append(Iteration(number, loss, eigenvalue, step.size, trace, violated, state.held_out))
+        history.append(Iteration(number, loss, eigenvalue, step.size, trace, violated, state.held_out, step.capped))
         asked_to_stop = on_iteration(history[-1], partial(first, number))
         # Also before a stop: the duality gap needs the eigenvalue at the final weights.
         eigenvalue, xi = leading_direction(oracle, xi)

@@ -12,6 +12,7 @@ import numpy as np
 
 from boostmetric.comparisons import Comparisons
 from boostmetric.frame import Coordinates, Frame, Given
+from boostmetric.numbering import check_in_range
 
 if TYPE_CHECKING:
     from boostmetric.oracles.protocol import Oracle
@@ -26,21 +27,20 @@ class Problem(NamedTuple):
     def restricted(self) -> Problem:
         """The points that the comparisons name, numbered anew."""
         points, comparisons = self
-        n_points = points.shape[0]
-        if comparisons.n_points > n_points:
-            raise ValueError(
-                f"The comparisons name point {comparisons.n_points - 1}, but there are only {n_points} points "
-                f"(0 to {n_points - 1}). Check that they refer to these points, counted from 0."
-            )
+        if not comparisons.n_groups:
+            raise ValueError("There are no comparisons: at least one is needed.")
+        check_in_range(comparisons.n_points - 1, points.shape[0])
         used = np.unique(comparisons.pairs)
         numbers = np.searchsorted(used, comparisons.pairs).astype(np.int32)
         return Problem(points[used], replace(comparisons, pairs=numbers))
 
-    def fingerprint(self, regularization: float) -> str:
+    def fingerprint(self, regularization: float = 0.0) -> str:
         """A hash by which a checkpoint knows the fit it belongs to."""
-        digest = hashlib.blake2b(repr((self.points.shape, regularization)).encode(), digest_size=16)
+        digest = hashlib.blake2b(repr((self.points.shape, float(regularization))).encode(), digest_size=16)
         points, c = self
-        coordinates = (points,) if isinstance(points, np.ndarray) else (points.data, points.indices, points.indptr)
+        coordinates = [points]
+        if not isinstance(points, np.ndarray):  # sparse
+            coordinates = [points.data, points.indices.astype(np.int64), points.indptr.astype(np.int64)]
         for array in (*coordinates, c.pairs, c.members, c.bounds, c.weights):
             digest.update(np.ascontiguousarray(array).data)
         return digest.hexdigest()

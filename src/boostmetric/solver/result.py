@@ -67,6 +67,8 @@ class Iteration:
         Fraction, by weight, of the comparisons that X does not satisfy.
     held_out : float, optional
         Fraction of held-out comparisons that X satisfies, where some are held out.
+    capped : bool
+        Whether the step has no end of its own, see `StopReason.SEPARABLE`.
     so_far : callable, optional
         For callbacks, while the fit runs: returns the `Progress` up to this iteration.
     """
@@ -78,6 +80,7 @@ class Iteration:
     trace: float
     violated: float
     held_out: float | None = None
+    capped: bool = False
     so_far: Callable[[], Progress] | None = field(default=None, repr=False, compare=False)
 
     def in_units(self, exponent: int) -> Iteration:
@@ -104,6 +107,8 @@ class Progress:
         Of the last directions; there are more directions than that where boosting began with a metric.
     problem : str
         Fingerprint of the points, the comparisons and the regularization; empty where nobody asked for it.
+    watched : str
+        Fingerprint of the held-out comparisons that the scores in the history are about; empty where there are none.
     coordinates : ndarray of shape (n_directions, n_dimensions), optional
         The directions as they were computed, where the points were rotated (`boostmetric.frame`): a fit that goes on
         from them goes on with the same bits.
@@ -113,6 +118,7 @@ class Progress:
     step_sizes: FloatArray
     history: list[Iteration]
     problem: str = ""
+    watched: str = ""
     coordinates: FloatArray | None = None
 
     @classmethod
@@ -131,6 +137,10 @@ class Progress:
         """What there was after so many iterations."""
         end = len(self.step_sizes) - len(self.history) + n_iterations
         return Progress(self.directions[:end], self.step_sizes[:end], self.history[:n_iterations])
+
+    def without_scores(self) -> Progress:
+        """The same, as if nothing had been held out."""
+        return replace(self, history=[replace(record, held_out=None) for record in self.history], watched="")
 
     def in_units(self, exponent: int, directions: FloatArray) -> Self:
         """The same for data that are ``2**exponent`` times as large, in whose coordinates the directions are given."""
