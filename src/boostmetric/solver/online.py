@@ -92,7 +92,8 @@ class Stream:
         current = np.ldexp(rows, -frame.exponent) / unit
         share = 2 / (n_batches + 1)
         both = np.concatenate([math.sqrt(1 - share) * self.average, math.sqrt(share) * current])
-        return Stream(current, _positive_part(both, np.ones(len(both))), variance, n_batches)
+        average = with_fixed_signs(_positive_part(both, np.ones(len(both))))
+        return Stream(current, average, variance, n_batches)
 
 
 def _variances(points: Any) -> FloatArray:
@@ -127,10 +128,19 @@ def _positive_part(rows: FloatArray, factors: FloatArray) -> FloatArray:
 
     Its rows are orthogonal, longest first; at least one, which may be zero.
     """
-    basis, triangle = scipy.linalg.qr(rows.T, mode="economic", check_finite=False)
-    values, vectors = scipy.linalg.eigh((triangle * factors) @ triangle.T, check_finite=False)
-    most = _MOST_ROWS if rows.shape[1] > LARGEST_DENSE else rows.shape[1]
-    kept = np.flatnonzero(values > 1e-15 * max(values[-1], 0.0))[-most:][::-1]
-    if not len(kept):
-        return np.zeros((1, rows.shape[1]))
-    return with_fixed_signs((basis @ vectors[:, kept] * np.sqrt(values[kept])).T)
+    n_features = rows.shape[1]
+    if n_features <= LARGEST_DENSE:
+        values, vectors = scipy.linalg.eigh((rows.T * factors) @ rows, check_finite=False)
+        axes = vectors.T
+    else:
+        # In an orthonormal basis of the rows, which their few inner products give: rows = basis' axes.
+        squares, turn = scipy.linalg.eigh(rows @ rows.T, check_finite=False)
+        kept = squares > 1e-14 * squares[-1]
+        basis = turn[:, kept] * np.sqrt(squares[kept])
+        values, vectors = scipy.linalg.eigh((basis.T * factors) @ basis, check_finite=False)
+        axes = (vectors.T / np.sqrt(squares[kept])) @ (turn[:, kept].T @ rows)
+    most = n_features if n_features <= LARGEST_DENSE else _MOST_ROWS
+    positive = np.flatnonzero(values > 1e-15 * max(values[-1], 0.0))[-most:][::-1]
+    if not len(positive):
+        return np.zeros((1, n_features))
+    return np.asarray(np.sqrt(values[positive])[:, None] * axes[positive])
