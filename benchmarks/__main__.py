@@ -13,11 +13,18 @@ import scipy
 import sklearn
 
 import boostmetric
-from benchmarks import cold_start, iteration, peers, stream
+from benchmarks import cold_start, iteration, learners, peers, roofline, stream
 from boostmetric.files import replacing
 from boostmetric.paper.datasets import MissingDataError
 
-BENCHMARKS = {"iteration": iteration.run, "cold_start": cold_start.run, "peers": peers.run, "stream": stream.run}
+BENCHMARKS = {
+    "iteration": iteration.run,
+    "cold_start": cold_start.run,
+    "peers": peers.run,
+    "stream": stream.run,
+    "roofline": roofline.run,
+    "learners": learners.run,
+}
 RESULTS = Path(__file__).parent / "results"
 
 

@@ -241,10 +241,11 @@ def test_early_stopping_on_comparisons():
         (PAIRS, {"points": POINTS, "y": [1, -1]}, "one sign for each of the"),
         (PAIRS, {"points": POINTS, "y": SIGNS, "sample_weight": SIGNS}, "Pairs cannot be weighted one by one"),
         (np.zeros((5, 5), int), {"points": POINTS}, r"Got shape \(5, 5\)"),
-        (np.zeros((0, 3), int), {"points": POINTS}, "There are no comparisons"),
+        (np.zeros((0, 3), int), {"points": POINTS}, "comparisons are empty"),
+        (POINTS[[[0, 1, 2, 3, 4]]], {}, r"Got shape \(1, 5, 4\)"),
         (TRIPLETS, {"points": POINTS[:, 0]}, "Expected 2D array"),
         (TRIPLETS, {"points": np.full_like(POINTS, np.nan)}, "NaN"),
-        (POINTS[TRIPLETS][:, :, :0], {}, "0 feature"),
+        (POINTS[TRIPLETS][:, :, :0], {}, "comparisons are empty"),
         (TRIPLETS, {"points": POINTS, "sample_weight": np.zeros(N)}, "all zero"),
         (TRIPLETS, {"points": POINTS, "sample_weight": np.full(N, -1.0)}, "at least 0"),
     ],
@@ -319,6 +320,13 @@ def test_unusual_forms(comparisons, arguments, message):
 def test_one_tuple_can_be_predicted():
     metric = ComparisonBoostMetric(max_iter=2).fit(POINTS[TRIPLETS])
     assert metric.predict(POINTS[TRIPLETS[:1]]).shape == (1,)
+    assert metric.decision_function(POINTS[[[0, 1, 1]]]).tolist() == [0.0]
+
+
+def test_pairs_are_scored_with_their_signs():
+    metric = ComparisonBoostMetric(max_iter=5).fit(PAIRS, SIGNS, points=POINTS)
+    with pytest.raises(ValueError, match=r"Rows \(i, j\) need y"):
+        metric.score(PAIRS)
 
 
 def test_numbers_beyond_the_points_at_prediction(fitted):

@@ -839,9 +839,10 @@ class ComparisonBoostMetric(_MetricLearner):
         float
         """
         check_is_fitted(self, "components_")
-        if y is None and not isinstance(comparisons, Comparisons):
-            return float(np.mean(self.decision_function(comparisons, points=points) > 0))
         given = self._given_points(comparisons, points, fitted=True)
+        rows, _ = as_rows(comparisons, given)
+        if y is None and isinstance(rows, np.ndarray) and rows.shape[1] > 2:
+            return float(np.mean(self.decision_function(comparisons, points=points) > 0))
         problem = self._problem(comparisons, y, given, None, reset=False).restricted()
         metric = Progress.of_metric(self.components_)
         with problem.opened(n_threads=1) as (frame, oracle):
@@ -878,7 +879,7 @@ class ComparisonBoostMetric(_MetricLearner):
         """Points with comparisons, from any of the forms that `fit` takes."""
         rows, points = as_rows(comparisons, given)
         points = self._check_points(points, reset=reset)
-        return Problem(points, as_comparisons(rows, y, sample_weight))
+        return Problem(points, as_comparisons(rows, y, sample_weight, by_number=not hold_points(comparisons)))
 
     def _check_points(self, points: Any, *, reset: bool) -> Given:
         if not reset and len(shape := np.shape(points)) == 2 and shape[1] != self.n_features_in_:

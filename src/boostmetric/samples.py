@@ -27,33 +27,30 @@ def as_rows(comparisons: Any, points: Any) -> tuple[Rows | Comparisons, Any]:
     """Rows of 2 to 4 point numbers, or `Comparisons`; and their points."""
     if isinstance(comparisons, Comparisons):
         return comparisons, points
-    if hold_points(comparisons):
-        tuples = check_array(comparisons, dtype=[np.float64, np.float32], allow_nd=True)
-        if tuples.shape[2] == 0:
-            raise ValueError("The points have 0 features; at least one is needed.")
-        points, number = np.unique(tuples.reshape(-1, tuples.shape[2]), axis=0, return_inverse=True)
-        rows = number.reshape(tuples.shape[:2])
-        pairs_only = rows.shape[1] != 3  # in a triplet, any two of the three
-        equal = ((rows[:, ::2] == rows[:, 1::2]) if pairs_only else (np.diff(np.sort(rows)) == 0)).any(axis=1)
-        if equal.any():
-            raise ValueError(
-                f"comparisons[{int(np.flatnonzero(equal)[0])}] compares equal points, which no metric tells apart "
-                f"({int(equal.sum())} of {len(rows)} rows). Remove these rows."
-            )
-    else:
-        rows = as_array("comparisons", comparisons)
-    if rows.ndim != 2 or rows.shape[1] not in (2, 3, 4):
+    given = as_array("comparisons", comparisons)
+    if given.ndim not in (2, 3) or given.shape[1] not in (2, 3, 4):
         raise ValueError(
             "comparisons must be rows (i, j, k), (i, j, k, l) or, with y, (i, j) of point numbers, the same with "
-            f"points in place of numbers, or Comparisons. Got shape {rows.shape}."
+            f"points in place of numbers, or Comparisons. Got shape {given.shape}."
         )
-    if len(rows) == 0:
-        raise ValueError("There are no comparisons: at least one is needed.")
-    return check_numbers("comparisons", rows), points
+    if 0 in given.shape:
+        raise ValueError(f"comparisons are empty: their shape is {given.shape}. At least one is needed.")
+    if given.ndim == 2:
+        return check_numbers("comparisons", given), points
+    tuples = check_array(given, dtype=[np.float64, np.float32], allow_nd=True)
+    distinct, number = np.unique(tuples.reshape(-1, tuples.shape[2]), axis=0, return_inverse=True)
+    return number.reshape(tuples.shape[:2]), distinct
 
 
-def as_comparisons(rows: Rows | Comparisons, y: ArrayLike | None, weights: ArrayLike | None) -> Comparisons:
-    """Comparisons from rows, with `y` for pairs and weights for the rest."""
+def as_comparisons(
+    rows: Rows | Comparisons, y: ArrayLike | None, weights: ArrayLike | None, *, by_number: bool = True
+) -> Comparisons:
+    """Comparisons from rows, with `y` for pairs and weights for the rest.
+
+    Rows that were not given `by_number` are not to be named by numbers in errors.
+    """
+    if not isinstance(rows, Comparisons) and not by_number:
+        _refuse_equal_points(rows)
     if not isinstance(rows, Comparisons) and rows.shape[1] == 2:
         return _from_signed_pairs(rows, y, weights)
     if y is not None:
@@ -62,6 +59,16 @@ def as_comparisons(rows: Rows | Comparisons, y: ArrayLike | None, weights: Array
         return rows if weights is None else rows.reweighted(weights)
     builder = Comparisons.from_triplets if rows.shape[1] == 3 else Comparisons.from_quadruplets
     return builder(rows, weights)
+
+
+def _refuse_equal_points(rows: Rows) -> None:
+    within_pairs = rows[:, ::2] == rows[:, 1::2] if rows.shape[1] != 3 else np.diff(np.sort(rows)) == 0
+    equal = within_pairs.any(axis=1)
+    if equal.any():
+        raise ValueError(
+            f"comparisons[{int(np.flatnonzero(equal)[0])}] compares equal points, which no metric tells apart "
+            f"({int(equal.sum())} of {len(rows)} rows). Remove these rows."
+        )
 
 
 def _from_signed_pairs(pairs: Rows, y: ArrayLike | None, weights: ArrayLike | None) -> Comparisons:

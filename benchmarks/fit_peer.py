@@ -1,0 +1,61 @@
+"""``python fit_peer.py NAME IN OUT``: fit one metric learner, in an environment that need not have boostmetric.
+
+IN has arrays X and y; OUT receives the linear map L and the seconds of the fit, without imports and compilation.
+"""
+
+import sys
+from time import perf_counter
+
+import numpy as np
+
+
+def boostmetric_(X, y):
+    from boostmetric import BoostMetric
+
+    BoostMetric(max_iter=1).fit(X[:200], y[:200])  # load the kernels
+    return timed(lambda: BoostMetric(n_jobs=2).fit(X, y).components_)
+
+
+def nca(X, y):
+    from sklearn.neighbors import NeighborhoodComponentsAnalysis
+
+    return timed(lambda: NeighborhoodComponentsAnalysis(random_state=0).fit(X, y).components_)
+
+
+def metric_learn_lmnn(X, y):
+    from metric_learn import LMNN
+
+    return timed(lambda: LMNN(n_neighbors=3, random_state=0).fit(X, y).components_)
+
+
+def metric_learn_scml(X, y):
+    from metric_learn import SCML_Supervised
+
+    return timed(lambda: SCML_Supervised(random_state=0).fit(X, y).components_)
+
+
+def mlpack_lmnn(X, y):
+    from mlpack import lmnn
+
+    return timed(lambda: lmnn(input_=X, labels=y, k=3, seed=1)["output"])
+
+
+def timed(fit):
+    start = perf_counter()
+    L = fit()
+    return np.asarray(L), perf_counter() - start
+
+
+LEARNERS = {
+    "BoostMetric": boostmetric_,
+    "scikit-learn NCA": nca,
+    "mlpack LMNN": mlpack_lmnn,
+    "metric-learn LMNN": metric_learn_lmnn,
+    "metric-learn SCML": metric_learn_scml,
+}
+
+if __name__ == "__main__":
+    name, source, target = sys.argv[1:]
+    data = np.load(source)
+    L, seconds = LEARNERS[name](data["X"], data["y"])
+    np.savez(target, L=L, seconds=seconds)

@@ -1,0 +1,124 @@
+"""How close each verb comes to the speed of the memory."""
+
+from collections.abc import Callable
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+
+from boostmetric import Comparisons
+from boostmetric.engines.threads import ThreadEngine, single_threaded_blas
+from boostmetric.frame import Frame
+from boostmetric.oracles.cpu import GroupShard, make_shards
+from boostmetric.oracles.points import as_points
+from boostmetric.oracles.sharded import ShardedOracle
+from boostmetric.solver.loop import boost
+from boostmetric.solver.result import Progress
+from boostmetric.solver.step import exact_step
+
+N_THREADS = 2
+
+
+def labelled_problem(
+    n_pairs: int, n_features: int = 16, n_near: int = 3, n_far: int = 47
+) -> tuple[np.ndarray, Comparisons]:
+    """Points whose neighbours are near them in memory too, as in data that come class by class; about as many pairs."""
+    rng = np.random.default_rng(0)
+    n_points = n_pairs // (n_near + n_far)
+    points = rng.standard_normal((n_points, n_features))
+    anchors = np.arange(n_points)
+    reach = min(2000, n_points // 4)
+    steps = np.array([rng.choice(reach, n_near + n_far, replace=False) + 1 for _ in range(min(1000, n_points))])
+    others = (anchors[:, None] + steps[anchors % len(steps)]) % n_points
+    return points, Comparisons.from_groups(others[:, :n_near], others[:, n_near:], anchors=anchors)
+
+
+def run(data_dir: Path | None) -> list[dict[str, object]]:
+    """Ten million pairs in groups of 3 x 47, 16 features, two threads: bytes a verb must move against a plain copy."""
+    del data_dir
+    points, comparisons = labelled_problem(10_000_000)
+    shards = make_shards(as_points(Frame.of(points).points), comparisons)
+    members = sum(len(shard._members) for shard in shards if isinstance(shard, GroupShard))
+    pairs = sum(len(shard._first) for shard in shards)
+    n_points = sum(len(shard._points) for shard in shards)
+    width = points.shape[1]
+    with single_threaded_blas(), ThreadEngine(shards, N_THREADS) as engine:
+        oracle = ShardedOracle(engine, width)
+        oracle.rebuild(np.zeros((0, width)), np.zeros(0))
+        xi = np.linalg.eigh(oracle.gram())[1][:, -1]
+        oracle.project(xi)
+        # Bytes that must pass between memory and processor, every array once: points are reused from the cache.
+        verbs: dict[str, tuple[Callable[[], object], float]] = {
+            "gram": (oracle.gram, pairs * (4 + 4 + 8) + n_points * (width * 8 * 4 + 16)),
+            "project": (lambda: oracle.project(xi), pairs * (4 + 4 + 8) + members * (4 + 8 + 8) + n_points * width * 8),
+            "moments": (lambda: oracle.moments(np.zeros(1)), members * 16),
+            "commit": (lambda: oracle.commit(1e-9), members * (16 + 16 + 4 + 8) + pairs * 8),
+        }
+        copy = copy_bandwidth()
+        rows: list[dict[str, object]] = []
+        for name, (verb, n_bytes) in verbs.items():
+            seconds = best_of(verb, prepare=lambda: oracle.project(xi))
+            rows.append(row(name, seconds, n_bytes, copy))
+        evaluations: list[float] = []
+        moments = oracle.moments
+        oracle.moments = lambda steps: (evaluations.append(1.0), moments(steps))[1]  # type: ignore[method-assign]
+        n_iterations = 10
+
+        def iterate(n: int) -> float:
+            start = perf_counter()
+            boost(
+                oracle,
+                1e-7,
+                start=Progress.nothing(width),
+                max_iter=n,
+                tol=0.0,
+                find_step=exact_step,
+                on_iteration=lambda record, so_far: None,
+                rng=np.random.RandomState(0),
+            )
+            return perf_counter() - start
+
+        one = iterate(1)
+        evaluations.clear()
+        seconds = (iterate(1 + n_iterations) - one) / n_iterations
+        per_iteration = len(evaluations) / (1 + n_iterations)
+    n_bytes = sum(bytes_ * (per_iteration if name == "moments" else 1) for name, (_, bytes_) in verbs.items())
+    rows.append(row(f"iteration ({per_iteration:.1f} moments)", seconds, n_bytes, copy))
+    return rows
+
+
+def row(name: str, seconds: float, n_bytes: float, copy: float) -> dict[str, object]:
+    return {
+        "verb": name,
+        "ms": 1e3 * seconds,
+        "MB": n_bytes / 1e6,
+        "GB/s": n_bytes / seconds / 1e9,
+        "copy GB/s": copy,
+        "% of copy": 100 * n_bytes / seconds / 1e9 / copy,
+    }
+
+
+def best_of(function: Callable[[], object], prepare: Callable[[], object], n: int = 5) -> float:
+    times = []
+    for _ in range(n):
+        prepare()
+        start = perf_counter()
+        function()
+        times.append(perf_counter() - start)
+    return min(times)
+
+
+def copy_bandwidth() -> float:
+    """Bytes read and written per nanosecond by a copy of large arrays on as many threads."""
+
+    class Part:
+        def __init__(self) -> None:
+            self.source, self.target = np.ones(2**26), np.ones(2**26)
+
+        def copy(self) -> None:
+            np.copyto(self.target, self.source)
+
+    parts = [Part() for _ in range(N_THREADS)]
+    with ThreadEngine(parts, N_THREADS) as engine:  # type: ignore[arg-type]
+        seconds = best_of(lambda: engine.each("copy"), prepare=lambda: None)
+    return 16 * 2**26 * N_THREADS / seconds / 1e9
