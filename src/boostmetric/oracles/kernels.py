@@ -28,6 +28,7 @@ import math
 import numpy as np
 from llvmlite import ir
 from numba import njit, types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
 # Singles worked on at once: a few blocks of float64 scratch stay in the first-level cache.
@@ -474,33 +475,42 @@ def single_histogram(m, u, half_width, table):
 
 
 @intrinsic
-def _add_to_row(typing_context, out, i, weight, points, j, k):
-    """out[i, k : k + WIDTH] += weight * points[j, k : k + WIDTH], as one vector.
+def _write_row(typing_context, out, i, weight, points, second, c, begin, end, k):
+    """out[i] = weight * points[i] - sum of c[p] points[second[p]] over begin <= p < end, in WIDTH columns from k on.
 
     Written in LLVM's vector instructions because a loop over a few features spends most of its time deciding whether it
-    may be vectorised.
+    may be vectorised. The sum stays in a register: a row in memory would be loaded and stored again for every pair.
     """
 
     def codegen(context, builder, signature, args):
-        out, i, weight, points, j, k = args
+        out, i, weight, points, second, c, begin, end, k = args
         vector = ir.VectorType(ir.DoubleType(), WIDTH)
         undefined = ir.Constant(vector, ir.Undefined)
         to_first = ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), [0] * WIDTH)
 
-        def address(array_type, array, row):
-            struct = context.make_array(array_type)(context, builder, array)
+        def array(number, value):
+            return context.make_array(signature.args[number])(context, builder, value)
+
+        def address(struct, row):
             offset = builder.add(builder.mul(row, builder.extract_value(struct.shape, 1)), k)
             return builder.bitcast(builder.gep(struct.data, [offset]), vector.as_pointer())
 
-        target = address(signature.args[0], out, i)
-        source = builder.load(address(signature.args[3], points, j), align=8)
-        weights = builder.insert_element(undefined, weight, ir.Constant(ir.IntType(32), 0))
-        weights = builder.shuffle_vector(weights, undefined, to_first)
-        builder.store(builder.fadd(builder.load(target, align=8), builder.fmul(weights, source)), target, align=8)
+        def times_row(factor, row):
+            factors = builder.insert_element(undefined, factor, ir.Constant(ir.IntType(32), 0))
+            factors = builder.shuffle_vector(factors, undefined, to_first)
+            return builder.fmul(factors, builder.load(address(rows, row), align=8))
+
+        rows, numbers, coefficients = array(3, points), array(4, second).data, array(5, c).data
+        total = cgutils.alloca_once_value(builder, times_row(weight, i))
+        with cgutils.for_range_slice(builder, begin, end, ir.Constant(begin.type, 1)) as (p, _):
+            j = builder.zext(builder.load(builder.gep(numbers, [p])), begin.type)
+            term = times_row(builder.load(builder.gep(coefficients, [p])), j)
+            builder.store(builder.fsub(builder.load(total), term), total)
+        builder.store(builder.load(total), address(array(0, out), i), align=8)
         return context.get_dummy_value()
 
     index = types.int64
-    return types.void(out, index, types.float64, points, index, index), codegen
+    return types.void(out, index, types.float64, points, second, c, index, index, index), codegen
 
 
 @_kernel
@@ -508,23 +518,20 @@ def half_laplacian(first, second, c, points, degree, out):
     """out = (Deg / 2 - W) points, W holding each pair once, so that points' out + out' points = sum c (a - b)(a - b)'.
 
     Each pair costs one row of the points, half of what the full Laplacian needs. Pairs come sorted by `first`, so that
-    every row of `out` is begun and finished while it is in the cache. The number of columns is a multiple of WIDTH.
+    every row of `out` is written once. The number of columns is a multiple of WIDTH.
     """
     degree[:] = 0.0
     for p in range(first.size):
         degree[first[p]] += c[p]
         degree[second[p]] += c[p]
     n_points, n_columns = points.shape
-    p = 0
+    end = 0
     for i in range(n_points):
-        out[i, :] = 0.0
+        begin = end
+        while end < first.size and first[end] == i:
+            end += 1
         for k in range(0, n_columns, WIDTH):
-            _add_to_row(out, i, 0.5 * degree[i], points, i, k)  # type: ignore[call-arg]
-        while p < first.size and first[p] == i:
-            j = np.int64(second[p])
-            for k in range(0, n_columns, WIDTH):
-                _add_to_row(out, i, -c[p], points, j, k)  # type: ignore[call-arg]
-            p += 1
+            _write_row(out, i, 0.5 * degree[i], points, second, c, begin, end, k)  # type: ignore[call-arg]
 
 
 @_kernel
