@@ -347,8 +347,10 @@ def test_a_killed_process_is_resumed(tmp_path):
     numbers = []
     for _ in range(3):
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        numbers.append(int(process.stdout.readline()))  # it has begun
-        time.sleep(rng.uniform(0.01, 0.12))
+        numbers.append(int(process.stdout.readline()))
+        for _ in range(4):
+            process.stdout.readline()  # the first checkpoint has been written
+        time.sleep(rng.uniform(0.0, 0.06))
         process.send_signal(signal.SIGKILL)
         process.wait()
         process.stdout.close()
