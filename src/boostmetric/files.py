@@ -18,7 +18,7 @@ def replacing(path: Path) -> Iterator[Path]:
     temporary = Path(name)
     try:
         yield temporary
-        with temporary.open("rb") as written:
+        with temporary.open("rb+") as written:
             os.fsync(written)  # on the disk before it has the name, also if the machine stops
         temporary.chmod(0o666 & ~_umask())
         temporary.replace(path)

@@ -1,0 +1,304 @@
+"""What the estimators share: the fit from points and comparisons, streams, and the use of the learned metric."""
+
+from __future__ import annotations
+
+from abc import ABCMeta, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import Tags, check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from boostmetric.callbacks import Callback, Checkpoint, EarlyStopping, ProgressBar
+from boostmetric.metric import MahalanobisMetric
+from boostmetric.sklearn_callbacks import CallbackSupportMixin, SklearnCallbacks
+from boostmetric.solver.learn import STEP_FINDERS, learn
+from boostmetric.solver.online import Stream
+from boostmetric.solver.problem import Problem
+from boostmetric.solver.result import Boosted, Iteration, Progress, StopReason
+from boostmetric.validation import check_choice, check_count, check_number, check_threads, warn
+
+
+class MetricLearner(
+    CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, metaclass=ABCMeta
+):
+    """What both estimators share: the fit from points and comparisons, and the use of its result."""
+
+    @abstractmethod
+    def __init__(
+        self,
+        n_components: int | None,
+        *,
+        regularization: float,
+        max_iter: int,
+        tol: float,
+        line_search: Literal["exact", "bisection"],
+        early_stopping: bool,
+        validation_fraction: float,
+        n_iter_no_change: int,
+        warm_start: bool,
+        n_jobs: int | None,
+        callbacks: Sequence[Callback] | None,
+        random_state: int | np.random.RandomState | None,
+        verbose: int,
+    ) -> None:
+        self.n_components = n_components
+        self.regularization = regularization
+        self.max_iter = max_iter
+        self.tol = tol
+        self.line_search = line_search
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.callbacks = callbacks
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _learn(
+        self,
+        problem: Problem,
+        held_out: Problem | None,
+        resume_from: str | Path | None,
+        fit_data: tuple[object, object],
+    ) -> None:
+        """Learn from comparisons, and set the fitted attributes."""
+        start = self._start(problem.points.shape[1], resume_from)
+        rng = check_random_state(self.random_state)
+        if self.early_stopping and held_out is None:
+            if not self._goes_on(resume_from) or not hasattr(self, "_split_seed"):
+                self._split_seed = rng.randint(2**31 - 1)  # what is held out stays so in a warm start
+            train, test = problem.comparisons.split(self.validation_fraction, self._split_seed)
+            problem, held_out = problem._replace(comparisons=train), problem._replace(comparisons=test)
+        watched = "" if held_out is None else held_out.fingerprint()
+        if start is not None and start.watched != watched:
+            start = start.without_scores()  # they are about other comparisons
+        with ExitStack() as stack:
+            callbacks = self._callbacks(held_out, start, fit_data)
+            for callback in callbacks:
+                if isinstance(callback, AbstractContextManager):
+                    stack.enter_context(callback)
+            boosted = learn(
+                problem.points,
+                problem.comparisons,
+                regularization=self.regularization,
+                max_iter=self.max_iter,
+                tol=self.tol,
+                line_search=self.line_search,
+                n_threads=effective_n_jobs(self.n_jobs),
+                start=start,
+                held_out=held_out,
+                on_iteration=[callback.on_iteration for callback in callbacks],
+                rng=rng,
+            )
+        self._warn_of(boosted)
+        self._set(self._attributes(boosted))
+        self.stop_reason_ = boosted.stop_reason
+        self.duality_gap_ = boosted.duality_gap
+        self._watched = watched
+        for name in ("_stream", "n_batches_"):
+            self.__dict__.pop(name, None)
+
+    def _follow(self, batch: Problem) -> None:
+        """Learn from one batch of a stream, and set the fitted attributes."""
+        stream: Stream | None = getattr(self, "_stream", None)
+        if stream is None:
+            fitted = hasattr(self, "components_")
+            start = (
+                Progress(self.directions_, self.step_sizes_, []) if fitted else Progress.nothing(batch.points.shape[1])
+            )
+            stream = Stream.begin(start.metric().components, n_batches=int(fitted))
+        self._stream = stream.after(
+            batch,
+            regularization=self.regularization,
+            n_threads=effective_n_jobs(self.n_jobs),
+            rng=check_random_state(self.random_state),
+        )
+        if not self._stream.average.any():
+            self._warn_of_zero()
+        self._set(self._attributes(Progress.of_metric(self._stream.average), self._stream.average))
+        self.n_batches_ = self._stream.n_batches
+        self.stop_reason_ = StopReason.BATCH
+        self.duality_gap_ = np.nan
+
+    def _goes_on(self, resume_from: object = None) -> bool:
+        """Whether a fit continues an earlier one of this estimator."""
+        return self.warm_start and resume_from is None and hasattr(self, "components_")
+
+    def _start(self, n_features: int, resume_from: str | Path | None) -> Progress | None:
+        """Where a fit goes on; None for a new one."""
+        if resume_from is not None:
+            start = Checkpoint.load(resume_from)
+            if start.directions.shape[1] != n_features:
+                raise ValueError(
+                    f"The checkpoint {str(resume_from)!r} has {start.directions.shape[1]} features, the data have "
+                    f"{n_features}: it belongs to another fit. Leave resume_from out to begin anew."
+                )
+        elif self._goes_on():
+            start = Progress(self.directions_, self.step_sizes_, self.history_, watched=getattr(self, "_watched", ""))
+        else:
+            return None
+        if self.max_iter < len(start.history):
+            raise ValueError(
+                f"max_iter={self.max_iter} is less than the {len(start.history)} iterations of the fit to go on with; "
+                "they count. Raise max_iter, or begin anew, without warm_start and resume_from."
+            )
+        return start
+
+    def _callbacks(
+        self, held_out: Problem | None, start: Progress | None, fit_data: tuple[object, object]
+    ) -> list[Callback]:
+        """Those of the user, and those that parameters ask for."""
+        callbacks: list[Callback] = list(self.callbacks or [])
+        if held_out is not None:
+            stopping = EarlyStopping(self.n_iter_no_change)
+            for record in start.history if start else []:
+                if record.held_out is not None:
+                    stopping.on_iteration(record)
+            callbacks.append(stopping)
+        if self.verbose:
+            callbacks.append(ProgressBar(self.max_iter))
+        if hasattr(self, "_skl_callbacks") or hasattr(self, "_parent_callback_ctx"):
+            callbacks.append(SklearnCallbacks(self, *fit_data, self._attributes_at))
+        return callbacks
+
+    def _attributes_at(self, record: Iteration) -> dict[str, Any]:
+        """Fitted attributes as if the fit had ended with this iteration."""
+        assert record.so_far is not None
+        return self._attributes(record.so_far())
+
+    def _attributes(self, progress: Progress, orthogonal: NDArray[np.float64] | None = None) -> dict[str, Any]:
+        """Fitted attributes; `orthogonal` rows of the same metric, longest first, save their computation."""
+        components = progress.metric(self.n_components).components if orthogonal is None else orthogonal
+        return {
+            "directions_": progress.directions,
+            "step_sizes_": progress.step_sizes,
+            "history_": progress.history,
+            "n_iter_": len(progress.history),
+            "components_": components[: self.n_components],
+        }
+
+    def _set(self, attributes: dict[str, Any]) -> None:
+        for name, value in attributes.items():
+            setattr(self, name, value)
+
+    def _warn_of(self, boosted: Boosted) -> None:
+        """Warn where the result is not what the user will expect."""
+        if not len(boosted.step_sizes):
+            self._warn_of_zero(f"The largest eigenvalue of A_hat is {boosted.eigenvalue:.3g}.")
+        if self.tol > 0 and boosted.stop_reason is StopReason.ITERATION_LIMIT:
+            warn(
+                f"max_iter={self.max_iter} was reached before tol={self.tol:g}. Raise max_iter or tol.",
+                ConvergenceWarning,
+            )
+
+    def _warn_of_zero(self, detail: str = "") -> None:
+        warn(
+            f"Nothing was learned: the metric is zero, and with it every distance. {detail} Either near pairs are not "
+            "closer than far pairs along any direction, or the features are small: scale them (StandardScaler) or "
+            f"lower the regularization, which is {self.regularization:g}."
+        )
+
+    def transform(self, X: ArrayLike | sparse.spmatrix | sparse.sparray) -> NDArray[np.floating[Any]]:
+        """Map samples so that their Euclidean distances are the learned distances.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, rank)
+        """
+        samples = self._check_samples(X)
+        return np.asarray(samples @ self.components_.T.astype(samples.dtype, copy=False))
+
+    def staged_transform(self, X: ArrayLike | sparse.spmatrix | sparse.sparray) -> Iterator[NDArray[np.floating[Any]]]:
+        """`transform` with the first 1, 2, ... of the `directions_`: as it was after so many iterations.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Yields
+        ------
+        ndarray of shape (n_samples, rank after that iteration)
+
+        Notes
+        -----
+        Cost: a singular value decomposition of the directions so far, for each iteration.
+        """
+        samples = self._check_samples(X)
+        for n in range(1, len(self.step_sizes_) + 1):
+            metric = MahalanobisMetric.from_directions(self.directions_[:n], self.step_sizes_[:n], self.n_components)
+            yield np.asarray(samples @ metric.components.T.astype(samples.dtype, copy=False))
+
+    def get_metric(self) -> MahalanobisMetric:
+        """The learned metric; also a function of two points, as scikit-learn's neighbour searches take it."""
+        check_is_fitted(self, "components_")
+        return MahalanobisMetric(self.components_)
+
+    def get_mahalanobis_matrix(self) -> NDArray[np.floating[Any]]:
+        """The matrix X of the learned distance, of shape (n_features, n_features)."""
+        return self.get_metric().matrix
+
+    def pair_distance(self, pairs: ArrayLike) -> NDArray[np.floating[Any]]:
+        """Learned distances of pairs of points.
+
+        Parameters
+        ----------
+        pairs : array-like of shape (n_pairs, 2, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_pairs,)
+        """
+        points = np.asarray(pairs)
+        if points.ndim != 3 or points.shape[1] != 2:
+            raise ValueError(f"pairs must have shape (n_pairs, 2, n_features). Got shape {points.shape}.")
+        return self.get_metric().distance(points[:, 0], points[:, 1])
+
+    def _check_samples(self, X: object) -> Any:
+        check_is_fitted(self, "components_")
+        return validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+
+    def _check_parameters(self) -> None:
+        """Refuse wrong parameters before any work."""
+        check_number("regularization", self.regularization)
+        check_count("max_iter", self.max_iter)
+        check_number("tol", self.tol, below=1.0)
+        check_choice("line_search", self.line_search, STEP_FINDERS)
+        check_number("validation_fraction", self.validation_fraction, above=0.0, below=1.0)
+        check_count("n_iter_no_change", self.n_iter_no_change)
+        check_threads("n_jobs", self.n_jobs)
+        callbacks = self.callbacks if self.callbacks is not None else []
+        if not isinstance(callbacks, (list, tuple)):
+            raise TypeError(f"callbacks must be a list. Got {callbacks!r}.")
+        for callback in callbacks:
+            if not isinstance(callback, Callback) or isinstance(callback, type):
+                raise TypeError(f"Every callback needs a method on_iteration(record). Got {callback!r}.")
+
+    def _check_n_components(self, n_features: int) -> None:
+        if self.n_components is not None:
+            check_count("n_components", self.n_components, alternative=", or None")
+            if self.n_components > n_features:
+                raise ValueError(f"n_components={self.n_components} is more than the {n_features} features of X.")
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.components_.shape[0])
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
