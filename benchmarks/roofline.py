@@ -9,7 +9,8 @@ import numpy as np
 from boostmetric import Comparisons
 from boostmetric.engines.threads import ThreadEngine, single_threaded_blas
 from boostmetric.frame import Frame
-from boostmetric.oracles.cpu import GroupShard, make_shards
+from boostmetric.oracles.cpu import make_shards
+from boostmetric.oracles.groups import GroupShard
 from boostmetric.oracles.points import as_points
 from boostmetric.oracles.sharded import ShardedOracle
 from boostmetric.solver.loop import boost
@@ -39,7 +40,7 @@ def run(data_dir: Path | None) -> list[dict[str, object]]:
     points, comparisons = labelled_problem(10_000_000)
     shards = make_shards(as_points(Frame.of(points).points), comparisons)
     members = sum(len(shard._members) for shard in shards if isinstance(shard, GroupShard))
-    pairs = sum(len(shard._first) for shard in shards)
+    pairs = sum(len(shard._second) for shard in shards)
     n_points = sum(len(shard._points) for shard in shards)
     width = points.shape[1]
     with single_threaded_blas(), ThreadEngine(shards, N_THREADS) as engine:
@@ -49,10 +50,10 @@ def run(data_dir: Path | None) -> list[dict[str, object]]:
         oracle.project(xi)
         # Bytes that must pass between memory and processor, every array once: points are reused from the cache.
         verbs: dict[str, tuple[Callable[[], object], float]] = {
-            "gram": (oracle.gram, pairs * (4 + 4 + 8) + n_points * (width * 8 * 4 + 16)),
-            "project": (lambda: oracle.project(xi), pairs * (4 + 4 + 8) + members * (4 + 8 + 8) + n_points * width * 8),
+            "gram": (oracle.gram, pairs * (4 + 8) + n_points * (width * 8 * 4 + 16)),
+            "project": (lambda: oracle.project(xi), pairs * (4 + 8) + members * (4 + 8 + 8) + n_points * width * 8),
             "moments": (lambda: oracle.moments(np.zeros(1)), members * 16),
-            "commit": (lambda: oracle.commit(1e-9), members * (16 + 16 + 4 + 8) + pairs * 8),
+            "commit": (lambda: oracle.commit(1e-9), members * (16 + 16 + 4 + 8) + pairs * 16),
         }
         copy = copy_bandwidth()
         rows: list[dict[str, object]] = []

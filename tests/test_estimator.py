@@ -245,11 +245,11 @@ def test_works_without_a_folder_for_compiled_kernels():
     code = (
         "from numba.core import caching\n"
         "caching.CacheImpl._locator_classes = []\n"
-        "from boostmetric.oracles import kernels\n"
+        "from boostmetric.oracles.kernels import pairs\n"
         "import numpy as np\n"
         "out = np.zeros(1)\n"
-        "kernels.gather(np.array([2.0]), np.zeros(1, dtype=np.uint32), out)\n"
-        "assert out[0] == 2.0 and not isinstance(kernels.gather._cache, caching.FunctionCache)\n"
+        "pairs.gather(np.array([2.0]), np.zeros(1, dtype=np.uint32), out)\n"
+        "assert out[0] == 2.0 and not isinstance(pairs.gather._cache, caching.FunctionCache)\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 

@@ -9,10 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from boostmetric.oracles import kernels
+from boostmetric.oracles.kernels import pairs
+from boostmetric.oracles.kernels.lanes import WIDTH
 from boostmetric.oracles.protocol import FloatArray
 
 Numbers = NDArray[np.uint32]
+Starts = NDArray[np.int64]
 
 
 class PointRows(Protocol):
@@ -42,8 +44,8 @@ class PointRows(Protocol):
         """A' y."""
         ...
 
-    def gram(self, first: Numbers, second: Numbers, c: FloatArray) -> FloatArray:
-        """A' Lap(c) A = sum_p c_p (a - b)(a - b)' over pairs of points, sorted by their first."""
+    def gram(self, starts: Starts, second: Numbers, c: FloatArray) -> FloatArray:
+        """A' Lap(c) A = sum_p c_p (a - b)(a - b)' over pairs of points (see `kernels.pairs`)."""
         ...
 
 
@@ -53,7 +55,7 @@ def as_points(coordinates: FloatArray | sparse.csr_array) -> PointRows:
 
 
 class DensePoints:
-    """Points in an array, with columns of zeros up to a multiple of ``kernels.WIDTH``."""
+    """Points in an array, with columns of zeros up to a multiple of ``lanes.WIDTH``."""
 
     def __init__(self, padded: FloatArray, n_features: int) -> None:
         self._padded = padded
@@ -65,7 +67,7 @@ class DensePoints:
     def of(cls, coordinates: FloatArray) -> DensePoints:
         """Copy points into an array of the right width."""
         n_features = coordinates.shape[1]
-        return cls(np.pad(coordinates, [(0, 0), (0, -n_features % kernels.WIDTH)]), n_features)
+        return cls(np.pad(coordinates, [(0, 0), (0, -n_features % WIDTH)]), n_features)
 
     def __len__(self) -> int:
         return len(self._padded)
@@ -80,9 +82,9 @@ class DensePoints:
     def transposed_times(self, y: FloatArray) -> FloatArray:
         return np.asarray(self._coordinates.T @ y)
 
-    def gram(self, first: Numbers, second: Numbers, c: FloatArray) -> FloatArray:
+    def gram(self, starts: Starts, second: Numbers, c: FloatArray) -> FloatArray:
         degree, rows = self._scratch
-        kernels.half_laplacian(first, second, c, self._padded, degree, rows)
+        pairs.half_laplacian(starts, second, c, self._padded, degree, rows)
         half = self._coordinates.T @ rows[:, : self.n_features]
         return np.asarray(half + half.T)
 
@@ -113,8 +115,8 @@ class SparsePoints:
     def transposed_times(self, y: FloatArray) -> FloatArray:
         return np.asarray(self._rows.T @ y)
 
-    def gram(self, first: Numbers, second: Numbers, c: FloatArray) -> FloatArray:
-        n = len(self)
+    def gram(self, starts: Starts, second: Numbers, c: FloatArray) -> FloatArray:
+        n, first, c = len(self), np.repeat(np.arange(len(self)), np.diff(starts)), c[: starts[-1]]
         degree = np.bincount(first, c, minlength=n) + np.bincount(second, c, minlength=n)
         entries, every = np.concatenate([0.5 * degree, -c]), np.arange(n)
         rows, columns = np.concatenate([every, first]), np.concatenate([every, second])

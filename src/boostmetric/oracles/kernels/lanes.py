@@ -1,0 +1,267 @@
+"""Eight float64 side by side: a type for compiled functions, and what can be done with it.
+
+Inside a kernel ``a = load(x, i)`` takes the eight numbers ``x[i:i + 8]``; ``+ - * /`` work on each of the eight; and
+`store` puts them back. One such value is one register of the newest processors, or several of older ones, and the
+bits do not depend on which: nothing is reordered. Only whether `multiply_add` rounds once or twice is the processor's.
+
+numba looks for changes in the file of a kernel only, when it decides whether compiled code in its cache is still good.
+After a change in this file, touch those beside it; the tests use a cache of their own.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+from numba import njit, types
+from numba.core import cgutils
+from numba.core.imputils import lower_builtin
+from numba.core.typing.templates import ConcreteTemplate, infer_global, signature
+from numba.extending import intrinsic, models, register_model
+
+WIDTH = 8
+
+_DOUBLE, _INT32, _INT64 = ir.DoubleType(), ir.IntType(32), ir.IntType(64)
+_VECTOR = ir.VectorType(_DOUBLE, WIDTH)
+_BITS = ir.VectorType(_INT64, WIDTH)
+
+
+def kernel(function: Callable[..., Any]) -> Any:
+    """Compile a kernel, and keep the machine code for the next process where there is a folder to write it to."""
+    try:
+        return njit(nogil=True, cache=True, error_model="numpy")(function)
+    except RuntimeError:  # numba: "no locator available"
+        return njit(nogil=True, error_model="numpy")(function)
+
+
+part_of_kernel = njit(nogil=True, error_model="numpy", forceinline=True)
+
+
+class _LanesType(types.Type):
+    """The type of eight float64 side by side."""
+
+    def __init__(self) -> None:
+        super().__init__(name="float64x8")
+
+
+LANES = _LanesType()
+
+
+@register_model(_LanesType)
+class _LanesModel(models.PrimitiveModel):
+    def __init__(self, manager: Any, type_: _LanesType) -> None:
+        super().__init__(manager, type_, _VECTOR)
+
+
+def _define_operator(operation: Callable[[Any, Any], Any], instruction: str) -> None:
+    @infer_global(operation)
+    class _Signature(ConcreteTemplate):
+        cases = [signature(LANES, LANES, LANES)]  # noqa: RUF012
+
+    @lower_builtin(operation, LANES, LANES)
+    def _lower(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return getattr(builder, instruction)(*args)
+
+
+_define_operator(operator.add, "fadd")
+_define_operator(operator.sub, "fsub")
+_define_operator(operator.mul, "fmul")
+_define_operator(operator.truediv, "fdiv")
+
+
+def _constant(value: float) -> ir.Constant:
+    return ir.Constant(_VECTOR, [value] * WIDTH)
+
+
+def _integers(value: int) -> ir.Constant:
+    return ir.Constant(_BITS, [value] * WIDTH)
+
+
+def _number(i: int) -> ir.Constant:
+    return ir.Constant(_INT32, i)
+
+
+def _repeated(builder: Any, scalar: Any) -> Any:
+    undefined = ir.Constant(_VECTOR, ir.Undefined)
+    first = builder.insert_element(undefined, scalar, _number(0))
+    return builder.shuffle_vector(first, undefined, ir.Constant(ir.VectorType(_INT32, WIDTH), [0] * WIDTH))
+
+
+def _multiply_add(builder: Any, a: Any, b: Any, c: Any) -> Any:
+    type_ = ir.FunctionType(_VECTOR, [_VECTOR] * 3)
+    function = cgutils.get_or_insert_function(builder.module, type_, f"llvm.fmuladd.v{WIDTH}f64")
+    return builder.call(function, [a, b, c])
+
+
+def _across(builder: Any, vector: Any, combine: Callable[[Any, Any], Any]) -> Any:
+    """The eight combined in pairs, and the pairs in pairs."""
+    parts = [builder.extract_element(vector, _number(i)) for i in range(WIDTH)]
+    while len(parts) > 1:
+        parts = [combine(a, b) for a, b in zip(parts[::2], parts[1::2], strict=True)]
+    return parts[0]
+
+
+def _data(context: Any, builder: Any, type_: Any, array: Any) -> Any:
+    return context.make_array(type_)(context, builder, array).data
+
+
+def _address(builder: Any, data: Any, i: Any) -> Any:
+    return builder.bitcast(builder.gep(data, [i]), _VECTOR.as_pointer())
+
+
+@intrinsic
+def load(typing_context, array, i):
+    """array[i:i + 8]."""
+
+    def codegen(context, builder, signature, args):
+        return builder.load(_address(builder, _data(context, builder, signature.args[0], args[0]), args[1]), align=8)
+
+    return LANES(array, types.int64), codegen
+
+
+@intrinsic
+def store(typing_context, array, i, lanes):
+    """array[i:i + 8] = lanes."""
+
+    def codegen(context, builder, signature, args):
+        address = _address(builder, _data(context, builder, signature.args[0], args[0]), args[1])
+        builder.store(args[2], address, align=8)
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64, LANES), codegen
+
+
+@intrinsic
+def splat(typing_context, x):
+    """Eight times the same number."""
+
+    def codegen(context, builder, signature, args):
+        return _repeated(builder, args[0])
+
+    return LANES(types.float64), codegen
+
+
+@intrinsic
+def multiply_add(typing_context, a, b, c):
+    """a * b + c, rounded once where the processor can."""
+
+    def codegen(context, builder, signature, args):
+        return _multiply_add(builder, *args)
+
+    return LANES(LANES, LANES, LANES), codegen
+
+
+@intrinsic
+def larger(typing_context, a, b):
+    """The larger of two, in each lane."""
+
+    def codegen(context, builder, signature, args):
+        return builder.select(builder.fcmp_ordered(">", *args), *args)
+
+    return LANES(LANES, LANES), codegen
+
+
+@intrinsic
+def smaller(typing_context, a, b):
+    """The smaller of two, in each lane."""
+
+    def codegen(context, builder, signature, args):
+        return builder.select(builder.fcmp_ordered("<", *args), *args)
+
+    return LANES(LANES, LANES), codegen
+
+
+@intrinsic
+def at_least(typing_context, a, b):
+    """1 where a >= b, else 0."""
+
+    def codegen(context, builder, signature, args):
+        return builder.select(builder.fcmp_ordered(">=", *args), _constant(1.0), _constant(0.0))
+
+    return LANES(LANES, LANES), codegen
+
+
+@intrinsic
+def any_at_least(typing_context, a, b):
+    """Whether a >= b in some lane."""
+
+    def codegen(context, builder, signature, args):
+        mask = builder.bitcast(builder.fcmp_ordered(">=", *args), ir.IntType(WIDTH))
+        return builder.icmp_unsigned("!=", mask, ir.Constant(ir.IntType(WIDTH), 0))
+
+    return types.boolean(LANES, LANES), codegen
+
+
+@intrinsic
+def total(typing_context, lanes):
+    """The sum of the eight."""
+
+    def codegen(context, builder, signature, args):
+        return _across(builder, args[0], builder.fadd)
+
+    return types.float64(LANES), codegen
+
+
+@intrinsic
+def largest(typing_context, lanes):
+    """The largest of the eight."""
+
+    def codegen(context, builder, signature, args):
+        return _across(builder, args[0], lambda a, b: builder.select(builder.fcmp_ordered(">", a, b), a, b))
+
+    return types.float64(LANES), codegen
+
+
+# Adding this constant to a float64 of modest size leaves its nearest integer in the low mantissa bits.
+_ROUND = 6755399441055744.0  # 1.5 * 2**52
+_ROUND_BITS = 0x4338000000000000
+_LOG2_E = 1.4426950408889634
+_LN2_HIGH = 0.6931471803691238  # 32 leading bits of ln 2, so that n * _LN2_HIGH is exact
+_LN2_LOW = 1.9082149292705877e-10
+# Terms below e^-300 of the largest in their sum are 0: products of two of them could be subnormal numbers, with which
+# processors are many times slower.
+_SMALLEST, _LARGEST = -300.0, 700.0
+_EXP = (
+    2.5110049204818658e-08,
+    2.763265472252779e-07,
+    2.755724088722987e-06,
+    2.4801485441561313e-05,
+    0.00019841269890076403,
+    0.0013888888952352863,
+    0.008333333333319589,
+    0.04166666666648795,
+    0.1666666666666668,
+    0.5000000000000019,
+    1.0,
+    1.0,
+)
+
+
+@intrinsic
+def exp(typing_context, x):
+    """exp(x), relative error below 4e-16; 0 below -300, and that of 700 above.
+
+    x = n ln 2 + r with abs(r) <= ln 2 / 2; exp(r) by its Chebyshev polynomial of degree 11 (error 3e-18), 2**n by its
+    bits.
+    """
+
+    def codegen(context, builder, signature, args):
+        (x,) = args
+        low, high, rounding = _constant(_SMALLEST), _constant(_LARGEST), _constant(_ROUND)
+        kept = builder.fcmp_ordered(">=", x, low)
+        clipped = builder.select(kept, x, low)
+        clipped = builder.select(builder.fcmp_ordered("<", clipped, high), clipped, high)
+        shifted = _multiply_add(builder, clipped, _constant(_LOG2_E), rounding)
+        n = builder.fsub(shifted, rounding)
+        r = _multiply_add(builder, n, _constant(-_LN2_HIGH), clipped)
+        r = _multiply_add(builder, n, _constant(-_LN2_LOW), r)
+        polynomial = _constant(_EXP[0])
+        for coefficient in _EXP[1:]:
+            polynomial = _multiply_add(builder, polynomial, r, _constant(coefficient))
+        exponent = builder.add(builder.bitcast(shifted, _BITS), _integers(1023 - _ROUND_BITS))
+        power = builder.bitcast(builder.shl(exponent, _integers(52)), _VECTOR)
+        return builder.select(kept, builder.fmul(polynomial, power), _constant(0.0))
+
+    return LANES(LANES), codegen

@@ -1,0 +1,79 @@
+"""Loops over the distinct pairs of a shard, and the direction.
+
+Pairs come sorted: those whose first point is i have the numbers ``starts[i]`` to ``starts[i + 1]``, and `second` holds
+their other points, all larger than i.
+"""
+
+from boostmetric.oracles.kernels.lanes import WIDTH, kernel, load, multiply_add, splat, store
+
+
+@kernel
+def squared_differences(z, starts, second, out):
+    """out = (z[i] - z[j])**2 for every pair i, j, z being the points along a direction."""
+    for i in range(starts.size - 1):
+        a, others, growths = z[i], second[starts[i] : starts[i + 1]], out[starts[i] : starts[i + 1]]
+        for p in range(others.size):
+            difference = a - z[others[p]]
+            growths[p] = difference * difference
+
+
+@kernel
+def weighted_squared_differences(z, factors, starts, second, out):
+    """out = sum_k factors[k] (z[i, k] - z[j, k])**2 for every pair i, j, z being the points along directions k."""
+    for i in range(starts.size - 1):
+        a = z[i]
+        for p in range(starts[i], starts[i + 1]):
+            b = z[second[p]]
+            growth = 0.0
+            for k in range(factors.size):
+                difference = a[k] - b[k]
+                growth += factors[k] * (difference * difference)
+            out[p] = growth
+
+
+@kernel
+def gather(values, numbers, out):
+    """out = values[numbers]; NumPy's `take` converts the numbers first, and takes several times as long."""
+    for i in range(numbers.size):
+        out[i] = values[numbers[i]]
+
+
+@kernel
+def half_laplacian(starts, second, c, points, degree, out):
+    """out = (Deg / 2 - W) points, W holding each pair once, so that points' out + out' points = sum c (a - b)(a - b)'.
+
+    Each pair costs one row of the points, half of what the full Laplacian needs. The degree of a point is complete when
+    its row has been summed, because the first point of a pair is the smaller. The columns, a multiple of WIDTH, are
+    summed two registers at a time; of an odd number the last is summed twice.
+    """
+    n_points, n_columns = points.shape
+    degree[:] = 0.0
+    for i in range(n_points):
+        others, coefficients = second[starts[i] : starts[i + 1]], c[starts[i] : starts[i + 1]]
+        row = i * n_columns
+        for left in range(0, n_columns, 2 * WIDTH):
+            right = min(left + WIDTH, n_columns - WIDTH)
+            left_sum, right_sum, own = splat(0.0), splat(0.0), 0.0
+            for p in range(others.size):
+                coefficient, other = splat(coefficients[p]), others[p] * n_columns
+                left_sum = multiply_add(coefficient, load(points, other + left), left_sum)
+                right_sum = multiply_add(coefficient, load(points, other + right), right_sum)
+                if left == 0:
+                    degree[others[p]] += coefficients[p]
+                    own += coefficients[p]
+            if left == 0:
+                degree[i] += own
+            half = splat(0.5 * degree[i])
+            store(out, row + left, half * load(points, row + left) - left_sum)
+            store(out, row + right, half * load(points, row + right) - right_sum)
+
+
+@kernel
+def laplacian_vector(starts, second, c, z, out):
+    """out = Lap(c) z, the signed graph Laplacian of the pairs times a vector."""
+    out[:] = 0.0
+    for i in range(starts.size - 1):
+        for p in range(starts[i], starts[i + 1]):
+            flow = c[p] * (z[i] - z[second[p]])
+            out[i] += flow
+            out[second[p]] -= flow

@@ -1,0 +1,106 @@
+"""Loops over single comparisons: one near pair, one far pair.
+
+Arrays are padded to a multiple of eight by comparisons whose log omega is minus infinity.
+"""
+
+import math
+
+from boostmetric.oracles.kernels.lanes import (
+    WIDTH,
+    at_least,
+    exp,
+    kernel,
+    larger,
+    largest,
+    load,
+    multiply_add,
+    splat,
+    store,
+    total,
+)
+
+# The histogram: bins on each side of zero, and weighted moments kept per bin.
+HALF_BINS = 128
+N_MOMENTS = 10
+
+# Comparisons gone over twice while they are in the first-level cache.
+_BLOCK = 1024
+_NOTHING = -1e308  # a shift below all others
+
+
+@kernel
+def take_differences(values, minuend, subtrahend, out):
+    """out = values[minuend] - values[subtrahend]."""
+    for r in range(minuend.size):
+        out[r] = values[minuend[r]] - values[subtrahend[r]]
+
+
+@kernel
+def single_moments(rho, m, step, log_omega, sums):
+    """As `group_moments`, for single comparisons with margins rho = d_far - d_near and m = h_near - h_far."""
+    w = splat(step)
+    shift, s0, s1, s2 = splat(_NOTHING), splat(0.0), splat(0.0), splat(0.0)
+    for start in range(0, rho.size, _BLOCK):
+        end = min(start + _BLOCK, rho.size)
+        top = shift
+        for i in range(start, end, WIDTH):
+            top = larger(top, multiply_add(w, load(m, i), load(log_omega, i) - load(rho, i)))
+        top = splat(largest(top))
+        rescale = exp(shift - top)
+        shift, s0, s1, s2 = top, s0 * rescale, s1 * rescale, s2 * rescale
+        for i in range(start, end, WIDTH):
+            g = load(m, i)
+            mass = exp(multiply_add(w, g, load(log_omega, i) - load(rho, i)) - shift)
+            s0, s1, s2 = s0 + mass, multiply_add(mass, g, s1), multiply_add(mass * g, g, s2)
+    sums[0], sums[1], sums[2], sums[3] = largest(shift), total(s0), total(s1), total(s2)
+
+
+@kernel
+def shrink(rho, m, step):
+    """rho -= step * m, to the same bits as in `single_weights`."""
+    w = splat(-step)
+    for i in range(0, rho.size, WIDTH):
+        store(rho, i, multiply_add(w, load(m, i), load(rho, i)))
+
+
+@kernel
+def single_weights(rho, m, step, near, far, omega, log_omega, u, c, sums):
+    """As `group_weights`, for single comparisons; keeps the weights u for `single_histogram`."""
+    w, shift = splat(-step), splat(_NOTHING)
+    for i in range(0, rho.size, WIDTH):
+        margin = multiply_add(w, load(m, i), load(rho, i))
+        store(rho, i, margin)
+        shift = larger(shift, load(log_omega, i) - margin)
+    shift = splat(largest(shift))
+    mass, margins, violated = splat(0.0), splat(0.0), splat(0.0)
+    for i in range(0, rho.size, WIDTH):
+        margin = load(rho, i)
+        weight = exp(load(log_omega, i) - margin - shift)
+        store(u, i, weight)
+        mass, margins = mass + weight, multiply_add(weight, margin, margins)
+        violated = multiply_add(load(omega, i), at_least(splat(0.0), margin), violated)
+    c[:] = 0.0
+    for r in range(near.size):
+        c[near[r]] -= u[r]
+        c[far[r]] += u[r]
+    sums[0], sums[1], sums[2], sums[3] = largest(shift), total(mass), total(margins), total(violated)
+
+
+@kernel
+def single_histogram(m, u, half_width, table):
+    """Weighted moments of m, bin by bin.
+
+    Bin b is centred at (2 (b - HALF_BINS) + 1) half_width; table[b, k] receives the sum of u x**k with x the
+    offset from the centre in half widths, -1 <= x <= 1.
+    """
+    table[:] = 0.0
+    scale = 0.5 / half_width
+    for r in range(m.size):
+        position = m[r] * scale
+        b = min(max(math.floor(position), -HALF_BINS), HALF_BINS - 1)
+        x = 2.0 * (position - b) - 1.0
+        term = u[r]
+        row = table[b + HALF_BINS]
+        for k in range(N_MOMENTS):
+            row[k] += term
+            term *= x

@@ -1,0 +1,97 @@
+"""What all shards of a problem on the CPU have in common: points, pairs, and the direction."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostmetric.comparisons import Comparisons
+from boostmetric.oracles.histogram import Histogram
+from boostmetric.oracles.kernels import pairs
+from boostmetric.oracles.points import PointRows
+from boostmetric.oracles.protocol import ONE, FloatArray, Moments, State
+
+IntArray = NDArray[np.int64]
+
+
+class Shard(ABC):
+    """The five verbs over the pairs of a shard; subclasses know how the pairs form groups."""
+
+    def __init__(self, points: PointRows, comparisons: Comparisons) -> None:
+        touched = np.zeros(len(points), dtype=bool)
+        touched[comparisons.pairs] = True
+        number = np.cumsum(touched, dtype=np.int32) - np.int32(1)
+        self._points = points.share(touched)
+        first, second = number[comparisons.pairs].T
+        self._starts = np.searchsorted(first, np.arange(len(self._points) + 1))
+        self._second = second.astype(np.uint32)
+        self._weight = comparisons.total_weight
+        self.n_features = points.n_features
+
+        # One number for every pair, and a last one for places that hold no pair: its growth is 0.
+        self._c = np.empty(comparisons.n_pairs + 1)
+        self._growth = np.zeros(comparisons.n_pairs + 1)
+        self._mass = 1.0
+        self._log_mass = 0.0
+        self._flow = np.empty(len(self._points))
+
+    def rebuild(self, directions: FloatArray, step_sizes: FloatArray) -> State:
+        self._forget()
+        for xi, step in zip(directions, step_sizes, strict=True):
+            self.project(xi)
+            self._grow(step)
+        self._growth[:] = 0.0
+        self._set_growths()
+        return self.commit(0.0)
+
+    def gram(self) -> FloatArray:
+        """A_hat over this shard. Implements Eq. (10) of the paper."""
+        return self._points.gram(self._starts, self._second, self._c) / self._mass
+
+    def matvec(self, x: FloatArray) -> FloatArray:
+        pairs.laplacian_vector(self._starts, self._second, self._c, self._points.times(x), self._flow)
+        return self._points.transposed_times(self._flow) / self._mass
+
+    def project(self, xi: FloatArray, factors: FloatArray = ONE) -> None:
+        if xi.ndim == 1:
+            pairs.squared_differences(self._points.times(xi), self._starts, self._second, self._growth)
+        else:
+            z = self._points.times(xi.T)
+            pairs.weighted_squared_differences(z, factors, self._starts, self._second, self._growth)
+        self._set_growths()
+
+    def moments(self, steps: FloatArray) -> Moments:
+        rows = np.array([self._moments(float(w)) for w in steps])
+        shift, mass, first, second = rows.T
+        return Moments(shift + np.log(mass), first / mass, second / mass)
+
+    def histogram(self) -> Histogram | None:
+        return None
+
+    def commit(self, step: float) -> State:
+        shift, self._mass, margin, violated = self._move(step).tolist()
+        self._log_mass = shift + math.log(self._mass)
+        return State(self._log_mass, margin / self._mass, violated, self._weight)
+
+    @abstractmethod
+    def _forget(self) -> None:
+        """Let all distances be 0, those of X = 0."""
+
+    @abstractmethod
+    def _set_growths(self) -> None:
+        """Take over the growths of the pairs along the direction."""
+
+    @abstractmethod
+    def _grow(self, step: float) -> None:
+        """Make the step, to the same bits as `_move`, and leave the weights as they are."""
+
+    @abstractmethod
+    def _moments(self, w: float) -> FloatArray:
+        """Shift, mass, and mass-weighted first and second moment at step w."""
+
+    @abstractmethod
+    def _move(self, step: float) -> FloatArray:
+        """Make the step and write the pair coefficients; shift, mass, mass-weighted margin and violated weight."""

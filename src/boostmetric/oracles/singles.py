@@ -1,0 +1,58 @@
+"""A shard of single comparisons."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from boostmetric.comparisons import Comparisons
+from boostmetric.oracles.histogram import Histogram
+from boostmetric.oracles.kernels import singles
+from boostmetric.oracles.kernels.lanes import WIDTH
+from boostmetric.oracles.points import PointRows
+from boostmetric.oracles.protocol import FloatArray
+from boostmetric.oracles.shard import Shard
+
+
+class SingleShard(Shard):
+    """Single comparisons: one near pair against one far pair.
+
+    Kept are their margins rho = d_far - d_near and, along a direction, m = h_near - h_far: a step w lowers rho by w m.
+    """
+
+    def __init__(self, points: PointRows, comparisons: Comparisons) -> None:
+        super().__init__(points, comparisons)
+        self._near, self._far = np.ascontiguousarray(comparisons.members.reshape(-1, 2).T.astype(np.uint32))
+        n_padded = comparisons.n_groups + -comparisons.n_groups % WIDTH
+        self._omega, self._rho, self._m, self._u = np.zeros((4, n_padded))
+        self._omega[: comparisons.n_groups] = comparisons.weights
+        with np.errstate(divide="ignore"):
+            self._log_omega = np.log(self._omega)
+
+    def _forget(self) -> None:
+        self._rho[:] = 0.0
+
+    def _set_growths(self) -> None:
+        singles.take_differences(self._growth, self._near, self._far, self._m)
+
+    def _grow(self, step: float) -> None:
+        singles.shrink(self._rho, self._m, step)
+
+    def _moments(self, w: float) -> FloatArray:
+        sums = np.empty(4)
+        singles.single_moments(self._rho, self._m, w, self._log_omega, sums)
+        return sums
+
+    def _move(self, step: float) -> FloatArray:
+        sums = np.empty(4)
+        comparisons = (self._near, self._far, self._omega, self._log_omega)
+        singles.single_weights(self._rho, self._m, step, *comparisons, self._u, self._c, sums)
+        return sums
+
+    def histogram(self) -> Histogram:
+        # Bins of a power of two that reach as far as any growth in this shard.
+        _, exponent = math.frexp(max(self._m.max(), -self._m.min()) / singles.HALF_BINS)
+        table = np.empty((2 * singles.HALF_BINS, singles.N_MOMENTS))
+        singles.single_histogram(self._m, self._u, math.ldexp(0.5, exponent), table)
+        return Histogram(self._log_mass, exponent, table / self._mass)
