@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from boostmetric.classes import Classes
 from boostmetric.numbering import check_lists, check_numbers, check_rows, check_weights, number_pairs, refuse_rows
 from boostmetric.ragged import Ragged, run_starts
 from boostmetric.validation import check_number
@@ -40,12 +41,15 @@ class Comparisons:
         Pair numbers, group after group, near pairs before far pairs.
     bounds : ndarray of shape (2 * n_groups + 1,)
         Near pairs of group g: ``members[bounds[2g]:bounds[2g + 1]]``; its far pairs:
-        ``members[bounds[2g + 1]:bounds[2g + 2]]``. No side is empty.
+        ``members[bounds[2g + 1]:bounds[2g + 2]]``. A far side without members is *open*: it stands for the pairs of the
+        anchor with all points of another class.
     weights : ndarray of shape (n_groups,)
         Positive weights of the groups; weight 2 counts as every comparison of the group given twice.
     anchors : ndarray of shape (n_groups,)
         The point, or query, that a group is about, which `split` never puts on both sides. Groups about no single
         point have negative numbers of their own.
+    classes : Classes, optional
+        The class of each point; None if no far side is open.
 
     Notes
     -----
@@ -64,6 +68,7 @@ class Comparisons:
     bounds: NDArray[np.int64]
     weights: FloatArray
     anchors: NDArray[np.int64]
+    classes: Classes | None = None
 
     @classmethod
     def from_labels(
@@ -97,8 +102,9 @@ class Comparisons:
 
         Notes
         -----
-        Cost: for every class a search among its own points and one among all others; with ``n_impostors="all"`` about
-        50 bytes for every ordered pair of differently labelled points, and 65 in a fit.
+        Cost: for every class a search among its own points and one among all others. With ``n_impostors="all"`` the
+        impostors are not listed, and take no memory here; in a fit they take 16 bytes for every ordered pair of
+        differently labelled points.
 
         Examples
         --------
@@ -115,6 +121,9 @@ class Comparisons:
             raise ValueError(
                 "sample_weight is zero for every sample that has another of its class: nothing is compared."
             )
+        if isinstance(impostors, Classes):
+            nobody = Ragged.from_sizes(np.empty(0, dtype=np.int32), np.zeros(len(anchors), dtype=np.int64))
+            return cls._from_anchors(anchors, targets, nobody, weights[anchors], impostors)
         return cls._from_anchors(anchors, targets, impostors, weights[anchors])
 
     @classmethod
@@ -304,6 +313,8 @@ class Comparisons:
         parts = list(parts)
         if not parts:
             raise ValueError("There is nothing to concatenate.")
+        classes = next((part.classes for part in parts if part.classes is not None), None)
+        parts = [part if part.classes is None or part.classes == classes else part.listed() for part in parts]
         bounds, anchors, n_members, n_unanchored = [np.zeros(1, dtype=np.int64)], [], 0, 0
         for part in parts:
             bounds.append(part.bounds[1:] + n_members)
@@ -312,7 +323,7 @@ class Comparisons:
             n_unanchored -= int(part.anchors.min(initial=0))
         first, second = np.concatenate([part.pairs[part.members] for part in parts]).T
         weights = np.concatenate([part.weights for part in parts])
-        return cls._build(first, second, np.concatenate(bounds), weights, np.concatenate(anchors))
+        return cls._build(first, second, np.concatenate(bounds), weights, np.concatenate(anchors), classes)
 
     @classmethod
     def _from_single(cls, quadruplets: NDArray[np.int64], weights: FloatArray) -> Comparisons:
@@ -339,11 +350,13 @@ class Comparisons:
         return cls(pairs, sides.values.astype(np.int32), sides.bounds, weights[chosen], anchor[chosen])
 
     @classmethod
-    def _from_anchors(cls, anchors: NDArray[Any], near: Ragged, far: Ragged, weights: FloatArray) -> Comparisons:
+    def _from_anchors(
+        cls, anchors: NDArray[Any], near: Ragged, far: Ragged, weights: FloatArray, classes: Classes | None = None
+    ) -> Comparisons:
         """One group for each anchor: its pairs with the near points against its pairs with the far points."""
         sides = _near_then_far(near, far)
         anchor = np.repeat(anchors, near.sizes + far.sizes)
-        return cls._build(anchor, sides.values, sides.bounds, weights, anchors.astype(np.int64))
+        return cls._build(anchor, sides.values, sides.bounds, weights, anchors.astype(np.int64), classes)
 
     @classmethod
     def _from_pairs(cls, sides: Ragged, weights: FloatArray, anchors: NDArray[np.int64]) -> Comparisons:
@@ -358,16 +371,20 @@ class Comparisons:
         bounds: NDArray[np.int64],
         weights: FloatArray,
         anchors: NDArray[np.int64],
+        classes: Classes | None = None,
     ) -> Comparisons:
         """Number the pairs of all members, and leave out groups of weight 0."""
         pairs, members = number_pairs(first, second)
-        comparisons = cls(pairs, members, bounds, weights, anchors)
+        comparisons = cls(pairs, members, bounds, weights, anchors, classes)
         return comparisons if weights.all() else comparisons.subset(weights > 0)
 
     @property
     def n_pairs(self) -> int:
         """Number of distinct pairs of points."""
-        return len(self.pairs)
+        if self.classes is None:
+            return len(self.pairs)
+        anchors = self.anchors[self.is_open]
+        return int(self.classes.n_pairs(anchors) + np.sum(~self.classes.contain(self.pairs, anchors)))
 
     @property
     def n_groups(self) -> int:
@@ -375,21 +392,41 @@ class Comparisons:
         return len(self.weights)
 
     @property
+    def is_open(self) -> NDArray[np.bool_]:
+        """Which groups have a far side of all points of another class."""
+        return np.asarray(self.bounds[1::2] == self.bounds[2::2])
+
+    @property
+    def side_sizes(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Number of near pairs and of far pairs of each group."""
+        near, far = np.diff(self.bounds).reshape(-1, 2).T
+        if self.classes is not None:
+            far = np.where(self.is_open, self.classes.n_others(np.where(self.is_open, self.anchors, 0)), far)
+        return near, far
+
+    @property
     def n_comparisons(self) -> int:
         """Number of comparisons "near pair closer than far pair" that the groups stand for."""
-        sizes = np.diff(self.bounds)
-        return int(np.dot(sizes[::2], sizes[1::2]))
+        return int(np.dot(*self.side_sizes))
 
     @property
     def total_weight(self) -> float:
         """Weights of all comparisons added up: their number, if no weights were given."""
-        sizes = np.diff(self.bounds)
-        return float(np.dot(self.weights, sizes[::2] * sizes[1::2]))
+        near, far = self.side_sizes
+        return float(np.dot(self.weights, near * far))
+
+    @property
+    def points(self) -> NDArray[np.int64]:
+        """Numbers of the points that occur, in ascending order."""
+        listed = np.unique(self.pairs)
+        return np.union1d(listed, [] if self.classes is None else np.flatnonzero(self.classes.label >= 0)).astype(
+            np.int64
+        )
 
     @property
     def n_points(self) -> int:
         """Number of points that the pairs need: one more than the largest point number."""
-        return int(self.pairs.max()) + 1
+        return int(self.points[-1]) + 1
 
     @property
     def shape(self) -> tuple[int]:
@@ -411,12 +448,34 @@ class Comparisons:
         """Every comparison as (i, j, k, l): the pair i, j closer than the pair k, l. Linear in `n_comparisons`."""
         for g in range(self.n_groups):
             low, middle, high = self.bounds[2 * g : 2 * g + 3]
+            far_pairs = self.pairs[self.members[middle:high]]
+            if self.classes is not None and middle == high:
+                others = self.classes.others(self.anchors[g])
+                far_pairs = np.stack([np.full_like(others, self.anchors[g]), others], axis=1)
             for near in self.pairs[self.members[low:middle]].tolist():
-                for far in self.pairs[self.members[middle:high]].tolist():
+                for far in np.sort(far_pairs).tolist():
                     yield (*near, *far)
 
+    def listed(self) -> Comparisons:
+        """The same comparisons with all far pairs listed, where some are given by classes. Linear in their number."""
+        if self.classes is None:
+            return self
+        groups = np.flatnonzero(self.is_open)
+        others = [self.classes.others(anchor) for anchor in self.anchors[groups]]
+        sizes = np.diff(self.bounds)
+        sizes[2 * groups + 1] = [len(points) for points in others]
+        pairs = np.empty((sizes.sum(), 2), dtype=np.int64)
+        is_open = np.repeat(np.isin(np.arange(len(sizes)), 2 * groups + 1), sizes)
+        pairs[~is_open] = self.pairs[self.members]
+        pairs[is_open, 0] = np.repeat(self.anchors[groups], sizes[2 * groups + 1])
+        pairs[is_open, 1] = np.concatenate(others)
+        return self._from_pairs(Ragged.from_sizes(pairs, sizes), self.weights, self.anchors)
+
     def pair_numbers(self) -> tuple[IntArray, IntArray]:
-        """Near and far pair of every comparison, as numbers in `pairs`, in the order of `quadruplets`."""
+        """Near and far pair of every comparison, as numbers in `pairs`, in the order of `quadruplets`.
+
+        All far pairs must be `listed`.
+        """
         n_near, n_far = np.diff(self.bounds).reshape(-1, 2).T
         group = np.repeat(np.arange(self.n_groups), n_near * n_far)
         place = np.arange(len(group)) - np.repeat(np.cumsum(n_near * n_far) - n_near * n_far, n_near * n_far)
@@ -434,6 +493,16 @@ class Comparisons:
         factors = check_weights("weights", weights, self.n_groups, "group")
         product = check_weights("weights, multiplied,", self.weights * factors, self.n_groups, "group")
         return replace(self, weights=product).subset(product > 0)
+
+    def renumbered(self) -> Comparisons:
+        """The same comparisons of the points that occur, numbered from 0 in the order of `points`."""
+        used = self.points
+        pairs = np.searchsorted(used, self.pairs).astype(np.int32)
+        anchors = np.where(np.isin(self.anchors, used), np.searchsorted(used, self.anchors), -1 - np.arange(len(self)))
+        if self.classes is None:
+            return replace(self, pairs=pairs, anchors=anchors)
+        label = np.append(self.classes.label, np.full(self.n_points, -1, dtype=np.int32))[used]
+        return replace(self, pairs=pairs, anchors=anchors, classes=Classes(label))
 
     def subset(self, groups: ArrayLike) -> Comparisons:
         """The given groups, in the given order.
@@ -471,19 +540,28 @@ class Comparisons:
         check_number("test_size", test_size, above=0.0, below=1.0)
         rng = check_random_state(random_state)
         anchors, number = np.unique(self.anchors, return_inverse=True)
+        if len(anchors) == 1 and self.classes is not None:
+            return self.listed().split(test_size, rng)
+        classes = self.classes
         if len(anchors) > 1:
             held_out = _drawn(len(anchors), test_size, rng)[number]
             test = self._sides.where(np.repeat(held_out, self._group_sizes))
-            in_test = np.zeros(self.n_pairs, dtype=bool)
+            in_test = np.zeros(len(self.pairs), dtype=bool)
             in_test[test.values] = True
+            if classes is not None:
+                in_test |= classes.contain(self.pairs, self.anchors[held_out & self.is_open])
+                # The points of held-out pairs, the other of which may be any anchor.
+                unanchored = np.repeat(held_out & (self.anchors < 0), self._group_sizes)
+                apart = np.concatenate([self.anchors[held_out], self.pairs[self.members[unanchored]].ravel()])
+                classes = classes.without(apart[(apart >= 0) & (apart < len(classes.label))])
         else:
-            near = np.zeros(self.n_pairs, dtype=bool)
+            near = np.zeros(len(self.pairs), dtype=bool)
             near[self.members[np.repeat(np.arange(len(self._sides)) % 2 == 0, self._sides.sizes)]] = True
-            in_test = np.empty(self.n_pairs, dtype=bool)
+            in_test = np.empty(len(self.pairs), dtype=bool)
             for side in (near, ~near):
                 in_test[side] = _drawn(int(side.sum()), test_size, rng)
             test = self._sides.where(in_test[self.members])
-        train = self._without_empty(self._sides.where(~in_test[self.members]))
+        train = replace(self, classes=classes)._without_empty(self._sides.where(~in_test[self.members]))
         if train is None or (held := self._without_empty(test)) is None:
             raise ValueError(
                 f"{self.n_comparisons} comparisons about {len(anchors)} points are too few, or share too many pairs, "
@@ -502,15 +580,20 @@ class Comparisons:
 
     def _on_both_sides(self) -> Iterator[tuple[int, tuple[int, int]]]:
         """Groups with a pair that is near and far, and that pair."""
-        key = self._sides.row // 2 * self.n_pairs + self.members
+        n_pairs = len(self.pairs)
+        key = self._sides.row // 2 * n_pairs + self.members
         far = self._sides.row % 2 == 1
         for both in np.intersect1d(key[far], key[~far]).tolist():
-            i, j = self.pairs[both % self.n_pairs].tolist()
-            yield both // self.n_pairs, (i, j)
+            i, j = self.pairs[both % n_pairs].tolist()
+            yield both // n_pairs, (i, j)
 
     def _without_empty(self, sides: Ragged) -> Comparisons | None:
         """The groups that have both near and far pairs left; None if there are none."""
-        whole = np.flatnonzero(sides.sizes.reshape(-1, 2).all(axis=1))
+        near, far = sides.sizes.reshape(-1, 2).T
+        if self.classes is not None:
+            in_class = self.classes.label[np.where(self.is_open, self.anchors, 0)] >= 0
+            far = np.where(self.is_open, in_class * self.side_sizes[1], far)
+        whole = np.flatnonzero((near > 0) & (far > 0))
         if not len(whole):
             return None
         kept = sides.take(np.stack([2 * whole, 2 * whole + 1], axis=1).ravel())
@@ -518,10 +601,12 @@ class Comparisons:
 
     def _with(self, sides: Ragged, weights: FloatArray, anchors: NDArray[np.int64]) -> Comparisons:
         """Groups with the given sides, and the pairs they need numbered anew."""
-        needed = np.zeros(self.n_pairs, dtype=bool)
+        needed = np.zeros(len(self.pairs), dtype=bool)
         needed[sides.values] = True
         new_number = np.cumsum(needed, dtype=np.int32) - np.int32(1)
-        return Comparisons(self.pairs[needed], new_number[sides.values], sides.bounds, weights, anchors)
+        some_open = not sides.sizes[1::2].all()
+        classes = self.classes if some_open else None
+        return Comparisons(self.pairs[needed], new_number[sides.values], sides.bounds, weights, anchors, classes)
 
 
 def _near_then_far(near: Ragged, far: Ragged) -> Ragged:

@@ -512,6 +512,7 @@ class ComparisonBoostMetric(MetricLearner):
         rows, given = as_rows(comparisons, self._given_points(comparisons, points, fitted=True))
         mapped = self._map(given)
         if isinstance(rows, Comparisons):
+            rows = rows.listed()
             distance = squared_distance(mapped, rows.pairs)
             near_pair, far_pair = rows.pair_numbers()
             return np.asarray(distance[far_pair] - distance[near_pair])

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
+from boostmetric.classes import Classes
 from boostmetric.frame import centre_and_scale
 from boostmetric.neighbors import nearest, rounding_of_distances
 from boostmetric.ragged import Ragged
@@ -20,7 +21,7 @@ _MOST_MEMBERS = 2**31 - 1
 
 def mine(
     X: ArrayLike, y: ArrayLike, *, n_neighbors: int, n_impostors: int | Literal["all"]
-) -> tuple[NDArray[np.int64], Ragged, Ragged]:
+) -> tuple[NDArray[np.int64], Ragged, Ragged | Classes]:
     """Nearest points of the same class (targets) and of other classes (impostors) for each point.
 
     Parameters
@@ -36,8 +37,10 @@ def mine(
     -------
     anchors : ndarray of shape (n_anchors,)
         The points that have a target, in ascending order.
-    targets, impostors : Ragged with n_anchors rows
+    targets : Ragged with n_anchors rows
         Point numbers.
+    impostors : Ragged with n_anchors rows, or Classes
+        Point numbers; or the classes, if the impostors are all points of another one.
     """
     check_count("n_neighbors", n_neighbors)
     if not isinstance(n_impostors, str) or n_impostors != "all":
@@ -54,18 +57,18 @@ def mine(
     rounding = float(np.ldexp(rounding_of_distances(samples), -exponent))
     anchors, targets, impostors = [], [], []
     for c in np.flatnonzero(sizes > 1):
-        inside, outside = np.flatnonzero(label == c), np.flatnonzero(label != c)
+        inside = np.flatnonzero(label == c)
         k = min(n_neighbors, len(inside) - 1)
-        m = len(outside) if n_impostors == "all" else min(n_impostors, len(outside))
         anchors.append(inside)
         targets.append(_rows(inside[nearest(points[inside], None, k, rounding)]))
-        if m == len(outside):
-            impostors.append(_rows(np.broadcast_to(outside.astype(np.int32), (len(inside), m))))
-        else:
+        if n_impostors != "all":
+            outside = np.flatnonzero(label != c)
+            m = min(n_impostors, len(outside))
             impostors.append(_rows(outside[nearest(points[outside], points[inside], m, rounding)]))
     anchor = np.concatenate(anchors)
     order = np.argsort(anchor)
-    return anchor[order], Ragged.stack(targets).take(order), Ragged.stack(impostors).take(order)
+    chosen = Ragged.stack(impostors).take(order) if impostors else Classes(label.astype(np.int32))
+    return anchor[order], Ragged.stack(targets).take(order), chosen
 
 
 def _rows(table: NDArray[np.integer[Any]]) -> Ragged:
@@ -75,9 +78,8 @@ def _rows(table: NDArray[np.integer[Any]]) -> Ragged:
 
 def _check_size(sizes: NDArray[np.int64], n_neighbors: int, n_impostors: int | Literal["all"]) -> None:
     """Refuse before any work what could not be numbered after it."""
-    others = sizes.sum() - sizes
-    impostors = others if n_impostors == "all" else np.minimum(others, n_impostors)
-    n_members = int(np.sum(np.where(sizes > 1, sizes * (np.minimum(n_neighbors, sizes - 1) + impostors), 0)))
+    listed = 0 if n_impostors == "all" else np.minimum(sizes.sum() - sizes, n_impostors)
+    n_members = int(np.sum(np.where(sizes > 1, sizes * (np.minimum(n_neighbors, sizes - 1) + listed), 0)))
     if n_members > _MOST_MEMBERS:
         raise ValueError(
             f"n_impostors={n_impostors!r} gives {n_members:,} near and far pairs in all; at most {_MOST_MEMBERS:,} "

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from boostmetric.comparisons import Comparisons
 from boostmetric.oracles.kernels import groups, pairs
-from boostmetric.oracles.kernels.lanes import WIDTH
+from boostmetric.oracles.kernels.lanes import WIDTH, aligned, aligned_zeros
 from boostmetric.oracles.points import PointRows
 from boostmetric.oracles.protocol import FloatArray
 from boostmetric.oracles.shard import IntArray, Shard
@@ -23,15 +23,14 @@ class GroupShard(Shard):
         layout = _Layout.of(comparisons)
         self._batches, self._omega = layout.batches, layout.omega
         with np.errstate(divide="ignore"):
-            self._log_omega = np.log(self._omega)
+            self._log_omega = aligned(np.log(self._omega))
         # Pair numbers of all places; an empty one has the number after the last.
-        self._members = np.full(layout.n_places, comparisons.n_pairs, dtype=np.uint32)
+        self._members = np.full(layout.n_places, len(comparisons.pairs), dtype=np.uint32)
         self._members[layout.place] = comparisons.members
-        self._empty = np.flatnonzero(self._members == comparisons.n_pairs)
+        self._empty = np.flatnonzero(self._members == len(comparisons.pairs))
         self._distance_in_empty = np.where(layout.is_far(self._empty), groups.EMPTY, -groups.EMPTY)
-        self._d = np.empty(layout.n_places)
-        self._h = np.empty(layout.n_places)
-        self._lowest, self._log_scale, self._near_sum, self._far_sum = np.empty((4, len(self._omega)))
+        self._d, self._h = aligned_zeros(2, layout.n_places)
+        self._lowest, self._log_scale, self._near_sum, self._far_sum = aligned_zeros(4, len(self._omega))
         self._near = np.empty(WIDTH * self._batches[:, 0].max())
 
     def _forget(self) -> None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from boostmetric.oracles.kernels import pairs
-from boostmetric.oracles.kernels.lanes import WIDTH
+from boostmetric.oracles.kernels.lanes import WIDTH, aligned, aligned_zeros
 from boostmetric.oracles.protocol import FloatArray
 
 Numbers = NDArray[np.uint32]
@@ -36,6 +36,14 @@ class PointRows(Protocol):
         """The points of one shard."""
         ...
 
+    def take(self, rows: NDArray[np.int64]) -> PointRows:
+        """The given points in the given order."""
+        ...
+
+    def dense(self) -> FloatArray:
+        """A itself."""
+        ...
+
     def times(self, x: FloatArray) -> FloatArray:
         """A x."""
         ...
@@ -58,8 +66,8 @@ class DensePoints:
     """Points in an array, with columns of zeros up to a multiple of ``lanes.WIDTH``."""
 
     def __init__(self, padded: FloatArray, n_features: int) -> None:
-        self._padded = padded
-        self._coordinates = padded[:, :n_features]
+        self._padded = aligned(padded)
+        self._coordinates = self._padded[:, :n_features]
         self.n_features = n_features
         self.direction_cost = len(padded) * n_features * (4 + n_features / 20)
 
@@ -76,6 +84,12 @@ class DensePoints:
         # Shards share one array of points, unless they need only some of them; each has scratch of its own.
         return DensePoints(self._padded if rows.all() else self._padded[rows], self.n_features)
 
+    def take(self, rows: NDArray[np.int64]) -> DensePoints:
+        return DensePoints(self._padded[rows], self.n_features)
+
+    def dense(self) -> FloatArray:
+        return self._coordinates
+
     def times(self, x: FloatArray) -> FloatArray:
         return np.asarray(self._coordinates @ x)
 
@@ -91,11 +105,11 @@ class DensePoints:
     @cached_property
     def _scratch(self) -> tuple[FloatArray, FloatArray]:
         """As large as the points; not made where `gram` is never asked."""
-        return np.empty(len(self)), np.empty_like(self._padded)
+        return np.empty(len(self)), aligned_zeros(*self._padded.shape)
 
 
 class SparsePoints:
-    """Points in compressed rows; never made dense."""
+    """Points in compressed rows; not made dense, except where all pairs of points are held anyway."""
 
     def __init__(self, rows: sparse.csr_array) -> None:
         self._rows = rows
@@ -108,6 +122,12 @@ class SparsePoints:
 
     def share(self, rows: NDArray[np.bool_]) -> SparsePoints:
         return self if rows.all() else SparsePoints(self._rows[rows])
+
+    def take(self, rows: NDArray[np.int64]) -> SparsePoints:
+        return SparsePoints(self._rows[rows])
+
+    def dense(self) -> FloatArray:
+        return np.asarray(self._rows.toarray())
 
     def times(self, x: FloatArray) -> FloatArray:
         return np.asarray(self._rows @ x)

@@ -32,8 +32,8 @@ class Shard(ABC):
         self.n_features = points.n_features
 
         # One number for every pair, and a last one for places that hold no pair: its growth is 0.
-        self._c = np.empty(comparisons.n_pairs + 1)
-        self._growth = np.zeros(comparisons.n_pairs + 1)
+        self._c = np.empty(len(comparisons.pairs) + 1)
+        self._growth = np.zeros(len(comparisons.pairs) + 1)
         self._mass = 1.0
         self._log_mass = 0.0
         self._flow = np.empty(len(self._points))

@@ -9,7 +9,7 @@ import numpy as np
 from boostmetric.comparisons import Comparisons
 from boostmetric.oracles.histogram import Histogram
 from boostmetric.oracles.kernels import singles
-from boostmetric.oracles.kernels.lanes import WIDTH
+from boostmetric.oracles.kernels.lanes import WIDTH, aligned, aligned_zeros
 from boostmetric.oracles.points import PointRows
 from boostmetric.oracles.protocol import FloatArray
 from boostmetric.oracles.shard import Shard
@@ -25,10 +25,10 @@ class SingleShard(Shard):
         super().__init__(points, comparisons)
         self._near, self._far = np.ascontiguousarray(comparisons.members.reshape(-1, 2).T.astype(np.uint32))
         n_padded = comparisons.n_groups + -comparisons.n_groups % WIDTH
-        self._omega, self._rho, self._m, self._u = np.zeros((4, n_padded))
+        self._omega, self._rho, self._m, self._u = aligned_zeros(4, n_padded)
         self._omega[: comparisons.n_groups] = comparisons.weights
         with np.errstate(divide="ignore"):
-            self._log_omega = np.log(self._omega)
+            self._log_omega = aligned(np.log(self._omega))
 
     def _forget(self) -> None:
         self._rho[:] = 0.0

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -30,9 +29,7 @@ class Problem(NamedTuple):
         if not comparisons.n_groups:
             raise ValueError("There are no comparisons: at least one is needed.")
         check_in_range(comparisons.n_points - 1, points.shape[0])
-        used = np.unique(comparisons.pairs)
-        numbers = np.searchsorted(used, comparisons.pairs).astype(np.int32)
-        return Problem(points[used], replace(comparisons, pairs=numbers))
+        return Problem(points[comparisons.points], comparisons.renumbered())
 
     def fingerprint(self, regularization: float = 0.0) -> str:
         """A hash by which a checkpoint knows the fit it belongs to."""
@@ -41,7 +38,8 @@ class Problem(NamedTuple):
         coordinates = [points]
         if not isinstance(points, np.ndarray):  # sparse
             coordinates = [points.data, points.indices.astype(np.int64), points.indptr.astype(np.int64)]
-        for array in (*coordinates, c.pairs, c.members, c.bounds, c.weights):
+        labels = [] if c.classes is None else [c.anchors, c.classes.label]
+        for array in (*coordinates, c.pairs, c.members, c.bounds, c.weights, *labels):
             digest.update(np.ascontiguousarray(array).data)
         return digest.hexdigest()
 

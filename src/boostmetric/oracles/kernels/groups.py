@@ -35,7 +35,7 @@ from boostmetric.oracles.kernels.lanes import (
 EMPTY = 1e300
 # Sums of exponentials between these have lost nothing to the limits of `exp`.
 _LEAST_SUM, _MOST_SUM = 1e-100, 1e100
-_NOTHING = -1e308  # a shift below all others
+NOTHING = -1e308  # a shift below all others
 
 # Comparisons are counted one by one up to this many for each member.
 _FEW_PER_MEMBER = 16
@@ -122,7 +122,7 @@ def group_moments(d, h, step, batches, log_omega, lowest, sums):
     a good shift at any step; where they are not, the shortest at that step is looked for.
     """
     w = splat(step)
-    shift, s0, s1, s2 = splat(_NOTHING), splat(0.0), splat(0.0), splat(0.0)
+    shift, s0, s1, s2 = splat(NOTHING), splat(0.0), splat(0.0), splat(0.0)
     for b in range(len(batches)):
         n_near, n_far, begin, joined = batches[b]
         middle, end = begin + WIDTH * n_near, begin + WIDTH * (n_near + n_far)
@@ -219,7 +219,7 @@ def group_weights(d, h, step, members, batches, omega, log_omega, lowest, log_sc
     """
     eight = near[:WIDTH]
     w, zero = splat(step), splat(0.0)
-    shift, s0, margin, violated = splat(_NOTHING), splat(0.0), splat(0.0), 0.0
+    shift, s0, margin, violated = splat(NOTHING), splat(0.0), splat(0.0), 0.0
     for b in range(len(batches)):
         n_near, n_far, begin, joined = batches[b]
         middle, end = begin + WIDTH * n_near, begin + WIDTH * (n_near + n_far)

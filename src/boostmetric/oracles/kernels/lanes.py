@@ -10,16 +10,19 @@ After a change in this file, touch those beside it; the tests use a cache of the
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba import njit, types
 from numba.core import cgutils
 from numba.core.imputils import lower_builtin
 from numba.core.typing.templates import ConcreteTemplate, infer_global, signature
 from numba.extending import intrinsic, models, register_model
+from numpy.typing import NDArray
 
 WIDTH = 8
 
@@ -134,6 +137,19 @@ def store(typing_context, array, i, lanes):
 
 
 @intrinsic
+def store_past_cache(typing_context, array, i, lanes):
+    """As `store`, for what is not read again soon; the address must be a multiple of 64 bytes."""
+
+    def codegen(context, builder, signature, args):
+        address = _address(builder, _data(context, builder, signature.args[0], args[0]), args[1])
+        stored = builder.store(args[2], address, align=8 * WIDTH)
+        stored.set_metadata("nontemporal", builder.module.add_metadata([_number(1)]))
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64, LANES), codegen
+
+
+@intrinsic
 def splat(typing_context, x):
     """Eight times the same number."""
 
@@ -212,6 +228,61 @@ def largest(typing_context, lanes):
         return _across(builder, args[0], lambda a, b: builder.select(builder.fcmp_ordered(">", a, b), a, b))
 
     return types.float64(LANES), codegen
+
+
+def aligned_zeros(*shape: int) -> NDArray[np.float64]:
+    """Zeros from an address on that is a multiple of 64 bytes: a register's worth of them is then in one cache line."""
+    n_bytes, line = 8 * math.prod(shape), 8 * WIDTH
+    room = np.zeros(n_bytes + line, dtype=np.uint8)
+    offset = -room.ctypes.data % line
+    return room[offset : offset + n_bytes].view(np.float64).reshape(shape)
+
+
+def aligned(array: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The same numbers, at such an address."""
+    if array.ctypes.data % (8 * WIDTH) == 0 and array.flags.c_contiguous:
+        return array
+    copy = aligned_zeros(*array.shape)
+    copy[:] = array
+    return copy
+
+
+# Rows of a matrix that `add_products` works on at once.
+ROWS = 8
+
+
+@intrinsic
+def add_products(typing_context, matrix, row, row_length, columns, begin, end, values, width, first, out, place, step):
+    """Some rows of a matrix, times two registers' width of the columns of `values`, added to `out`.
+
+    For r < ROWS: ``out[place + r * step:][:16]`` grows by the sum of
+    ``matrix[row + r, columns[p]] * values[p, first:][:16]`` over begin <= p < end. The two matrices have rows of
+    `row_length` and `width` numbers.
+    """
+
+    def codegen(context, builder, signature, args):
+        row, row_length, begin, end, width, first, place, step = (args[i] for i in (1, 2, 4, 5, 7, 8, 10, 11))
+        matrix, columns, values, out = (_data(context, builder, signature.args[i], args[i]) for i in (0, 3, 6, 9))
+        halves = [ir.Constant(_INT64, 0), ir.Constant(_INT64, WIDTH)]
+        starts = [builder.mul(builder.add(row, ir.Constant(_INT64, r)), row_length) for r in range(ROWS)]
+        sums = [[cgutils.alloca_once_value(builder, _constant(0.0)) for _ in range(2)] for _ in range(ROWS)]
+        with cgutils.for_range_slice(builder, begin, end, ir.Constant(_INT64, 1)) as (p, _):
+            k = builder.zext(builder.load(builder.gep(columns, [p])), _INT64)
+            begin_p = builder.add(builder.mul(p, width), first)
+            both = [builder.load(_address(builder, values, builder.add(begin_p, half)), align=8) for half in halves]
+            for start, pair in zip(starts, sums, strict=True):
+                factor = _repeated(builder, builder.load(builder.gep(matrix, [builder.add(start, k)])))
+                for value, total in zip(both, pair, strict=True):
+                    builder.store(_multiply_add(builder, factor, value, builder.load(total)), total)
+        for r, pair in enumerate(sums):
+            target = builder.add(place, builder.mul(step, ir.Constant(_INT64, r)))
+            for half, total in zip(halves, pair, strict=True):
+                address = _address(builder, out, builder.add(target, half))
+                builder.store(builder.fadd(builder.load(address, align=8), builder.load(total)), address, align=8)
+        return context.get_dummy_value()
+
+    i = types.int64
+    return types.void(matrix, i, i, columns, i, i, values, i, i, out, i, i), codegen
 
 
 # Adding this constant to a float64 of modest size leaves its nearest integer in the low mantissa bits.

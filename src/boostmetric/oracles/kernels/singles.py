@@ -5,6 +5,7 @@ Arrays are padded to a multiple of eight by comparisons whose log omega is minus
 
 import math
 
+from boostmetric.oracles.kernels.groups import NOTHING
 from boostmetric.oracles.kernels.lanes import (
     WIDTH,
     at_least,
@@ -25,7 +26,6 @@ N_MOMENTS = 10
 
 # Comparisons gone over twice while they are in the first-level cache.
 _BLOCK = 1024
-_NOTHING = -1e308  # a shift below all others
 
 
 @kernel
@@ -39,7 +39,7 @@ def take_differences(values, minuend, subtrahend, out):
 def single_moments(rho, m, step, log_omega, sums):
     """As `group_moments`, for single comparisons with margins rho = d_far - d_near and m = h_near - h_far."""
     w = splat(step)
-    shift, s0, s1, s2 = splat(_NOTHING), splat(0.0), splat(0.0), splat(0.0)
+    shift, s0, s1, s2 = splat(NOTHING), splat(0.0), splat(0.0), splat(0.0)
     for start in range(0, rho.size, _BLOCK):
         end = min(start + _BLOCK, rho.size)
         top = shift
@@ -66,7 +66,7 @@ def shrink(rho, m, step):
 @kernel
 def single_weights(rho, m, step, near, far, omega, log_omega, u, c, sums):
     """As `group_weights`, for single comparisons; keeps the weights u for `single_histogram`."""
-    w, shift = splat(-step), splat(_NOTHING)
+    w, shift = splat(-step), splat(NOTHING)
     for i in range(0, rho.size, WIDTH):
         margin = multiply_add(w, load(m, i), load(rho, i))
         store(rho, i, margin)
