@@ -37,8 +37,8 @@ class Problem:
     def quadruplets(self):
         """Each comparison as often as its weight, a whole number, says."""
         c = self.comparisons
-        sizes = np.diff(c.bounds)
-        weights = np.repeat(c.weights, sizes[::2] * sizes[1::2]).astype(int)
+        near, far = c.side_sizes
+        weights = np.repeat(c.weights, near * far).astype(int)
         return [q for q, weight in zip(c.quadruplets(), weights, strict=True) for _ in range(weight)]
 
 
@@ -77,7 +77,7 @@ def labelled(name):
     return {"iris": load_iris, "wine": load_wine}[name](return_X_y=True)
 
 
-PROBLEMS = ["iris", "wine", "balance", "iris-flat", "wine-flat", "balance-flat", "triplets", "mixed"]
+PROBLEMS = ["iris", "wine", "balance", "iris-flat", "wine-flat", "balance-flat", "balance-all", "triplets", "mixed"]
 
 
 def make_problem(name):
@@ -91,6 +91,8 @@ def make_problem(name):
         return Problem(points, Comparisons.from_triplets(np.concatenate([full, more])))
     name, _, form = name.partition("-")
     X, y = labelled(name)
+    if form == "all":  # every impostor, of every ninth point
+        return Problem(X[::9], Comparisons.from_labels(X[::9], y[::9], n_impostors="all"))
     comparisons = Comparisons.from_labels(X, y)
     return Problem(X, flat(comparisons) if form else comparisons)
 
@@ -104,6 +106,8 @@ def problem(request):
 def small_shards(monkeypatch):
     """Cut even small problems into several shards."""
     monkeypatch.setattr(cpu, "_MEMBERS_PER_SHARD", 100)
+    monkeypatch.setattr(cpu, "_ROWS_PER_SHARD", 10)
+    monkeypatch.setattr(cpu, "_MOST_ON_POINTS", np.inf)
 
 
 @pytest.fixture

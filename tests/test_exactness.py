@@ -75,7 +75,7 @@ def test_grouped_equals_flat():
         assert relative(matrix(a), matrix(b)) < 1e-6
 
 
-@pytest.mark.parametrize("name", ["wine", "triplets", "mixed"])
+@pytest.mark.parametrize("name", ["wine", "triplets", "mixed", "balance-all"])
 def test_same_bits_for_any_number_of_threads(name, small_shards):
     problem = make_problem(name)
     assert len(shards_of(problem.points, problem.comparisons)) > 1

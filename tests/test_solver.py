@@ -130,7 +130,7 @@ def test_exponential_is_accurate():
     assert exponentials(beyond) == pytest.approx([0, 0, 0, 0, np.exp(700), np.exp(700), np.exp(700), 1])
 
 
-@pytest.mark.parametrize("name", ["wine", "triplets", "mixed"])
+@pytest.mark.parametrize("name", ["wine", "triplets", "mixed", "balance-all"])
 def test_matvec_is_gram_times_vector(name):
     problem = make_problem(name)
     for part in shards_of(problem.points, problem.comparisons):

@@ -86,7 +86,7 @@ _TO_SERIES[0] /= 2
 
 
 class Line:
-    """Columns along one or several directions, and what `kernels.blocks.block_table` needs to know of them.
+    """Columns along one or several directions.
 
     Attributes
     ----------
@@ -94,27 +94,32 @@ class Line:
         Coordinates.
     factors : ndarray of shape (n_directions,)
     reach : float
-        Up to which step a table is good; negative if there is none, as for several directions.
-    nodes, basis, order, starts : ndarray
-        See `kernels.blocks.block_table`.
+        Up to which step a table (see `kernels.blocks.block_table`) is good; negative for several directions.
     """
 
     def __init__(self, z: FloatArray, factors: FloatArray) -> None:
         self.z, self.factors = z, factors
-        self.reach, self.nodes = -1.0, np.zeros(0)
-        n_bins, n_columns = blocks.N_BINS, z.shape[1]
-        low, width = z[0].min(), np.ptp(z[0]) / n_bins
-        if len(z) > 1 or factors[0] != 1.0 or width == 0.0:
-            return
-        place = (z[0] - low) / width
-        b = np.minimum(place.astype(np.int64), n_bins - 1)
-        run = np.arange(n_columns) // blocks.TILE * n_bins + b
+        self._low, self._width = z[0].min(), np.ptp(z[0]) / blocks.N_BINS
+        has_table = len(z) == 1 and factors[0] == 1.0 and self._width > 0.0
+        self.reach = _TABLE_REACH / (0.5 * blocks.N_BINS * self._width) ** 2 if has_table else -1.0
+
+    @property
+    def nodes(self) -> FloatArray:
+        """The coordinates of the nodes of a table."""
+        bins = np.arange(blocks.N_BINS)[:, None] + 0.5 * (1 + _NODES)
+        return np.asarray(self._low + self._width * bins.ravel())
+
+    @cached_property
+    def sorted_columns(self) -> tuple[NDArray[np.uint32], IntArray, FloatArray]:
+        """Columns sorted by bin in each tile, where their runs start, and the polynomials at their coordinates."""
+        n_columns = self.z.shape[1]
+        place = (self.z[0] - self._low) / self._width
+        b = np.minimum(place.astype(np.int64), blocks.N_BINS - 1)
+        run = np.arange(n_columns) // blocks.TILE * blocks.N_BINS + b
         order = np.argsort(run, kind="stable")
-        self.reach = _TABLE_REACH / (0.5 * n_bins * width) ** 2
-        self.nodes = low + width * (np.arange(n_bins)[:, None] + 0.5 * (1 + _NODES)).ravel()
-        self.basis = aligned(chebyshev.chebvander(2 * (place - b)[order] - 1, blocks.N_NODES - 1) @ _TO_SERIES)
-        self.order = order.astype(np.uint32)
-        self.starts = np.searchsorted(run[order], np.arange(-(-n_columns // blocks.TILE) * n_bins + 1))
+        starts = np.searchsorted(run[order], np.arange(-(-n_columns // blocks.TILE) * blocks.N_BINS + 1))
+        polynomials = chebyshev.chebvander(2 * (place - b)[order] - 1, blocks.N_NODES - 1) @ _TO_SERIES
+        return order.astype(np.uint32), starts, aligned(polynomials)
 
 
 class BlockShard(Shard):
@@ -182,8 +187,8 @@ class BlockShard(Shard):
             self._d[i, begin : min(left, end)] = self._d[i, max(begin, right) : end] = EMPTY
             self._d[i, len(columns.points) :] = EMPTY
 
-    def _set_growths(self) -> None:
-        pairs.gather(self._growth, self._members.reshape(-1), self._near_h.reshape(-1))
+    def _set_growths(self, h: FloatArray) -> None:
+        pairs.gather(h, self._members.reshape(-1), self._near_h.reshape(-1))
 
     def _grow(self, step: float) -> None:
         grow(self._near_d.reshape(-1), self._near_h.reshape(-1), step)
@@ -193,8 +198,7 @@ class BlockShard(Shard):
         sums = np.empty(4)
         with_table = w <= self._line.reach
         if with_table and not self._table_is_made:
-            line = (self._line.order, self._line.starts, self._line.basis)
-            blocks.block_table(self._e, self._left, self._right, *line, self._table)
+            blocks.block_table(self._e, self._left, self._right, *self._line.sorted_columns, self._table)
             self._table_is_made = True
         rows = (self._own, self._left, self._right, self._near_d, self._near_h, self._log_omega)
         kept = (self._lowest, self._far_sum)

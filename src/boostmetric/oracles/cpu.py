@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 from numpy.typing import NDArray
 
+from boostmetric.classes import Classes
 from boostmetric.comparisons import Comparisons
 from boostmetric.oracles.blocks import BlockShard, Columns
 from boostmetric.oracles.groups import GroupShard
@@ -13,9 +16,11 @@ from boostmetric.oracles.shard import Shard
 from boostmetric.oracles.singles import SingleShard
 
 # A shard should be worth the hand-over to a thread, and more shards than this would not be run at once.
-_MEMBERS_PER_SHARD = 2**15
+_MEMBERS_PER_SHARD = 2**17
 _ROWS_PER_SHARD = 2**10
 _MOST_SHARDS = 64
+# Of the time of the kernels over the members, shards may spend so much on their points.
+_MOST_ON_POINTS = 0.5
 
 
 def make_shards(points: PointRows, comparisons: Comparisons) -> list[Shard]:
@@ -35,11 +40,12 @@ def make_shards(points: PointRows, comparisons: Comparisons) -> list[Shard]:
         # Nanoseconds, roughly, of the kernels over the members, and over the points.
         kernel_cost = n_members * (25 + points.n_features / 3)
         points_cost = points.direction_cost * sum(len(part.points) for part in parts) / len(points)
-        if points_cost > 0.5 * kernel_cost and len(parts) > 1:
-            pieces = _cut(chosen, sizes, int(0.5 * kernel_cost / points.direction_cost))
+        if points_cost > _MOST_ON_POINTS * kernel_cost and len(parts) > 1:
+            pieces = _cut(chosen, sizes, int(_MOST_ON_POINTS * kernel_cost / points.direction_cost))
             parts = [comparisons.subset(groups) for groups in pieces]
         shards += [kind(points, part) for part in parts]
     if comparisons.classes is not None:
+        _check_memory(int(is_open.sum()), comparisons.classes)
         columns = Columns(points, comparisons.classes)
         n_shards = min(_MOST_SHARDS, int(is_open.sum()) // _ROWS_PER_SHARD)
         pieces = _cut(is_open, sizes, n_shards)
@@ -53,3 +59,18 @@ def _cut(chosen: NDArray[np.bool_], sizes: NDArray[np.int64], n_pieces: int) -> 
     ends = np.cumsum(sizes[groups])
     cuts = np.searchsorted(ends, ends[-1:] * np.arange(1, n_pieces) / max(n_pieces, 1))
     return [piece for piece in np.split(groups, np.unique(cuts)) if len(piece)]
+
+
+def _check_memory(n_anchors: int, classes: Classes) -> None:
+    """Refuse what the machine could not hold: the system would end the process, not tell it."""
+    n_points = int(classes.sizes.sum())
+    needed = 16 * n_anchors * n_points
+    try:
+        installed = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError):  # not on every system
+        return
+    if needed > installed:
+        raise MemoryError(
+            f"All impostors of {n_anchors:,} of {n_points:,} samples take {needed / 1e9:,.1f} GB, but this machine has "
+            f"{installed / 1e9:,.1f} GB. Set n_impostors to a number, such as 50, or use fewer samples."
+        )

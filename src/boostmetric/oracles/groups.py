@@ -37,8 +37,8 @@ class GroupShard(Shard):
         self._d[:] = 0.0
         self._d[self._empty] = self._distance_in_empty
 
-    def _set_growths(self) -> None:
-        pairs.gather(self._growth, self._members, self._h)
+    def _set_growths(self, h: FloatArray) -> None:
+        pairs.gather(h, self._members, self._h)
 
     def _grow(self, step: float) -> None:
         groups.grow(self._d, self._h, step)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+import math
+from threading import local
 from typing import Any, Protocol
 
 import numpy as np
@@ -25,10 +26,13 @@ class PointRows(Protocol):
     n_features : int
     direction_cost : float
         Nanoseconds, roughly, that a shard spends on these points whatever its pairs, to find a direction.
+    scratch : Scratch
+        Shared by all shards of a problem.
     """
 
     n_features: int
     direction_cost: float
+    scratch: Scratch
 
     def __len__(self) -> int: ...
 
@@ -57,6 +61,20 @@ class PointRows(Protocol):
         ...
 
 
+class Scratch(local):
+    """Arrays to work in. The shards that a thread goes over use the same ones, which then stay in its cache."""
+
+    def __init__(self) -> None:
+        self._rooms: dict[str, FloatArray] = {}
+
+    def room(self, name: str, *shape: int) -> FloatArray:
+        """An array of the given shape, holding anything."""
+        size = math.prod(shape)
+        if name not in self._rooms or self._rooms[name].size < size:
+            self._rooms[name] = aligned_zeros(size)
+        return self._rooms[name][:size].reshape(shape)
+
+
 def as_points(coordinates: FloatArray | sparse.csr_array) -> PointRows:
     """Points in the form that suits them."""
     return SparsePoints(coordinates) if sparse.issparse(coordinates) else DensePoints.of(coordinates)
@@ -65,9 +83,10 @@ def as_points(coordinates: FloatArray | sparse.csr_array) -> PointRows:
 class DensePoints:
     """Points in an array, with columns of zeros up to a multiple of ``lanes.WIDTH``."""
 
-    def __init__(self, padded: FloatArray, n_features: int) -> None:
+    def __init__(self, padded: FloatArray, n_features: int, scratch: Scratch | None = None) -> None:
         self._padded = aligned(padded)
         self._coordinates = self._padded[:, :n_features]
+        self.scratch = Scratch() if scratch is None else scratch
         self.n_features = n_features
         self.direction_cost = len(padded) * n_features * (4 + n_features / 20)
 
@@ -81,11 +100,11 @@ class DensePoints:
         return len(self._padded)
 
     def share(self, rows: NDArray[np.bool_]) -> DensePoints:
-        # Shards share one array of points, unless they need only some of them; each has scratch of its own.
-        return DensePoints(self._padded if rows.all() else self._padded[rows], self.n_features)
+        # Shards share one array of points, unless they need only some of them.
+        return DensePoints(self._padded if rows.all() else self._padded[rows], self.n_features, self.scratch)
 
     def take(self, rows: NDArray[np.int64]) -> DensePoints:
-        return DensePoints(self._padded[rows], self.n_features)
+        return DensePoints(self._padded[rows], self.n_features, self.scratch)
 
     def dense(self) -> FloatArray:
         return self._coordinates
@@ -97,22 +116,18 @@ class DensePoints:
         return np.asarray(self._coordinates.T @ y)
 
     def gram(self, starts: Starts, second: Numbers, c: FloatArray) -> FloatArray:
-        degree, rows = self._scratch
+        degree, rows = self.scratch.room("degree", len(self)), self.scratch.room("rows", *self._padded.shape)
         pairs.half_laplacian(starts, second, c, self._padded, degree, rows)
         half = self._coordinates.T @ rows[:, : self.n_features]
         return np.asarray(half + half.T)
-
-    @cached_property
-    def _scratch(self) -> tuple[FloatArray, FloatArray]:
-        """As large as the points; not made where `gram` is never asked."""
-        return np.empty(len(self)), aligned_zeros(*self._padded.shape)
 
 
 class SparsePoints:
     """Points in compressed rows; not made dense, except where all pairs of points are held anyway."""
 
-    def __init__(self, rows: sparse.csr_array) -> None:
+    def __init__(self, rows: sparse.csr_array, scratch: Scratch | None = None) -> None:
         self._rows = rows
+        self.scratch = Scratch() if scratch is None else scratch
         self.n_features = int(rows.shape[1])
         # Some tens of products with the matrix and its transpose.
         self.direction_cost = 100.0 * (rows.nnz + rows.shape[0])
@@ -121,10 +136,10 @@ class SparsePoints:
         return int(self._rows.shape[0])
 
     def share(self, rows: NDArray[np.bool_]) -> SparsePoints:
-        return self if rows.all() else SparsePoints(self._rows[rows])
+        return self if rows.all() else SparsePoints(self._rows[rows], self.scratch)
 
     def take(self, rows: NDArray[np.int64]) -> SparsePoints:
-        return SparsePoints(self._rows[rows])
+        return SparsePoints(self._rows[rows], self.scratch)
 
     def dense(self) -> FloatArray:
         return np.asarray(self._rows.toarray())

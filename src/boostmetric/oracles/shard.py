@@ -31,9 +31,8 @@ class Shard(ABC):
         self._weight = comparisons.total_weight
         self.n_features = points.n_features
 
-        # One number for every pair, and a last one for places that hold no pair: its growth is 0.
+        # One number for every pair, and a last one for places that hold no pair.
         self._c = np.empty(len(comparisons.pairs) + 1)
-        self._growth = np.zeros(len(comparisons.pairs) + 1)
         self._mass = 1.0
         self._log_mass = 0.0
         self._flow = np.empty(len(self._points))
@@ -43,8 +42,7 @@ class Shard(ABC):
         for xi, step in zip(directions, step_sizes, strict=True):
             self.project(xi)
             self._grow(step)
-        self._growth[:] = 0.0
-        self._set_growths()
+        self._set_growths(np.zeros(len(self._c)))
         return self.commit(0.0)
 
     def gram(self) -> FloatArray:
@@ -56,12 +54,13 @@ class Shard(ABC):
         return self._points.transposed_times(self._flow) / self._mass
 
     def project(self, xi: FloatArray, factors: FloatArray = ONE) -> None:
+        h = self._points.scratch.room("growths", len(self._c))
+        h[-1] = 0.0
         if xi.ndim == 1:
-            pairs.squared_differences(self._points.times(xi), self._starts, self._second, self._growth)
+            pairs.squared_differences(self._points.times(xi), self._starts, self._second, h)
         else:
-            z = self._points.times(xi.T)
-            pairs.weighted_squared_differences(z, factors, self._starts, self._second, self._growth)
-        self._set_growths()
+            pairs.weighted_squared_differences(self._points.times(xi.T), factors, self._starts, self._second, h)
+        self._set_growths(h)
 
     def moments(self, steps: FloatArray) -> Moments:
         rows = np.array([self._moments(float(w)) for w in steps])
@@ -81,8 +80,8 @@ class Shard(ABC):
         """Let all distances be 0, those of X = 0."""
 
     @abstractmethod
-    def _set_growths(self) -> None:
-        """Take over the growths of the pairs along the direction."""
+    def _set_growths(self, h: FloatArray) -> None:
+        """Take over the growths of the pairs along the direction, and 0 for no pair."""
 
     @abstractmethod
     def _grow(self, step: float) -> None:

@@ -33,8 +33,8 @@ class SingleShard(Shard):
     def _forget(self) -> None:
         self._rho[:] = 0.0
 
-    def _set_growths(self) -> None:
-        singles.take_differences(self._growth, self._near, self._far, self._m)
+    def _set_growths(self, h: FloatArray) -> None:
+        singles.take_differences(h, self._near, self._far, self._m)
 
     def _grow(self, step: float) -> None:
         singles.shrink(self._rho, self._m, step)

@@ -236,9 +236,9 @@ def block_table(e, left, right, columns, starts, basis, table):
 
     The growth of a pair is a function of two coordinates, (z_i - z_k)**2, and so is the exponential of any step of it.
     In a short interval of z_k that function is a polynomial, and its sum over the points in the interval is a sum over
-    a few nodes, with weights that do not depend on the step: table[i, b, :] = sum over the columns k in bin b of e[i, k]
-    times the polynomials that are 1 at one node and 0 at the others. Within each tile `columns` are sorted by bin, and
-    `basis` in the same order; those in bin b of tile t begin at ``starts[t * N_BINS + b]``.
+    a few nodes, with weights that do not depend on the step: table[i, b] is the sum, over the columns k in bin b, of
+    e[i, k] times the polynomials that are 1 at one node and 0 at the others. Within each tile `columns` are sorted by
+    bin, and `basis` in the same order; those in bin b of tile t begin at ``starts[t * N_BINS + b]``.
     """
     n_rows, n_columns = e.shape
     row_length = N_BINS * N_NODES
