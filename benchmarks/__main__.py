@@ -13,7 +13,18 @@ import scipy
 import sklearn
 
 import boostmetric
-from benchmarks import cold_start, iteration, learners, peers, roofline, stream
+from benchmarks import (
+    billion,
+    cold_start,
+    dimension,
+    iteration,
+    learners,
+    mining,
+    peers,
+    roofline,
+    scaling,
+    stream,
+)
 from boostmetric.files import replacing
 from boostmetric.paper.datasets import MissingDataError
 
@@ -23,6 +34,10 @@ BENCHMARKS = {
     "peers": peers.run,
     "stream": stream.run,
     "roofline": roofline.run,
+    "scaling": scaling.run,
+    "billion": billion.run,
+    "mining": mining.run,
+    "dimension": dimension.run,
     "learners": learners.run,
 }
 RESULTS = Path(__file__).parent / "results"

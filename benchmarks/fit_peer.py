@@ -1,6 +1,7 @@
 """``python fit_peer.py NAME IN OUT``: fit one metric learner, in an environment that need not have boostmetric.
 
-IN has arrays X and y; OUT receives the linear map L and the seconds of the fit, without imports and compilation.
+IN has arrays X and y, and the number k of neighbours; OUT receives the linear map L and the seconds of the fit, without
+imports and compilation.
 """
 
 import sys
@@ -9,35 +10,38 @@ from time import perf_counter
 import numpy as np
 
 
-def boostmetric_(X, y):
+def boostmetric_(X, y, k):
+    from sklearn.base import clone
+
     from boostmetric import BoostMetric
 
-    BoostMetric(max_iter=1).fit(X[:200], y[:200])  # load the kernels
-    return timed(lambda: BoostMetric(n_jobs=2).fit(X, y).components_)
+    metric = BoostMetric(n_neighbors=k, n_impostors=k, n_jobs=2)
+    clone(metric).set_params(max_iter=2).fit(X, y)  # load the kernels
+    return timed(lambda: metric.fit(X, y).components_)
 
 
-def nca(X, y):
+def nca(X, y, k):
     from sklearn.neighbors import NeighborhoodComponentsAnalysis
 
     return timed(lambda: NeighborhoodComponentsAnalysis(random_state=0).fit(X, y).components_)
 
 
-def metric_learn_lmnn(X, y):
+def metric_learn_lmnn(X, y, k):
     from metric_learn import LMNN
 
-    return timed(lambda: LMNN(n_neighbors=3, random_state=0).fit(X, y).components_)
+    return timed(lambda: LMNN(n_neighbors=k, random_state=0).fit(X, y).components_)
 
 
-def metric_learn_scml(X, y):
+def metric_learn_scml(X, y, k):
     from metric_learn import SCML_Supervised
 
     return timed(lambda: SCML_Supervised(random_state=0).fit(X, y).components_)
 
 
-def mlpack_lmnn(X, y):
+def mlpack_lmnn(X, y, k):
     from mlpack import lmnn
 
-    return timed(lambda: lmnn(input_=X, labels=y, k=3, seed=1)["output"])
+    return timed(lambda: lmnn(input_=X, labels=y, k=k, seed=1)["output"])
 
 
 def timed(fit):
@@ -57,5 +61,5 @@ LEARNERS = {
 if __name__ == "__main__":
     name, source, target = sys.argv[1:]
     data = np.load(source)
-    L, seconds = LEARNERS[name](data["X"], data["y"])
+    L, seconds = LEARNERS[name](data["X"], data["y"], int(data["k"]))
     np.savez(target, L=L, seconds=seconds)

@@ -40,7 +40,7 @@ def compare(name: str, split: Split) -> list[dict[str, object]]:
         python = environment(learner)
         if python is None:
             continue
-        L, seconds = fit(python, learner, split)
+        L, seconds = fit(python, learner, split.X_train, split.y_train)
         if L is None:
             rows.append({"set": name, "learner": learner, "seconds": f"over {TIME_LIMIT}", "error %": "-"})
         else:
@@ -71,15 +71,20 @@ def environment(learner: str) -> Path | None:
     return python
 
 
-def fit(python: Path, learner: str, split: Split) -> tuple[np.ndarray | None, float]:
-    """The learned map, and the seconds of the fit; no map if it took too long."""
+def fit(
+    python: Path, learner: str, X: np.ndarray, y: np.ndarray, k: int = 3, time_limit: float = TIME_LIMIT
+) -> tuple[np.ndarray | None, float]:
+    """The learned map, and the seconds of the fit; no map if it took too long, or failed, which is said."""
     with tempfile.TemporaryDirectory() as folder:
         source, target = Path(folder) / "in.npz", Path(folder) / "out.npz"
-        np.savez(source, X=split.X_train, y=split.y_train)
+        np.savez(source, X=X, y=y, k=k)
         command = [python, Path(__file__).with_name("fit_peer.py"), learner, source, target]
         try:
-            subprocess.run(command, check=True, timeout=TIME_LIMIT + 10, capture_output=True, cwd=folder)
+            subprocess.run(command, check=True, timeout=time_limit + 10, capture_output=True, cwd=folder)
         except subprocess.TimeoutExpired:
+            return None, np.inf
+        except subprocess.CalledProcessError as error:
+            print(f"{learner} failed on {X.shape}: {error.stderr.decode().strip().splitlines()[-1:]}")
             return None, np.inf
         answer = np.load(target)
         return answer["L"], float(answer["seconds"])

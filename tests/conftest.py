@@ -9,7 +9,7 @@ from pathlib import Path
 
 # numba does not see when a file that a kernel imports has changed (see `kernels.lanes`). A cache named after what is in
 # them all is never stale.
-_kernels = Path(find_spec("boostmetric").origin).parent / "oracles" / "kernels"
+_kernels = Path(find_spec("boostmetric").origin).parent / "kernels"
 _contents = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(_kernels.glob("*.py")))).hexdigest()[:16]
 _cache = Path(tempfile.gettempdir()) / f"boostmetric-kernels-{os.getuid()}-{_contents}"
 os.environ.setdefault("NUMBA_CACHE_DIR", str(_cache))

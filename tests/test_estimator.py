@@ -245,7 +245,7 @@ def test_works_without_a_folder_for_compiled_kernels():
     code = (
         "from numba.core import caching\n"
         "caching.CacheImpl._locator_classes = []\n"
-        "from boostmetric.oracles.kernels import pairs\n"
+        "from boostmetric.kernels import pairs\n"
         "import numpy as np\n"
         "out = np.zeros(1)\n"
         "pairs.gather(np.array([2.0]), np.zeros(1, dtype=np.uint32), out)\n"

@@ -6,8 +6,8 @@ import pytest
 import reference
 from boostmetric import Comparisons
 from boostmetric.frame import Frame, centre_and_scale
+from boostmetric.kernels import lanes
 from boostmetric.oracles.histogram import Histogram
-from boostmetric.oracles.kernels import lanes
 from boostmetric.oracles.protocol import Moments, State
 from boostmetric.solver import direction
 from boostmetric.solver.direction import leading_direction

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from boostmetric.classes import Classes
 from boostmetric.comparisons import Comparisons
-from boostmetric.oracles.kernels import blocks, pairs
-from boostmetric.oracles.kernels.groups import EMPTY, grow
-from boostmetric.oracles.kernels.lanes import ROWS, WIDTH, aligned, aligned_zeros
+from boostmetric.kernels import blocks, pairs
+from boostmetric.kernels.groups import EMPTY, grow
+from boostmetric.kernels.lanes import ROWS, WIDTH, aligned, aligned_zeros
 from boostmetric.oracles.points import PointRows
 from boostmetric.oracles.protocol import ONE, FloatArray
 from boostmetric.oracles.shard import IntArray, Shard

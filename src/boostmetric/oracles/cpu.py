@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 
 import numpy as np
@@ -35,29 +36,33 @@ def make_shards(points: PointRows, comparisons: Comparisons) -> list[Shard]:
     shards: list[Shard] = []
     for kind, chosen in ((GroupShard, ~single & ~is_open), (SingleShard, single)):
         n_members = int(sizes[chosen].sum())
-        pieces = _cut(chosen, sizes, min(_MOST_SHARDS, n_members // _MEMBERS_PER_SHARD))
+        pieces = _cut(chosen, sizes, min(_MOST_SHARDS, n_members / _MEMBERS_PER_SHARD))
         parts = [comparisons.subset(groups) for groups in pieces]
         # Nanoseconds, roughly, of the kernels over the members, and over the points.
         kernel_cost = n_members * (25 + points.n_features / 3)
         points_cost = points.direction_cost * sum(len(part.points) for part in parts) / len(points)
         if points_cost > _MOST_ON_POINTS * kernel_cost and len(parts) > 1:
-            pieces = _cut(chosen, sizes, int(_MOST_ON_POINTS * kernel_cost / points.direction_cost))
+            pieces = _cut(chosen, sizes, _MOST_ON_POINTS * kernel_cost / points.direction_cost)
             parts = [comparisons.subset(groups) for groups in pieces]
         shards += [kind(points, part) for part in parts]
     if comparisons.classes is not None:
         _check_memory(int(is_open.sum()), comparisons.classes)
         columns = Columns(points, comparisons.classes)
-        n_shards = min(_MOST_SHARDS, int(is_open.sum()) // _ROWS_PER_SHARD)
+        n_shards = min(_MOST_SHARDS, is_open.sum() / _ROWS_PER_SHARD)
         pieces = _cut(is_open, sizes, n_shards)
         shards += [BlockShard(points, comparisons.subset(groups), columns) for groups in pieces]
     return shards
 
 
-def _cut(chosen: NDArray[np.bool_], sizes: NDArray[np.int64], n_pieces: int) -> list[NDArray[np.int64]]:
-    """The chosen groups in pieces of consecutive ones with about as many members each."""
+def _cut(chosen: NDArray[np.bool_], sizes: NDArray[np.int64], n_pieces: float) -> list[NDArray[np.int64]]:
+    """The chosen groups in about so many pieces: consecutive groups, with as many members each.
+
+    Their number is a power of two, which most numbers of threads can share out evenly.
+    """
     groups = np.flatnonzero(chosen)
+    n_pieces = 2 ** round(math.log2(max(n_pieces, 1.0)))
     ends = np.cumsum(sizes[groups])
-    cuts = np.searchsorted(ends, ends[-1:] * np.arange(1, n_pieces) / max(n_pieces, 1))
+    cuts = np.searchsorted(ends, ends[-1:] * np.arange(1, n_pieces) / n_pieces)
     return [piece for piece in np.split(groups, np.unique(cuts)) if len(piece)]
 
 

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostmetric.comparisons import Comparisons
-from boostmetric.oracles.kernels import groups, pairs
-from boostmetric.oracles.kernels.lanes import WIDTH, aligned, aligned_zeros
+from boostmetric.kernels import groups, pairs
+from boostmetric.kernels.lanes import WIDTH, aligned, aligned_zeros
 from boostmetric.oracles.points import PointRows
 from boostmetric.oracles.protocol import FloatArray
 from boostmetric.oracles.shard import IntArray, Shard

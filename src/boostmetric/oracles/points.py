@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from boostmetric.oracles.kernels import pairs
-from boostmetric.oracles.kernels.lanes import WIDTH, aligned, aligned_zeros
+from boostmetric.kernels import pairs
+from boostmetric.kernels.lanes import WIDTH, aligned, aligned_zeros
 from boostmetric.oracles.protocol import FloatArray
 
 Numbers = NDArray[np.uint32]

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostmetric.comparisons import Comparisons
+from boostmetric.kernels import pairs
 from boostmetric.oracles.histogram import Histogram
-from boostmetric.oracles.kernels import pairs
 from boostmetric.oracles.points import PointRows
 from boostmetric.oracles.protocol import ONE, FloatArray, Moments, State
 

@@ -55,6 +55,8 @@ class ShardedOracle:
         return self._mix(self._engine.each("matvec", x))
 
     def _mix(self, parts: list[FloatArray]) -> FloatArray:
+        if len(parts) == 1:
+            return parts[0]
         total = self._share[0] * parts[0]
         for share, part in zip(self._share[1:], parts[1:], strict=True):
             total += share * part

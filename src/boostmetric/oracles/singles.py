@@ -7,9 +7,9 @@ import math
 import numpy as np
 
 from boostmetric.comparisons import Comparisons
+from boostmetric.kernels import singles
+from boostmetric.kernels.lanes import WIDTH, aligned, aligned_zeros
 from boostmetric.oracles.histogram import Histogram
-from boostmetric.oracles.kernels import singles
-from boostmetric.oracles.kernels.lanes import WIDTH, aligned, aligned_zeros
 from boostmetric.oracles.points import PointRows
 from boostmetric.oracles.protocol import FloatArray
 from boostmetric.oracles.shard import Shard

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
@@ -11,9 +13,12 @@ from boostmetric.oracles.protocol import Oracle
 
 FloatArray = NDArray[np.float64]
 
-# Up to this dimension A_hat is formed and factorised, in 15 ms at most. Beyond, that cost grows with the cube of the
-# dimension, and that of Lanczos (some tens of products with A_hat) linearly.
+# Up to this dimension A_hat is formed. Beyond, that costs more than the products with a vector that Lanczos needs.
 LARGEST_DENSE = 512
+# Up to this dimension a formed A_hat is factorised. Beyond, some tens of products with a vector are faster.
+_LARGEST_FACTORISED = 160
+# These many, or it is factorised after all.
+_MOST_STEPS = 160
 
 
 def leading_direction(oracle: Oracle, start: FloatArray) -> tuple[float, FloatArray]:
@@ -40,9 +45,46 @@ def leading_direction(oracle: Oracle, start: FloatArray) -> tuple[float, FloatAr
 
 
 def _dense(gram: FloatArray) -> tuple[float, FloatArray]:
+    if len(gram) > _LARGEST_FACTORISED and (found := _krylov(gram)) is not None:
+        return found
     last = len(gram) - 1
     values, vectors = scipy.linalg.eigh(gram, subset_by_index=[last, last], check_finite=False)
     return float(values[0]), vectors[:, 0]
+
+
+def _krylov(matrix: FloatArray) -> tuple[float, FloatArray] | None:
+    """The largest eigenvalue and its vector by Lanczos' iteration; None if it takes too long.
+
+    It starts from a random vector, always the same: the last direction could lie in a space that A_hat maps to itself,
+    and the iteration would never leave it.
+    """
+    from boostmetric.kernels.lanczos import lanczos_steps
+    from boostmetric.kernels.lanes import WIDTH, aligned_zeros
+
+    n = len(matrix)
+    width, most = n + -n % WIDTH, min(n, _MOST_STEPS)
+    padded, basis = aligned_zeros(n, width), aligned_zeros(most + 1, width)
+    padded[:, :n] = matrix
+    basis[0, :n] = _random_unit_vector(n)
+    diagonal, beside = np.zeros(most), np.zeros(most)
+    made = 0
+    while made < most:
+        asked = min(made + max(32, made // 4), most)
+        made = lanczos_steps(padded, basis, diagonal, beside, made, asked)
+        last = made - 1
+        (value,), vector = scipy.linalg.eigh_tridiagonal(
+            diagonal[:made], beside[:last], select="i", select_range=(last, last), check_finite=False
+        )
+        norm = np.abs(diagonal).max() + 2 * beside.max()
+        if made < asked or beside[last] * abs(vector[last, 0]) <= np.finfo(np.float64).eps * norm:
+            return float(value), vector[:, 0] @ basis[:made, :n]
+    return None
+
+
+@cache
+def _random_unit_vector(n: int) -> FloatArray:
+    vector = np.random.RandomState(0).standard_normal(n)
+    return np.asarray(vector / np.linalg.norm(vector))
 
 
 def _lanczos(oracle: Oracle, start: FloatArray) -> tuple[float, FloatArray]:

@@ -14,7 +14,7 @@ Distances d and growths h are stored for every place: a pair that several groups
 evaluations of a step then read memory in sequence.
 """
 
-from boostmetric.oracles.kernels.lanes import (
+from boostmetric.kernels.lanes import (
     WIDTH,
     any_at_least,
     at_least,

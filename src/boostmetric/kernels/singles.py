@@ -5,8 +5,8 @@ Arrays are padded to a multiple of eight by comparisons whose log omega is minus
 
 import math
 
-from boostmetric.oracles.kernels.groups import NOTHING
-from boostmetric.oracles.kernels.lanes import (
+from boostmetric.kernels.groups import NOTHING
+from boostmetric.kernels.lanes import (
     WIDTH,
     at_least,
     exp,

@@ -11,8 +11,8 @@ Near pairs are few. Each row has the same number of places for them, a multiple 
 
 import numpy as np
 
-from boostmetric.oracles.kernels.groups import EMPTY, NOTHING, in_range, log_derivatives
-from boostmetric.oracles.kernels.lanes import (
+from boostmetric.kernels.groups import EMPTY, NOTHING, in_range, log_derivatives
+from boostmetric.kernels.lanes import (
     ROWS,
     WIDTH,
     add_products,

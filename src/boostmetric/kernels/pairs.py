@@ -4,7 +4,7 @@ Pairs come sorted: those whose first point is i have the numbers ``starts[i]`` t
 their other points, all larger than i.
 """
 
-from boostmetric.oracles.kernels.lanes import WIDTH, kernel, load, multiply_add, splat, store
+from boostmetric.kernels.lanes import WIDTH, kernel, load, multiply_add, splat, store
 
 
 @kernel

@@ -1,0 +1,70 @@
+"""Running time against the dimension: the paper's figure 2."""
+
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+from rich.progress import track
+
+from benchmarks.fit_peer import LEARNERS
+from benchmarks.learners import environment, fit
+from boostmetric.files import replacing
+from boostmetric.paper.datasets import concentric_circles
+from boostmetric.paper.protocol import Split
+
+_N_POINTS = 250  # with one target and one impostor each: the paper's 250 triplets
+_DIMENSIONS = (50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000)
+_TIME_LIMIT = 60
+_FIGURE = Path(__file__).parent / "results" / "dimension.png"
+_COMPARED = [name for name in LEARNERS if "SCML" not in name]
+
+
+def run(data_dir: Path | None) -> list[dict[str, object]]:
+    """Concentric circles in noise, 250 triplets, 50 to 20,000 dimensions: seconds of a fit, and 3-NN error."""
+    del data_dir
+    seconds: dict[str, dict[int, float]] = {learner: {} for learner in _COMPARED}
+    errors: dict[str, dict[int, float]] = {learner: {} for learner in _COMPARED}
+    for dimension in track(_DIMENSIONS, description="dimensions", transient=True):
+        split = Split(*circles(dimension, 0), *circles(dimension, 1))
+        for learner in _COMPARED:
+            python = environment(learner)
+            if python is None or (seconds[learner] and max(seconds[learner].values()) == np.inf):
+                continue  # longer in fewer dimensions already
+            repeats = 3 if learner == "BoostMetric" else 1
+            fits = [fit(python, learner, split.X_train, split.y_train, 1, _TIME_LIMIT) for _ in range(repeats)]
+            seconds[learner][dimension] = min(time for _, time in fits)
+            L = fits[0][0]
+            if L is not None:
+                errors[learner][dimension] = split.error(lambda points, L=L: points @ L.T)
+    draw(seconds)
+    rows: list[dict[str, object]] = []
+    for dimension in _DIMENSIONS:
+        ours = seconds["BoostMetric"][dimension]
+        row: dict[str, object] = {"dimensions": dimension, "times those at 50": ours / seconds["BoostMetric"][50]}
+        for learner in _COMPARED:
+            time, error = seconds[learner].get(dimension, np.inf), errors[learner].get(dimension)
+            limit = f"over {_TIME_LIMIT}"
+            row[f"{learner}, s"] = limit if time == np.inf else time
+            row[f"{learner}, error %"] = "-" if error is None else error
+        rows.append(row)
+    return rows
+
+
+def circles(dimension: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """The circles, with more dimensions of noise."""
+    X, y = concentric_circles(_N_POINTS, seed=seed)
+    noise = np.random.default_rng([seed, dimension]).standard_normal((_N_POINTS, dimension - X.shape[1]))
+    return np.hstack([X, noise]), y
+
+
+def draw(seconds: dict[str, dict[int, float]]) -> None:
+    figure = Figure(figsize=(6, 4), layout="constrained")
+    axes = figure.subplots()
+    for (learner, times), marker, style in zip(seconds.items(), "osv^", ("-", "--", ":", "-."), strict=True):
+        finite = {dimension: time for dimension, time in times.items() if time < np.inf}
+        axes.loglog(list(finite), list(finite.values()), marker=marker, linestyle=style, label=learner)
+    axes.set(xlabel="dimensions", ylabel="seconds", title=f"250 triplets; a line ends before {_TIME_LIMIT} s")
+    axes.grid(alpha=0.3)
+    axes.legend()
+    with replacing(_FIGURE) as temporary:
+        figure.savefig(temporary, dpi=150, format="png")

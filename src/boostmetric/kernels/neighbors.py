@@ -1,0 +1,104 @@
+"""Nearest neighbours by brute force: all distances, of which only the shortest are kept.
+
+Points come in *panels*: sixteen of them, feature after feature, so that the products of eight queries with a panel are
+one run of `add_products`. What is compared is |p|^2 / 2 - q'p, which orders the points as their distance from q does.
+"""
+
+import math
+
+from boostmetric.kernels.lanes import (
+    ROWS,
+    WIDTH,
+    add_products,
+    any_at_least,
+    kernel,
+    load,
+    part_of_kernel,
+    splat,
+    store,
+)
+
+PANEL = 2 * WIDTH
+# Queries, and panels, worked on at once: their products are taken while both are in the caches.
+_STRIP, _PANELS = 8 * ROWS, 16
+
+
+@part_of_kernel
+def _sift_down(values, numbers, value, number):
+    """Replace the root of a heap whose parents are larger than their children."""
+    parent, child = 0, 1
+    while child < values.size:
+        if child + 1 < values.size and values[child + 1] > values[child]:
+            child += 1
+        if values[child] <= value:
+            break
+        values[parent], numbers[parent] = values[child], numbers[child]
+        parent, child = child, 2 * child + 1
+    values[parent], numbers[parent] = value, number
+
+
+@kernel
+def propose(queries, panels, features, half_norms, products, values, numbers):
+    """Heaps of the smallest |p|^2 / 2 - q'p of each query, with the numbers of their points.
+
+    The heaps come in full of infinities. `features` counts 0, 1, ... D - 1 for every panel; `half_norms` are infinite
+    for points that fill up the last panel; the queries are a multiple of ROWS. Scratch: `products` of shape (ROWS,
+    PANEL).
+    """
+    n_queries, n_features = queries.shape
+    n_panels = len(panels) // n_features
+    for strip in range(0, n_queries, _STRIP):
+        for first in range(0, n_panels, _PANELS):
+            for q in range(strip, min(strip + _STRIP, n_queries), ROWS):
+                for panel in range(first, min(first + _PANELS, n_panels)):
+                    for i in range(0, ROWS * PANEL, WIDTH):
+                        store(products, i, splat(0.0))
+                    begin, end = panel * n_features, (panel + 1) * n_features
+                    add_products(queries, q, n_features, features, begin, end, panels, PANEL, 0, products, 0, PANEL)
+                    for r in range(ROWS):
+                        longest = splat(values[q + r, 0])
+                        for half in range(0, PANEL, WIDTH):
+                            point = panel * PANEL + half
+                            score = load(half_norms, point) - load(products, r * PANEL + half)
+                            if any_at_least(longest, score):
+                                store(products, r * PANEL + half, score)
+                                for lane in range(WIDTH):
+                                    value = products[r, half + lane]
+                                    if value < values[q + r, 0]:
+                                        _sift_down(values[q + r], numbers[q + r], value, point + lane)
+
+
+@kernel
+def distances(points, queries, candidates, out):
+    """out[q, c] = distance of query q and the point candidates[q, c]."""
+    for q in range(candidates.shape[0]):
+        query = queries[q]
+        for c in range(candidates.shape[1]):
+            point = points[candidates[q, c]]
+            square = 0.0
+            for f in range(query.size):
+                difference = query[f] - point[f]
+                square += difference * difference
+            out[q, c] = math.sqrt(square)
+
+
+@kernel
+def pick(distance, rounding, most_rounding, picked, reach):
+    """Columns of the nearest, one after the other, and how far the last choice looked; `distance` is used up.
+
+    The next is the first of those no farther than the nearest one left, up to the rounding, which is at most a fraction
+    of that distance.
+    """
+    for q in range(distance.shape[0]):
+        row = distance[q]
+        for k in range(picked.shape[1]):
+            shortest = math.inf
+            for c in range(row.size):
+                shortest = min(shortest, row[c])
+            limit = shortest + min(rounding, most_rounding * shortest)
+            column = 0
+            while row[column] > limit:
+                column += 1
+            picked[q, k] = column
+            row[column] = math.inf
+            reach[q] = limit
