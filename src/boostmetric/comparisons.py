@@ -16,8 +16,18 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from boostmetric.classes import Classes
-from boostmetric.numbering import check_lists, check_numbers, check_rows, check_weights, number_pairs, refuse_rows
-from boostmetric.ragged import Ragged, run_starts
+from boostmetric.grouping import (
+    add_up,
+    check_pairs,
+    check_side,
+    distinct_by_row,
+    drawn,
+    in_full_product,
+    near_then_far,
+    number_rows,
+)
+from boostmetric.numbering import check_numbers, check_rows, check_weights, number_pairs, refuse_rows
+from boostmetric.ragged import Ragged
 from boostmetric.validation import check_number
 
 if TYPE_CHECKING:
@@ -25,6 +35,9 @@ if TYPE_CHECKING:
 
     IntArray = NDArray[np.int32]
     FloatArray = NDArray[np.float64]
+
+
+_FEW = 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,7 +217,7 @@ class Comparisons:
         >>> Comparisons.from_pairs(similar=[[0, 1], [2, 3]], dissimilar=[[0, 2], [1, 3], [1, 2]])
         Comparisons(n_comparisons=6, n_pairs=5, n_groups=1)
         """
-        near, far = _check_pairs("similar", similar), _check_pairs("dissimilar", dissimilar)
+        near, far = check_pairs("similar", similar), check_pairs("dissimilar", dissimilar)
         sides = Ragged.from_sizes(np.concatenate([near, far]), np.array([len(near), len(far)]))
         comparisons = cls._from_pairs(sides, np.ones(1), -np.ones(1, dtype=np.int64))
         for _, (i, j) in comparisons._on_both_sides():
@@ -243,12 +256,12 @@ class Comparisons:
         Comparisons(n_comparisons=7, n_pairs=8, n_groups=2)
         """
         about = None if anchors is None else check_numbers("anchors", anchors).reshape(-1)
-        near_pairs, far_pairs = _check_side("near", near, about), _check_side("far", far, about)
+        near_pairs, far_pairs = check_side("near", near, about), check_side("far", far, about)
         if len(near_pairs) != len(far_pairs):
             raise ValueError(f"near has {len(near_pairs)} groups, far has {len(far_pairs)}: give both for each group.")
         n_groups = len(near_pairs)
         comparisons = cls._from_pairs(
-            _near_then_far(near_pairs, far_pairs),
+            near_then_far(near_pairs, far_pairs),
             np.ones(n_groups),
             -1 - np.arange(n_groups) if about is None else about,
         )
@@ -330,22 +343,22 @@ class Comparisons:
         """Single comparisons, merged into groups where those of one anchor and weight are a full product."""
         q, weights = quadruplets[weights > 0], weights[weights > 0]
         pairs, number = number_pairs(q[:, ::2].ravel(), q[:, 1::2].ravel())
-        distinct, weights = _add_up(number.reshape(-1, 2).astype(np.int64), weights)
+        distinct, weights = add_up(number.reshape(-1, 2).astype(np.int64), weights)
         near, far = distinct.T
         # The anchor is the point that both pairs share.
         shared = (pairs[near][:, :, None] == pairs[far][:, None, :]).any(axis=2)
         anchor = np.where(shared.any(axis=1), np.where(shared[:, 0], *pairs[near].T), -1 - np.arange(len(near)))
 
-        row = _number_rows(anchor, weights)
-        product = _in_full_product(row, near, far)
+        row = number_rows(anchor, weights)
+        product = in_full_product(row, near, far)
         _, first, group = np.unique(row[product], return_index=True, return_inverse=True)
         one_by_one = np.flatnonzero(~product)
         stacked = []
         for side in (near, far):
-            pair, size = _distinct_by_row(group, side[product], len(first))
+            pair, size = distinct_by_row(group, side[product], len(first))
             single = Ragged.from_sizes(side[one_by_one], np.ones(len(one_by_one), dtype=np.int64))
             stacked.append(Ragged.stack([Ragged.from_sizes(pair, size), single]))
-        sides = _near_then_far(stacked[0], stacked[1])
+        sides = near_then_far(stacked[0], stacked[1])
         chosen = np.concatenate([np.flatnonzero(product)[first], one_by_one])
         return cls(pairs, sides.values.astype(np.int32), sides.bounds, weights[chosen], anchor[chosen])
 
@@ -354,7 +367,7 @@ class Comparisons:
         cls, anchors: NDArray[Any], near: Ragged, far: Ragged, weights: FloatArray, classes: Classes | None = None
     ) -> Comparisons:
         """One group for each anchor: its pairs with the near points against its pairs with the far points."""
-        sides = _near_then_far(near, far)
+        sides = near_then_far(near, far)
         anchor = np.repeat(anchors, near.sizes + far.sizes)
         return cls._build(anchor, sides.values, sides.bounds, weights, anchors.astype(np.int64), classes)
 
@@ -418,10 +431,11 @@ class Comparisons:
     @property
     def points(self) -> NDArray[np.int64]:
         """Numbers of the points that occur, in ascending order."""
-        listed = np.unique(self.pairs)
-        return np.union1d(listed, [] if self.classes is None else np.flatnonzero(self.classes.label >= 0)).astype(
-            np.int64
-        )
+        label = np.empty(0) if self.classes is None else self.classes.label
+        occurs = np.zeros(max(int(self.pairs.max(initial=-1)) + 1, len(label)), dtype=bool)
+        occurs[: len(label)] = label >= 0
+        occurs[self.pairs] = True
+        return np.flatnonzero(occurs)
 
     @property
     def n_points(self) -> int:
@@ -497,12 +511,16 @@ class Comparisons:
     def renumbered(self) -> Comparisons:
         """The same comparisons of the points that occur, numbered from 0 in the order of `points`."""
         used = self.points
-        pairs = np.searchsorted(used, self.pairs).astype(np.int32)
-        anchors = np.where(np.isin(self.anchors, used), np.searchsorted(used, self.anchors), -1 - np.arange(len(self)))
+        number = np.full(max(int(used[-1]), int(self.anchors.max())) + 1, -1, dtype=np.int32)
+        number[used] = np.arange(len(used))
+        # An anchor that does not occur, as a query may, is about no point here.
+        anchors = np.where(self.anchors >= 0, number[np.maximum(self.anchors, 0)], -1)
+        anchors = np.where(anchors >= 0, anchors, -1 - np.arange(len(self)))
+        renumbered = replace(self, pairs=number[self.pairs], anchors=anchors)
         if self.classes is None:
-            return replace(self, pairs=pairs, anchors=anchors)
-        label = np.append(self.classes.label, np.full(self.n_points, -1, dtype=np.int32))[used]
-        return replace(self, pairs=pairs, anchors=anchors, classes=Classes(label))
+            return renumbered
+        label = np.append(self.classes.label, np.full(len(number), -1, dtype=np.int32))[used]
+        return replace(renumbered, classes=Classes(label))
 
     def subset(self, groups: ArrayLike) -> Comparisons:
         """The given groups, in the given order.
@@ -544,7 +562,7 @@ class Comparisons:
             return self.listed().split(test_size, rng)
         classes = self.classes
         if len(anchors) > 1:
-            held_out = _drawn(len(anchors), test_size, rng)[number]
+            held_out = drawn(len(anchors), test_size, rng)[number]
             test = self._sides.where(np.repeat(held_out, self._group_sizes))
             in_test = np.zeros(len(self.pairs), dtype=bool)
             in_test[test.values] = True
@@ -559,7 +577,7 @@ class Comparisons:
             near[self.members[np.repeat(np.arange(len(self._sides)) % 2 == 0, self._sides.sizes)]] = True
             in_test = np.empty(len(self.pairs), dtype=bool)
             for side in (near, ~near):
-                in_test[side] = _drawn(int(side.sum()), test_size, rng)
+                in_test[side] = drawn(int(side.sum()), test_size, rng)
             test = self._sides.where(in_test[self.members])
         train = replace(self, classes=classes)._without_empty(self._sides.where(~in_test[self.members]))
         if train is None or (held := self._without_empty(test)) is None:
@@ -583,7 +601,7 @@ class Comparisons:
         n_pairs = len(self.pairs)
         key = self._sides.row // 2 * n_pairs + self.members
         far = self._sides.row % 2 == 1
-        for both in np.intersect1d(key[far], key[~far]).tolist():
+        for both in key[far][np.isin(key[far], key[~far], kind="sort")].tolist():
             i, j = self.pairs[both % n_pairs].tolist()
             yield both // n_pairs, (i, j)
 
@@ -601,79 +619,13 @@ class Comparisons:
 
     def _with(self, sides: Ragged, weights: FloatArray, anchors: NDArray[np.int64]) -> Comparisons:
         """Groups with the given sides, and the pairs they need numbered anew."""
-        needed = np.zeros(len(self.pairs), dtype=bool)
-        needed[sides.values] = True
-        new_number = np.cumsum(needed, dtype=np.int32) - np.int32(1)
+        members: NDArray[Any]
+        if len(sides.values) < _FEW * len(self.pairs):  # a piece of many: not worth going over all pairs
+            needed, members = np.unique(sides.values, return_inverse=True)
+        else:
+            needed = np.zeros(len(self.pairs), dtype=bool)
+            needed[sides.values] = True
+            members = (np.cumsum(needed, dtype=np.int32) - 1)[sides.values]
         some_open = not sides.sizes[1::2].all()
         classes = self.classes if some_open else None
-        return Comparisons(self.pairs[needed], new_number[sides.values], sides.bounds, weights, anchors, classes)
-
-
-def _near_then_far(near: Ragged, far: Ragged) -> Ragged:
-    """Rows of both, one of `near` before one of `far`."""
-    return Ragged.stack([near, far]).take(np.arange(2 * len(near)).reshape(2, -1).T.ravel())
-
-
-def _check_pairs(name: str, pairs: ArrayLike) -> NDArray[np.int64]:
-    """Pairs of different points."""
-    rows = check_rows(name, pairs, 2, "a pair each")
-    refuse_rows(name, rows, rows[:, 0] == rows[:, 1], "a point is paired with itself", "Remove these rows.")
-    return rows
-
-
-def _check_side(name: str, groups: Sequence[ArrayLike] | NDArray[Any], anchors: NDArray[np.int64] | None) -> Ragged:
-    """Pairs of one side of each group, as rows; of the anchors with the given points, where there are anchors."""
-    if not len(groups):
-        raise ValueError(f"{name} is empty: at least one group is needed.")
-    if anchors is None:
-        arrays = [_check_pairs(f"{name}[{g}]", pairs) for g, pairs in enumerate(groups)]
-        return Ragged.from_sizes(np.concatenate(arrays), np.array([len(pairs) for pairs in arrays]))
-    points = check_lists(name, groups)
-    if len(points) != len(anchors):
-        raise ValueError(f"{name} has {len(points)} groups, but there are {len(anchors)} anchors: one for each group.")
-    if not points.sizes.all():
-        raise ValueError(f"{name}[{int(np.argmin(points.sizes))}] is empty: leave the group out, or add a point.")
-    itself = points.values == anchors[points.row]
-    if itself.any():
-        group = int(points.row[itself][0])
-        raise ValueError(f"{name}[{group}] contains its anchor, point {anchors[group]}. Remove it.")
-    return Ragged(np.stack([anchors[points.row], points.values], axis=1), points.bounds)
-
-
-def _drawn(n: int, share: float, rng: np.random.RandomState) -> NDArray[np.bool_]:
-    """A random selection of about the given share: at least one, and not all, where there are two to choose from."""
-    count = int(np.clip(round(share * n), min(n, 1), max(n - 1, 1)))
-    return np.asarray(rng.permutation(n) < count)
-
-
-def _add_up(rows: NDArray[np.int64], weights: FloatArray) -> tuple[NDArray[np.int64], FloatArray]:
-    """Distinct rows in ascending order, with the weights of equal ones added up."""
-    order = np.lexsort(rows.T[::-1])
-    rows, weights = rows[order], weights[order]
-    first = run_starts(*rows.T)
-    return rows[first], np.add.reduceat(weights, first)
-
-
-def _number_rows(*columns: NDArray[Any]) -> NDArray[np.int64]:
-    """Numbers that are equal where all columns are."""
-    number = np.zeros(len(columns[0]), dtype=np.int64)
-    for column in columns:
-        _, value = np.unique(column, return_inverse=True)
-        _, number = np.unique(number * (value.max() + 1) + value, return_inverse=True)
-    return number
-
-
-def _in_full_product(row: NDArray[np.int64], near: NDArray[np.int64], far: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which of the distinct comparisons (near, far) belong to a row that holds all combinations of its near and far."""
-    n_comparisons = np.bincount(row)
-    n_near, n_far = (_distinct_by_row(row, side, len(n_comparisons))[1] for side in (near, far))
-    return np.asarray(((n_near * n_far == n_comparisons) & (n_comparisons > 1))[row])
-
-
-def _distinct_by_row(
-    row: NDArray[np.int64], value: NDArray[np.int64], n_rows: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The distinct values of each row, rows one after the other, and how many each row has."""
-    span = int(value.max(initial=0)) + 1
-    distinct = np.unique(row * span + value)
-    return distinct % span, np.bincount(distinct // span, minlength=n_rows)
+        return Comparisons(self.pairs[needed], members.astype(np.int32), sides.bounds, weights, anchors, classes)

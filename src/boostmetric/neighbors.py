@@ -7,8 +7,7 @@ lowest number. A search only proposes candidates; where it cannot be certain tha
 Sparse points are always all asked: for them the distances to all points are one product of sparse matrices.
 
 Searches: scikit-learn's trees in few dimensions; in more, where no tree helps, all distances by `kernels.neighbors`.
-That is three times as fast as scikit-learn's or faiss's search of the same kind (``python -m benchmarks mining``), both
-of which spend most of their time on keeping the shortest, number by number.
+That is faster than scikit-learn's or faiss's search of the kind, and finds the same (``python -m benchmarks mining``).
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ def make_shards(points: PointRows, comparisons: Comparisons) -> list[Shard]:
         parts = [comparisons.subset(groups) for groups in pieces]
         # Nanoseconds, roughly, of the kernels over the members, and over the points.
         kernel_cost = n_members * (25 + points.n_features / 3)
-        points_cost = points.direction_cost * sum(len(part.points) for part in parts) / len(points)
+        points_cost = points.direction_cost * sum(_share(part, len(points)) for part in parts)
         if points_cost > _MOST_ON_POINTS * kernel_cost and len(parts) > 1:
             pieces = _cut(chosen, sizes, _MOST_ON_POINTS * kernel_cost / points.direction_cost)
             parts = [comparisons.subset(groups) for groups in pieces]
@@ -64,6 +64,13 @@ def _cut(chosen: NDArray[np.bool_], sizes: NDArray[np.int64], n_pieces: float) -
     ends = np.cumsum(sizes[groups])
     cuts = np.searchsorted(ends, ends[-1:] * np.arange(1, n_pieces) / n_pieces)
     return [piece for piece in np.split(groups, np.unique(cuts)) if len(piece)]
+
+
+def _share(comparisons: Comparisons, n_points: int) -> float:
+    """Fraction of the points that occur in listed pairs."""
+    occurs = np.zeros(n_points, dtype=bool)
+    occurs[comparisons.pairs] = True
+    return float(occurs.mean())
 
 
 def _check_memory(n_anchors: int, classes: Classes) -> None:

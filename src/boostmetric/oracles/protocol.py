@@ -81,6 +81,8 @@ class State:
     @classmethod
     def merge(cls, parts: Sequence[State]) -> State:
         """The state of all shards together."""
+        if len(parts) == 1:
+            return parts[0]
         share, log_mass = mix(np.array([part.log_mass for part in parts]))
         return cls(
             log_mass=float(log_mass),
@@ -107,6 +109,8 @@ class Moments:
     @classmethod
     def merge(cls, parts: Sequence[Moments]) -> Moments:
         """The moments of all shards together."""
+        if len(parts) == 1:
+            return parts[0]
         share, log_mass = mix(np.stack([part.log_mass for part in parts]))
         return cls(
             log_mass=log_mass,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -17,8 +19,10 @@ FloatArray = NDArray[np.float64]
 
 def scaled(value: float, exponent: int) -> float:
     """value * 2**exponent, or the largest number where that overflows."""
-    with np.errstate(over="ignore"):
-        return float(np.nan_to_num(np.ldexp(value, exponent)))
+    try:
+        return math.ldexp(value, exponent)
+    except OverflowError:
+        return math.copysign(sys.float_info.max, value)
 
 
 class StopReason(Enum):

@@ -1,0 +1,86 @@
+"""Sides of groups: checks of what is given, and single comparisons that form products."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from boostmetric.numbering import check_lists, check_rows, refuse_rows
+from boostmetric.ragged import Ragged, run_starts
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    FloatArray = NDArray[np.float64]
+
+
+def near_then_far(near: Ragged, far: Ragged) -> Ragged:
+    """Rows of both, one of `near` before one of `far`."""
+    return Ragged.stack([near, far]).take(np.arange(2 * len(near)).reshape(2, -1).T.ravel())
+
+
+def check_pairs(name: str, pairs: ArrayLike) -> NDArray[np.int64]:
+    """Pairs of different points."""
+    rows = check_rows(name, pairs, 2, "a pair each")
+    refuse_rows(name, rows, rows[:, 0] == rows[:, 1], "a point is paired with itself", "Remove these rows.")
+    return rows
+
+
+def check_side(name: str, groups: Sequence[ArrayLike] | NDArray[Any], anchors: NDArray[np.int64] | None) -> Ragged:
+    """Pairs of one side of each group, as rows; of the anchors with the given points, where there are anchors."""
+    if not len(groups):
+        raise ValueError(f"{name} is empty: at least one group is needed.")
+    if anchors is None:
+        arrays = [check_pairs(f"{name}[{g}]", pairs) for g, pairs in enumerate(groups)]
+        return Ragged.from_sizes(np.concatenate(arrays), np.array([len(pairs) for pairs in arrays]))
+    points = check_lists(name, groups)
+    if len(points) != len(anchors):
+        raise ValueError(f"{name} has {len(points)} groups, but there are {len(anchors)} anchors: one for each group.")
+    if not points.sizes.all():
+        raise ValueError(f"{name}[{int(np.argmin(points.sizes))}] is empty: leave the group out, or add a point.")
+    itself = points.values == anchors[points.row]
+    if itself.any():
+        group = int(points.row[itself][0])
+        raise ValueError(f"{name}[{group}] contains its anchor, point {anchors[group]}. Remove it.")
+    return Ragged(np.stack([anchors[points.row], points.values], axis=1), points.bounds)
+
+
+def drawn(n: int, share: float, rng: np.random.RandomState) -> NDArray[np.bool_]:
+    """A random selection of about the given share: at least one, and not all, where there are two to choose from."""
+    count = int(np.clip(round(share * n), min(n, 1), max(n - 1, 1)))
+    return np.asarray(rng.permutation(n) < count)
+
+
+def add_up(rows: NDArray[np.int64], weights: FloatArray) -> tuple[NDArray[np.int64], FloatArray]:
+    """Distinct rows in ascending order, with the weights of equal ones added up."""
+    order = np.lexsort(rows.T[::-1])
+    rows, weights = rows[order], weights[order]
+    first = run_starts(*rows.T)
+    return rows[first], np.add.reduceat(weights, first)
+
+
+def number_rows(*columns: NDArray[Any]) -> NDArray[np.int64]:
+    """Numbers that are equal where all columns are."""
+    number = np.zeros(len(columns[0]), dtype=np.int64)
+    for column in columns:
+        _, value = np.unique(column, return_inverse=True)
+        _, number = np.unique(number * (value.max() + 1) + value, return_inverse=True)
+    return number
+
+
+def in_full_product(row: NDArray[np.int64], near: NDArray[np.int64], far: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which of the distinct comparisons (near, far) belong to a row that holds all combinations of its near and far."""
+    n_comparisons = np.bincount(row)
+    n_near, n_far = (distinct_by_row(row, side, len(n_comparisons))[1] for side in (near, far))
+    return np.asarray(((n_near * n_far == n_comparisons) & (n_comparisons > 1))[row])
+
+
+def distinct_by_row(
+    row: NDArray[np.int64], value: NDArray[np.int64], n_rows: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The distinct values of each row, rows one after the other, and how many each row has."""
+    span = int(value.max(initial=0)) + 1
+    distinct = np.unique(row * span + value)
+    return distinct % span, np.bincount(distinct // span, minlength=n_rows)
