@@ -197,3 +197,51 @@ def test_what_does_not_fit_in_memory_is_refused(monkeypatch):
     monkeypatch.setattr("os.sysconf", lambda name: {"SC_PHYS_PAGES": 10, "SC_PAGE_SIZE": 4096}[name])
     with pytest.raises(MemoryError, match=r"All impostors of 53 of 54 samples .* Set n_impostors to a number"):
         learn(X, c)
+
+
+def test_the_same_direction_with_other_factors_is_another_line():
+    X, _, c = problem()
+    _, block = only_shard(X, c)
+    _, listed = only_shard(X, c.listed())
+    xi = np.eye(4)[:2].copy()
+    for shard in (block, listed):
+        shard.rebuild(np.eye(4), np.ones(4))
+    for factors in (np.array([1.0, 2.0]), np.array([3.0, 0.5])):
+        xi[0] = xi[0][::-1]  # in place
+        for shard in (block, listed):
+            shard.project(xi, factors)
+        assert block.moments(np.zeros(1)).first == pytest.approx(listed.moments(np.zeros(1)).first, rel=1e-10)
+
+
+def test_an_outlier_does_not_spoil_the_table():
+    X, _, c = problem()
+    X[0] += 1e7
+    _, block = only_shard(X, c)
+    _, listed = only_shard(X, c.listed())
+    for shard in (block, listed):
+        shard.rebuild(np.empty((0, 4)), np.empty(0))
+        shard.project(np.array([0.6, 0.0, 0.8, 0.0]))
+    assert block.moments(np.zeros(1)).second == pytest.approx(listed.moments(np.zeros(1)).second, rel=1e-6)
+    assert block.moments(np.zeros(1)).first == pytest.approx(listed.moments(np.zeros(1)).first, rel=1e-9)
+
+
+def test_ties_between_near_and_far_are_counted():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((20, 13))
+    X, y = np.concatenate([X, X]), np.repeat([0, 1], 20)  # every point in both classes
+    c = Comparisons.from_labels(X, y, 3, "all")
+    a, b = learn(X, c, max_iter=4), learn(X, c.listed(), max_iter=4)
+    for ours, theirs in zip(a.history, b.history, strict=True):
+        assert ours.violated == theirs.violated
+    target, twin = c.subset([0]), X[0] == X[20]
+    assert twin.all()
+    assert target.n_comparisons == 60
+
+
+def test_only_points_that_are_compared_are_asked_for():
+    _, y, c = problem()
+    for groups in ([0], np.flatnonzero(y[c.anchors] == 3)):
+        assert c.subset(groups).points.tolist() == c.subset(groups).listed().points.tolist()
+    assert c.subset([]).n_points == 0
+    with pytest.raises(ValueError, match=r"ask listed\(\).pair_numbers\(\)"):
+        c.pair_numbers()

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.spatial.distance import cdist
 
 from boostmetric.neighbors import nearest, rounding_of_distances
 from boostmetric.scoring import knn_error, knn_predict
@@ -61,7 +62,7 @@ def test_a_constant_column_changes_nothing(value):
     assert distances_to(points, answer) == pytest.approx(true_neighbors(points, 3), rel=1e-4)
 
 
-@pytest.mark.parametrize("n_features", [2, 30])  # scikit-learn searches a tree, or all
+@pytest.mark.parametrize("n_features", [2, 30])  # a tree is searched, or all
 def test_agrees_with_brute_force(n_features):
     rng = np.random.default_rng(1)
     points, queries = rng.standard_normal((200, n_features)), rng.standard_normal((50, n_features))
@@ -81,3 +82,22 @@ def test_errors():
         knn_predict([[0.0], [1.0]], [0, 1], [[0.0]], 5)
     with pytest.raises(ValueError, match="inconsistent"):
         knn_error([[0.0], [1.0]], [0, 1], [[0.0]], [0, 1], 1)
+
+
+@pytest.mark.parametrize("offset", [1e3, 1e4])
+def test_float32_far_from_zero(offset):
+    rng = np.random.default_rng(0)
+    X, Q = ((offset + rng.standard_normal((n, 30))).astype(np.float32) for n in (500, 100))
+    expected = np.argsort(cdist(Q.astype(np.float64), X.astype(np.float64)), axis=1, kind="stable")[:, :3]
+    assert np.array_equal(nearest(X, Q, 3), expected)
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e160, 1e300])
+def test_squares_that_cannot_be_held(scale):
+    rng = np.random.default_rng(0)
+    X, Q = rng.standard_normal((300, 20)), rng.standard_normal((40, 20))
+    assert np.array_equal(nearest(scale * X, scale * Q, 4), nearest(X, Q, 4))
+
+
+def test_no_queries():
+    assert nearest(np.eye(20), np.empty((0, 20)), 3).shape == (0, 3)

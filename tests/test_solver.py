@@ -8,6 +8,7 @@ from boostmetric import Comparisons
 from boostmetric.frame import Frame, centre_and_scale
 from boostmetric.kernels import lanes
 from boostmetric.oracles.histogram import Histogram
+from boostmetric.oracles.points import as_points
 from boostmetric.oracles.protocol import Moments, State
 from boostmetric.solver import direction
 from boostmetric.solver.direction import leading_direction
@@ -328,3 +329,35 @@ def test_many_members_in_one_group():
     state = only.rebuild(np.eye(2), np.full(2, 4.0**frame.exponent))
     assert state.log_mass == pytest.approx(np.logaddexp.reduce(near) + np.logaddexp.reduce(-far), rel=1e-12)
     assert state.violated == np.sum(near[:, None] >= far[None, :])
+
+
+def spectra(n):
+    rng = np.random.default_rng(0)
+    yield "random", rng.standard_normal(n)
+    yield "one", np.r_[1.0, np.zeros(n - 1)]
+    yield "all equal", -np.ones(n)
+    yield "few", np.r_[3.0, 3.0 - 1e-9, -5.0 * np.ones(n - 2)]
+    yield "close", np.linspace(0.999, 1.0, n)
+    yield "zero", np.zeros(n)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-250, 1e250])
+@pytest.mark.parametrize(
+    ("name", "values"), list(spectra(200)), ids=lambda value: value if isinstance(value, str) else ""
+)
+def test_lanczos_agrees_with_lapack(name, values, scale):
+    turn, _ = np.linalg.qr(np.random.default_rng(1).standard_normal((200, 200)))
+    matrix = scale * (turn * values) @ turn.T
+    matrix = (matrix + matrix.T) / 2
+    value, vector = direction._dense(matrix)
+    assert value == pytest.approx(scale * values.max(), rel=1e-12, abs=1e-14 * scale)
+    assert np.linalg.norm((matrix @ vector - value * vector) / scale) < 1e-12
+    assert np.linalg.norm(vector) == pytest.approx(1)
+
+
+def test_equal_points_project_to_equal_coordinates():
+    """To the bit, wherever they stand: their distances must be equal to be counted as such."""
+    rng = np.random.default_rng(0)
+    row, x = rng.standard_normal((2, 13))
+    for n in range(1, 40):
+        assert len(set(as_points(np.tile(row, (n, 1))).times(x).tolist())) == 1

@@ -116,8 +116,7 @@ class Comparisons:
         Notes
         -----
         Cost: for every class a search among its own points and one among all others. With ``n_impostors="all"`` the
-        impostors are not listed, and take no memory here; in a fit they take 16 bytes for every ordered pair of
-        differently labelled points.
+        impostors are not listed, and take no memory here; in a fit, 16 bytes for every pair of a sample with a sample.
 
         Examples
         --------
@@ -431,16 +430,20 @@ class Comparisons:
     @property
     def points(self) -> NDArray[np.int64]:
         """Numbers of the points that occur, in ascending order."""
-        label = np.empty(0) if self.classes is None else self.classes.label
+        label = np.empty(0, dtype=np.int32) if self.classes is None else self.classes.label
         occurs = np.zeros(max(int(self.pairs.max(initial=-1)) + 1, len(label)), dtype=bool)
         occurs[: len(label)] = label >= 0
+        own = np.unique(label[self.anchors[self.is_open]])
+        if len(own) == 1:  # nobody's impostors are of this class
+            occurs[: len(label)] &= label != own
         occurs[self.pairs] = True
         return np.flatnonzero(occurs)
 
     @property
     def n_points(self) -> int:
         """Number of points that the pairs need: one more than the largest point number."""
-        return int(self.points[-1]) + 1
+        points = self.points
+        return int(points[-1]) + 1 if len(points) else 0
 
     @property
     def shape(self) -> tuple[int]:
@@ -490,6 +493,8 @@ class Comparisons:
 
         All far pairs must be `listed`.
         """
+        if self.classes is not None:
+            raise ValueError("Some far pairs are given by classes and have no numbers: ask listed().pair_numbers().")
         n_near, n_far = np.diff(self.bounds).reshape(-1, 2).T
         group = np.repeat(np.arange(self.n_groups), n_near * n_far)
         place = np.arange(len(group)) - np.repeat(np.cumsum(n_near * n_far) - n_near * n_far, n_near * n_far)

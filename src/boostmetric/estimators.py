@@ -29,6 +29,7 @@ from boostmetric.samples import (
 from boostmetric.sklearn_callbacks import with_callbacks
 from boostmetric.solver.problem import Problem
 from boostmetric.solver.result import Iteration, Progress
+from boostmetric.validation import checked
 
 
 class BoostMetric(MetricLearner):
@@ -68,8 +69,8 @@ class BoostMetric(MetricLearner):
     warm_start : bool, default=False
         Go on from the metric of the last fit, whose iterations count for `max_iter`, as in scikit-learn's boosting.
     n_jobs : int, default=None
-        Threads. None is 1 unless a joblib context says otherwise, -1 all processors. The result is the same, bit for
-        bit, for every number of threads.
+        Threads of the boosting. None is 1 unless a joblib context says otherwise, -1 all processors. The result is the
+        same, bit for bit, for every number of threads. The search for neighbours always uses all processors.
     callbacks : list, default=None
         Objects with a method ``on_iteration(record)`` that sees each `Iteration` and may return True to stop: see
         `boostmetric.callbacks`. Callbacks of scikit-learn's own protocol are set with ``set_callbacks``.
@@ -233,8 +234,15 @@ class BoostMetric(MetricLearner):
 
     def _problem(self, X: Any, y: Any, sample_weight: ArrayLike | None, *, reset: bool) -> Problem:
         """Samples with the comparisons that their labels give."""
-        samples, labels = validate_data(
-            self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2, reset=reset
+        samples, labels = checked(
+            validate_data,
+            self,
+            X,
+            y,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            ensure_min_samples=2,
+            reset=reset,
         )
         self._check_n_components(samples.shape[1])
         comparisons = Comparisons.from_labels(samples, labels, self.n_neighbors, self.n_impostors, sample_weight)
@@ -604,9 +612,10 @@ class ComparisonBoostMetric(MetricLearner):
                 f"The points have {shape[1]} features, but the metric was learned with {self.n_features_in_}. Give the "
                 "points in the same features."
             )
-        checked: Given = validate_data(self, points, accept_sparse="csr", dtype=[np.float64, np.float32], reset=reset)
-        self._check_n_components(checked.shape[1])
-        return checked
+        dtype = [np.float64, np.float32]
+        samples: Given = checked(validate_data, self, points, accept_sparse="csr", dtype=dtype, reset=reset)
+        self._check_n_components(samples.shape[1])
+        return samples
 
     def _map(self, given: Any) -> NDArray[np.float64]:
         return MahalanobisMetric(self.components_).transform(self._check_points(given, reset=False))

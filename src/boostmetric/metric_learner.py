@@ -24,7 +24,7 @@ from boostmetric.solver.learn import STEP_FINDERS, learn
 from boostmetric.solver.online import Stream
 from boostmetric.solver.problem import Problem
 from boostmetric.solver.result import Boosted, Iteration, Progress, StopReason
-from boostmetric.validation import check_choice, check_count, check_number, check_threads, warn
+from boostmetric.validation import check_choice, check_count, check_number, check_threads, checked, warn
 
 
 class MetricLearner(
@@ -269,7 +269,7 @@ class MetricLearner(
 
     def _check_samples(self, X: object) -> Any:
         check_is_fitted(self, "components_")
-        return validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        return checked(validate_data, self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
 
     def _check_parameters(self) -> None:
         """Refuse wrong parameters before any work."""

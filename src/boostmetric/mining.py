@@ -13,7 +13,7 @@ from boostmetric.classes import Classes
 from boostmetric.frame import centre_and_scale
 from boostmetric.neighbors import nearest, rounding_of_distances
 from boostmetric.ragged import Ragged
-from boostmetric.validation import check_count, warn
+from boostmetric.validation import check_count, checked, warn
 
 # Near and far pairs, counted in every group: they are numbered with 32 bits.
 _MOST_MEMBERS = 2**31 - 1
@@ -45,7 +45,7 @@ def mine(
     check_count("n_neighbors", n_neighbors)
     if not isinstance(n_impostors, str) or n_impostors != "all":
         check_count("n_impostors", n_impostors, alternative=' or "all"')
-    samples = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2)
+    samples = checked(check_array, X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2)
     labels = column_or_1d(y, warn=True)
     check_consistent_length(samples, labels)
     check_classification_targets(labels)

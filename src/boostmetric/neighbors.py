@@ -71,32 +71,42 @@ def nearest(points: Given, queries: Given | None, n_neighbors: int, rounding: fl
     from boostmetric.kernels import neighbors  # with numba, which ``import boostmetric`` leaves out
 
     without_self = queries is None
-    asked = points if queries is None else queries
+    points, asked, exponent = _scaled(points, points if queries is None else queries)
+    rounding = float(np.ldexp(rounding, -exponent))
     answer = np.empty((len(asked), n_neighbors), dtype=np.int64)
     n_candidates = min(n_neighbors + _SPARE + without_self, len(points))
-    search = _search(points, n_candidates, n_queries=len(asked))
     # The searches may expand the square of a distance, which costs as much precision as the points are long.
-    longest = max(float(np.square(some).sum(axis=1).max()) for some in (points, asked))
+    centre = points.mean(axis=0)
+    centred, around = points - centre, asked - centre
+    longest = max(float(np.square(some).sum(axis=1).max(initial=0.0)) for some in (centred, around))
     blur = (points.shape[1] + 4) * np.finfo(np.float64).eps * longest
+    search = _search(centred, n_candidates, n_queries=len(asked))
 
     def find(rows: slice) -> NDArray[np.int64]:
         """Fill in some answers; returns the queries for which all points must be asked."""
-        candidates = np.sort(search(asked[rows]), axis=1)
+        candidates = np.sort(search(around[rows]), axis=1)
         distance = np.empty(candidates.shape)
         neighbors.distances(points, asked[rows], candidates, distance)
-        beyond = distance.max(axis=1) ** 2 - 2 * blur
+        beyond = distance.max(axis=1) ** 2 - 4 * blur
         number = np.arange(len(asked))[rows]
         if without_self:
             distance[candidates == number[:, None]] = np.inf
         picked, reach = _pick(distance, n_neighbors, rounding)
         answer[rows] = np.take_along_axis(candidates, picked, axis=1)
-        return number[beyond <= reach**2] if n_candidates < len(points) else number[:0]
+        return number[~(beyond > reach**2)] if n_candidates < len(points) else number[:0]
 
     chunks = [slice(start, min(start + _QUERIES, len(asked))) for start in range(0, len(asked), _QUERIES)]
     with ThreadPoolExecutor(joblib.effective_n_jobs(-1)) as pool:
-        doubtful = np.concatenate(list(pool.map(find, chunks)))
+        doubtful = np.concatenate([np.empty(0, dtype=np.int64), *pool.map(find, chunks)])
     answer[doubtful] = _among_all(points, asked, doubtful, n_neighbors, rounding, without_self)
     return answer
+
+
+def _scaled(points: NDArray[Any], queries: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], int]:
+    """Both in float64, divided by the power of two that keeps their squares in range, and its exponent."""
+    _, exponent = np.frexp(max(np.abs(points).max(initial=0.0), np.abs(queries).max(initial=0.0)))
+    scaled = [np.ldexp(some.astype(np.float64, order="C"), -int(exponent)) for some in (points, queries)]
+    return scaled[0], scaled[1], int(exponent)
 
 
 def _search(points: NDArray[Any], n_candidates: int, n_queries: int) -> Callable[[NDArray[Any]], NDArray[np.int64]]:

@@ -120,7 +120,7 @@ def check_weights(name: str, weights: ArrayLike | None, n_weights: int, of_what:
 
 def number_pairs(a: NDArray[Any], b: NDArray[Any]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Distinct unordered pairs of (a, b) in ascending order, and the number of each given pair among them."""
-    n = int(max(a.max(), b.max())) + 1
+    n = int(max(a.max(initial=-1), b.max(initial=-1))) + 1
     key = np.minimum(a, b).astype(np.int64) * n + np.maximum(a, b)
     if n * n <= 4 * key.size:
         # Most pairs of points occur: a table of all of them is smaller than the lists, and needs no sorting.

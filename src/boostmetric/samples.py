@@ -10,6 +10,7 @@ from sklearn.utils import check_array
 
 from boostmetric.comparisons import Comparisons
 from boostmetric.numbering import as_array, check_numbers
+from boostmetric.validation import checked
 
 Rows = NDArray[np.int64]
 
@@ -37,7 +38,7 @@ def as_rows(comparisons: Any, points: Any) -> tuple[Rows | Comparisons, Any]:
         raise ValueError(f"comparisons are empty: their shape is {given.shape}. At least one is needed.")
     if given.ndim == 2:
         return check_numbers("comparisons", given), points
-    tuples = check_array(given, dtype=[np.float64, np.float32], allow_nd=True)
+    tuples = checked(check_array, given, dtype=[np.float64, np.float32], allow_nd=True)
     distinct, number = np.unique(tuples.reshape(-1, tuples.shape[2]), axis=0, return_inverse=True)
     return number.reshape(tuples.shape[:2]), distinct
 

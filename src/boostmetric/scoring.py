@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 
 from boostmetric.neighbors import nearest, rounding_of_distances
-from boostmetric.validation import check_count
+from boostmetric.validation import check_count, checked
 
 
 def knn_predict(X_train: ArrayLike, y_train: ArrayLike, X_test: ArrayLike, n_neighbors: int = 3) -> NDArray[Any]:
@@ -36,7 +36,7 @@ def knn_predict(X_train: ArrayLike, y_train: ArrayLike, X_test: ArrayLike, n_nei
     'c'
     """
     check_count("n_neighbors", n_neighbors)
-    train, test = (check_array(X, dtype=[np.float64, np.float32]) for X in (X_train, X_test))
+    train, test = (checked(check_array, X, dtype=[np.float64, np.float32]) for X in (X_train, X_test))
     known = column_or_1d(y_train)
     check_consistent_length(train, known)
     if n_neighbors > len(known):

@@ -7,13 +7,13 @@ the bits of a result do not depend on the number of threads.
 Letters as in the paper: `d` squared distances of the pairs, `h` their growth per unit of step along the direction xi,
 `w` a step, `c` pair coefficients, `u` weights.
 
-Sums over members are exact log-sum-exps: each side of a group is shifted by its own largest exponent, the groups of a
-shard by the largest exponent among them, so nothing overflows however far X has grown. A *mass* is always returned as
-the pair (shift, sum), meaning ``sum * exp(shift)``.
+Sums over members are exact log-sum-exps: each side of a group is shifted by its own largest exponent, or by one close
+enough to lose nothing, the groups of a shard by the largest among them, so nothing overflows however far X has grown. A
+*mass* is always returned as the pair (shift, sum), meaning ``sum * exp(shift)``.
 
 The loops that count are written in vectors of eight numbers (`lanes`). What a compiler would make of plain loops
 depends on whether it can prove that arrays do not overlap, on the width it prefers, and with reordered sums on the
 moment; here the order of every addition is written down, and the processor's full width is used.
 
-The index arrays are unsigned: numba need not test whether an index counts from the end.
+Arrays of many indices are unsigned: numba need not test whether an index counts from the end.
 """

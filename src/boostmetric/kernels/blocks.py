@@ -295,7 +295,23 @@ def _shortest(d, i, z, factors, w, own, left, right):
 
 @kernel
 def block_moments(
-    d, z, factors, step, own, left, right, near_d, near_h, log_omega, lowest, far_sum, with_table, table, nodes, sums
+    d,
+    z,
+    factors,
+    step,
+    own,
+    left,
+    right,
+    near_d,
+    near_h,
+    log_omega,
+    lowest,
+    far_sum,
+    with_table,
+    table,
+    nodes,
+    least_growth,
+    sums,
 ):
     """As `group_moments`. Far sides come from the table if there is one for this step, and it is good enough."""
     w = splat(step)
@@ -319,7 +335,9 @@ def block_moments(
         far = near
         if with_table:
             far = _sums_from_table(table, i, nodes, z[0, own[i]], w)
-            exact = largest(far[0]) < _LEAST_OF_TABLE * far_sum[i]
+            exact = not (
+                largest(far[0]) >= _LEAST_OF_TABLE * far_sum[i] and largest(far[1]) >= least_growth * largest(far[0])
+            )
         if exact:
             far = _far_sums(d, i, z, factors, w, own, left, right, low)
             if not in_range(far[0]):

@@ -46,6 +46,7 @@ def lanczos_steps(matrix, basis, diagonal, beside, first, last):
                 _add(-overlap, basis, i * width, basis, new, width)
         beside[j] = math.sqrt(_dot(basis, new, basis, new, width))
         if beside[j] <= 1e-15 * size:
+            beside[j] = 0.0
             return j + 1
         for i in range(n):
             basis[j + 1, i] /= beside[j]

@@ -5,7 +5,7 @@ Inside a kernel ``a = load(x, i)`` takes the eight numbers ``x[i:i + 8]``; ``+ -
 bits do not depend on which: nothing is reordered. Only whether `multiply_add` rounds once or twice is the processor's.
 
 numba looks for changes in the file of a kernel only, when it decides whether compiled code in its cache is still good.
-After a change in this file, touch those beside it; the tests use a cache of their own.
+After a change in this file, or in another that kernels import from, touch theirs; the tests use a cache of their own.
 """
 
 from __future__ import annotations
@@ -107,6 +107,8 @@ def _across(builder: Any, vector: Any, combine: Callable[[Any, Any], Any]) -> An
 
 
 def _data(context: Any, builder: Any, type_: Any, array: Any) -> Any:
+    if type_.layout != "C" or type_.dtype not in (types.float64, types.uint32):
+        raise TypeError(f"kernels need contiguous arrays of float64, or of uint32 for indices. Got {type_}")
     return context.make_array(type_)(context, builder, array).data
 
 

@@ -4,7 +4,21 @@ Pairs come sorted: those whose first point is i have the numbers ``starts[i]`` t
 their other points, all larger than i.
 """
 
-from boostmetric.kernels.lanes import WIDTH, kernel, load, multiply_add, splat, store
+from boostmetric.kernels.lanes import WIDTH, kernel, load, multiply_add, splat, store, total
+
+
+@kernel
+def times(points, x, out):
+    """out = points x, a row's result depending on nothing but that row: BLAS may round equal rows differently.
+
+    Rows, and x, are padded with zeros to a multiple of WIDTH.
+    """
+    n_points, width = points.shape
+    for i in range(n_points):
+        product = splat(0.0)
+        for k in range(0, width, WIDTH):
+            product = multiply_add(load(points, i * width + k), load(x, k), product)
+        out[i] = total(product)
 
 
 @kernel

@@ -18,8 +18,11 @@ from boostmetric.oracles.points import PointRows
 from boostmetric.oracles.protocol import ONE, FloatArray
 from boostmetric.oracles.shard import IntArray, Shard
 
-# Up to this size of step * (half the range of the coordinates)**2 the table of a direction is exact to 1e-15.
+# Up to this size of step * (half the range of the coordinates)**2 the table of a direction is exact to 1e-15, relative
+# to the sums at step 0 and the square of the width of a bin.
 _TABLE_REACH = 30.0
+# Far sides whose mean growth is less than this, in squares of the width, are therefore summed pair by pair.
+_LEAST_GROWTH = 1e-4
 
 
 class Columns:
@@ -49,26 +52,28 @@ class Columns:
         self.n_columns = len(order) + -len(order) % WIDTH
 
         self._lock = Lock()
-        self._last: tuple[FloatArray, Line] | None = None
+        self._last: tuple[FloatArray, FloatArray, Line] | None = None
 
     def along(self, directions: FloatArray) -> FloatArray:
         """Coordinates of the columns along each direction."""
         z = aligned_zeros(len(directions), self.n_columns)
-        z[:, : len(self.points)] = self.points.times(directions.T).T
+        for row, xi in zip(z, directions, strict=True):
+            row[: len(self.points)] = self.points.times(xi)
+        z[:, len(self.points) :] = z[:, :1]  # no column lies outside the range of the points
         return z
 
     def line(self, xi: FloatArray, factors: FloatArray) -> Line:
         """The columns along a direction, or several; made once for all shards that ask for it."""
         with self._lock:
-            if self._last is None or self._last[0] is not xi:
-                self._last = xi, Line(self.along(np.atleast_2d(xi)), factors)
-            return self._last[1]
+            if self._last is None or not (np.array_equal(self._last[0], xi) and np.array_equal(self._last[1], factors)):
+                self._last = xi.copy(), factors.copy(), Line(self.along(np.atleast_2d(xi)), factors)
+            return self._last[2]
 
     @cached_property
     def coordinates(self) -> FloatArray:
         """The points, with zeros up to a width that is a multiple of two registers.
 
-        They are dense: there are more points than features where this is asked for, so the distances take more room.
+        They are dense: this is asked for up to some hundred features, where the distances take more room.
         """
         dense = self.points.dense()
         return aligned(np.pad(dense, [(0, self.n_columns - len(dense)), (0, -dense.shape[1] % (2 * WIDTH))]))
@@ -95,6 +100,8 @@ class Line:
     factors : ndarray of shape (n_directions,)
     reach : float
         Up to which step a table (see `kernels.blocks.block_table`) is good; negative for several directions.
+    least_growth : float
+        Down to which mean growth of a far side it is good.
     """
 
     def __init__(self, z: FloatArray, factors: FloatArray) -> None:
@@ -102,6 +109,7 @@ class Line:
         self._low, self._width = z[0].min(), np.ptp(z[0]) / blocks.N_BINS
         has_table = len(z) == 1 and factors[0] == 1.0 and self._width > 0.0
         self.reach = _TABLE_REACH / (0.5 * blocks.N_BINS * self._width) ** 2 if has_table else -1.0
+        self.least_growth = _LEAST_GROWTH * self._width**2
 
     @property
     def nodes(self) -> FloatArray:
@@ -202,7 +210,7 @@ class BlockShard(Shard):
             self._table_is_made = True
         rows = (self._own, self._left, self._right, self._near_d, self._near_h, self._log_omega)
         kept = (self._lowest, self._far_sum)
-        table = (with_table, self._table, self._line.nodes)
+        table = (with_table, self._table, self._line.nodes, self._line.least_growth)
         blocks.block_moments(self._d, self._line.z, self._line.factors, w, *rows, *kept, *table, sums)
         return sums
 

@@ -110,7 +110,12 @@ class DensePoints:
         return self._coordinates
 
     def times(self, x: FloatArray) -> FloatArray:
-        return np.asarray(self._coordinates @ x)
+        if x.ndim > 1:
+            return np.asarray(self._coordinates @ x)
+        padded, out = np.zeros(self._padded.shape[1]), np.empty(len(self))
+        padded[: self.n_features] = x
+        pairs.times(self._padded, padded, out)
+        return out
 
     def transposed_times(self, y: FloatArray) -> FloatArray:
         return np.asarray(self._coordinates.T @ y)

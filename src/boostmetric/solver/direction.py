@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import cache
 
 import numpy as np
@@ -64,7 +65,8 @@ def _krylov(matrix: FloatArray) -> tuple[float, FloatArray] | None:
     n = len(matrix)
     width, most = n + -n % WIDTH, min(n, _MOST_STEPS)
     padded, basis = aligned_zeros(n, width), aligned_zeros(most + 1, width)
-    padded[:, :n] = matrix
+    _, exponent = np.frexp(np.abs(matrix).max())
+    padded[:, :n] = np.ldexp(matrix, -int(exponent))  # sums of squares stay in range
     basis[0, :n] = _random_unit_vector(n)
     diagonal, beside = np.zeros(most), np.zeros(most)
     made = 0
@@ -76,8 +78,8 @@ def _krylov(matrix: FloatArray) -> tuple[float, FloatArray] | None:
             diagonal[:made], beside[:last], select="i", select_range=(last, last), check_finite=False
         )
         norm = np.abs(diagonal).max() + 2 * beside.max()
-        if made < asked or beside[last] * abs(vector[last, 0]) <= np.finfo(np.float64).eps * norm:
-            return float(value), vector[:, 0] @ basis[:made, :n]
+        if beside[last] * abs(vector[last, 0]) <= np.finfo(np.float64).eps * norm:
+            return math.ldexp(value, int(exponent)), vector[:, 0] @ basis[:made, :n]
     return None
 
 
