@@ -31,7 +31,8 @@ def run(data_dir: Path | None) -> list[dict[str, object]]:
                 "2 threads, s": best[2],
                 "times faster": best[1] / best[2],
                 "ns a pair, 2 threads": 1e9 * best[2] / comparisons.n_pairs,
-                f"loss after {n_iterations}": loss,
+                "exponent, 1 thread": exponent([*rows, {"pairs": comparisons.n_pairs, "1 thread, s": best[1]}]),
+                "loss": loss,
             }
         )
         print(f"  {n_pairs:.0e} pairs: {best[1]:.4g} s, {best[2]:.4g} s", flush=True)
@@ -51,3 +52,11 @@ def seconds_per_iteration(
         on_iteration=[lambda record: times.append(perf_counter())],
     )
     return float(np.median(np.diff(times))), boosted.history[-1].loss
+
+
+def exponent(rows: list[dict[str, object]]) -> float | str:
+    """Slope of the logarithm of the time against that of the number of pairs, over all rows so far."""
+    if len(rows) < 2:
+        return "-"
+    pairs, seconds = (np.log([float(row[key]) for row in rows]) for key in ("pairs", "1 thread, s"))  # type: ignore[arg-type]
+    return float(np.polyfit(pairs, seconds, 1)[0])

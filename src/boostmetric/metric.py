@@ -51,7 +51,11 @@ class MahalanobisMetric:
 
     @classmethod
     def from_directions(
-        cls, directions: FloatArray, step_sizes: FloatArray, rank: int | None = None
+        cls,
+        directions: FloatArray,
+        step_sizes: FloatArray,
+        rank: int | None = None,
+        coordinates: FloatArray | None = None,
     ) -> MahalanobisMetric:
         """The metric X = sum_j step_sizes[j] * outer(directions[j], directions[j]), with no more rows than its rank.
 
@@ -61,6 +65,8 @@ class MahalanobisMetric:
         step_sizes : ndarray of shape (n_directions,)
         rank : int, optional
             Keep the best approximation of this rank only.
+        coordinates : ndarray of shape (n_directions, n_dimensions), optional
+            The directions in an orthonormal basis of a space that holds them, if it has fewer dimensions.
 
         Notes
         -----
@@ -68,7 +74,8 @@ class MahalanobisMetric:
         """
         if not len(step_sizes):
             return cls(np.zeros((1, directions.shape[1])))
-        return cls(np.sqrt(step_sizes)[:, None] * directions).truncate(rank)
+        weights = np.sqrt(step_sizes)[:, None]
+        return cls(weights * directions)._of_rank(rank, None if coordinates is None else weights * coordinates)
 
     @property
     def matrix(self) -> FloatArray:
@@ -127,11 +134,16 @@ class MahalanobisMetric:
         """
         if rank is not None:
             check_count("rank", rank, alternative=", or None")
-        _, singular, rows = np.linalg.svd(self.components, full_matrices=False)
+        return self._of_rank(rank)
+
+    def _of_rank(self, rank: int | None, narrow: FloatArray | None = None) -> MahalanobisMetric:
+        """As `truncate`; `narrow` are the components in an orthonormal basis of a smaller space."""
+        left, singular, right = np.linalg.svd(self.components if narrow is None else narrow, full_matrices=False)
         noise = singular[0] * max(self.components.shape) * np.finfo(singular.dtype).eps
         kept = max(1, int((singular > noise).sum()))
         kept = kept if rank is None else min(kept, rank)
-        return MahalanobisMetric(with_fixed_signs(singular[:kept, None] * rows[:kept]))
+        rows = singular[:kept, None] * right[:kept] if narrow is None else left[:, :kept].T @ self.components
+        return MahalanobisMetric(with_fixed_signs(rows))
 
     def _check(self, X: Any) -> Any:
         points = sparse.csr_array(X, dtype=np.float64) if sparse.issparse(X) else np.asarray(X, dtype=np.float64)

@@ -158,8 +158,8 @@ def block_weights(
                 store_past_cache(e, row + k, exponential)
                 b0, b1 = b0 + exponential, multiply_add(exponential, x, b1)
                 if any_at_least(longest, x):
-                    for j in range(near_row, near_row + n_near):
-                        count = count + at_least(splat(near_d[i, j - near_row]), x)
+                    for j in range(n_near):
+                        count = count + at_least(splat(near_d[i, j]), x)
         if not in_range(splat(total(b0))):
             low, b0, b1 = _exponentials_of_row(d, e, i, left, right)
         lowest[i] = largest(low)

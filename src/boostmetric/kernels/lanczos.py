@@ -26,18 +26,47 @@ def _add(factor, a, i, b, j, n):
 
 
 @kernel
-def lanczos_steps(matrix, basis, diagonal, beside, first, last):
+def take_half(matrix, scale, half):
+    """half = the lower triangle of a symmetric matrix, times a factor, with half of its diagonal.
+
+    Zeros fill up the registers that the diagonal is in; what is right of them is never read.
+    """
+    for i in range(len(matrix)):
+        for k in range(i):
+            half[i, k] = scale * matrix[i, k]
+        half[i, i] = 0.5 * scale * matrix[i, i]
+        for k in range(i + 1, i - i % WIDTH + WIDTH):
+            half[i, k] = 0.0
+
+
+@part_of_kernel
+def _times_symmetric(half, x, j, y, new):
+    """y[new:] = (H + H') x[j:], H being a lower triangle; each of its numbers is read once."""
+    n, width = half.shape
+    for k in range(0, width, WIDTH):
+        store(y, new + k, splat(0.0))
+    for i in range(n):
+        row, x_i, product = i * width, x[j // width, i], splat(0.0)
+        factor = splat(x_i)
+        for k in range(0, i + 1, WIDTH):
+            h = load(half, row + k)
+            product = multiply_add(h, load(x, j + k), product)
+            store(y, new + k, multiply_add(h, factor, load(y, new + k)))
+        y[new // width, i] += total(product)
+
+
+@kernel
+def lanczos_steps(half, basis, diagonal, beside, first, last):
     """Steps `first` to `last` of Lanczos' iteration, every vector made orthogonal to all before it, twice.
 
-    Rows of the matrix and of the basis, of which the first must be a unit vector, are padded with zeros to a multiple
-    of WIDTH. Writes the tridiagonal matrix (`diagonal`, `beside`) that the matrix is on the basis. Returns how many
-    steps were made: fewer if the matrix maps the space of the basis to itself.
+    `half` comes from `take_half`. Rows of the basis, of which the first must be a unit vector, are padded with zeros to
+    a multiple of WIDTH. Writes the tridiagonal matrix (`diagonal`, `beside`) that the matrix is on the basis. Returns
+    how many steps were made: fewer if the matrix maps the space of the basis to itself.
     """
-    n, width = matrix.shape
+    n, width = half.shape
     for j in range(first, last):
         new = (j + 1) * width
-        for i in range(n):
-            basis[j + 1, i] = _dot(matrix, i * width, basis, j * width, width)
+        _times_symmetric(half, basis, j * width, basis, new)
         size = math.sqrt(_dot(basis, new, basis, new, width))
         diagonal[j] = _dot(basis, j * width, basis, new, width)
         for _ in range(2):

@@ -66,7 +66,8 @@ class Columns:
         """The columns along a direction, or several; made once for all shards that ask for it."""
         with self._lock:
             if self._last is None or not (np.array_equal(self._last[0], xi) and np.array_equal(self._last[1], factors)):
-                self._last = xi.copy(), factors.copy(), Line(self.along(np.atleast_2d(xi)), factors)
+                z, kept_factors = self.along(np.atleast_2d(xi)), factors.copy()
+                self._last = xi.copy(), kept_factors, Line(z, kept_factors)
             return self._last[2]
 
     @cached_property

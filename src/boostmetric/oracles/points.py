@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from threading import local
 from typing import Any, Protocol
 
 import numpy as np
@@ -11,8 +9,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from boostmetric.kernels import pairs
-from boostmetric.kernels.lanes import WIDTH, aligned, aligned_zeros
+from boostmetric.kernels.lanes import WIDTH, aligned
 from boostmetric.oracles.protocol import FloatArray
+from boostmetric.scratch import Scratch
 
 Numbers = NDArray[np.uint32]
 Starts = NDArray[np.int64]
@@ -59,20 +58,6 @@ class PointRows(Protocol):
     def gram(self, starts: Starts, second: Numbers, c: FloatArray) -> FloatArray:
         """A' Lap(c) A = sum_p c_p (a - b)(a - b)' over pairs of points (see `kernels.pairs`)."""
         ...
-
-
-class Scratch(local):
-    """Arrays to work in. The shards that a thread goes over use the same ones, which then stay in its cache."""
-
-    def __init__(self) -> None:
-        self._rooms: dict[str, FloatArray] = {}
-
-    def room(self, name: str, *shape: int) -> FloatArray:
-        """An array of the given shape, holding anything."""
-        size = math.prod(shape)
-        if name not in self._rooms or self._rooms[name].size < size:
-            self._rooms[name] = aligned_zeros(size)
-        return self._rooms[name][:size].reshape(shape)
 
 
 def as_points(coordinates: FloatArray | sparse.csr_array) -> PointRows:

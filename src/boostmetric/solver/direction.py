@@ -11,15 +11,18 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from boostmetric.oracles.protocol import Oracle
+from boostmetric.scratch import Scratch
 
 FloatArray = NDArray[np.float64]
 
 # Up to this dimension A_hat is formed. Beyond, that costs more than the products with a vector that Lanczos needs.
 LARGEST_DENSE = 512
 # Up to this dimension a formed A_hat is factorised. Beyond, some tens of products with a vector are faster.
-_LARGEST_FACTORISED = 160
+_LARGEST_FACTORISED = 128
 # These many, or it is factorised after all.
 _MOST_STEPS = 160
+
+_scratch = Scratch()
 
 
 def leading_direction(oracle: Oracle, start: FloatArray) -> tuple[float, FloatArray]:
@@ -59,27 +62,29 @@ def _krylov(matrix: FloatArray) -> tuple[float, FloatArray] | None:
     It starts from a random vector, always the same: the last direction could lie in a space that A_hat maps to itself,
     and the iteration would never leave it.
     """
-    from boostmetric.kernels.lanczos import lanczos_steps
-    from boostmetric.kernels.lanes import WIDTH, aligned_zeros
+    from boostmetric.kernels.lanczos import lanczos_steps, take_half
+    from boostmetric.kernels.lanes import WIDTH
 
     n = len(matrix)
     width, most = n + -n % WIDTH, min(n, _MOST_STEPS)
-    padded, basis = aligned_zeros(n, width), aligned_zeros(most + 1, width)
-    _, exponent = np.frexp(np.abs(matrix).max())
-    padded[:, :n] = np.ldexp(matrix, -int(exponent))  # sums of squares stay in range
+    half, basis = _scratch.room("half", n, width), _scratch.room("basis", most + 1, width)
+    basis[:, n:] = 0.0
+    # Divided by a power of two, so that sums of squares stay in range.
+    exponent = int(np.clip(np.frexp(max(matrix.max(), -matrix.min()))[1], -1000, 1000))
+    take_half(matrix, math.ldexp(1.0, -exponent), half)
     basis[0, :n] = _random_unit_vector(n)
     diagonal, beside = np.zeros(most), np.zeros(most)
     made = 0
     while made < most:
-        asked = min(made + max(32, made // 4), most)
-        made = lanczos_steps(padded, basis, diagonal, beside, made, asked)
+        asked = min(made + (12 if made else 36), most)
+        made = lanczos_steps(half, basis, diagonal, beside, made, asked)
         last = made - 1
         (value,), vector = scipy.linalg.eigh_tridiagonal(
             diagonal[:made], beside[:last], select="i", select_range=(last, last), check_finite=False
         )
         norm = np.abs(diagonal).max() + 2 * beside.max()
         if beside[last] * abs(vector[last, 0]) <= np.finfo(np.float64).eps * norm:
-            return math.ldexp(value, int(exponent)), vector[:, 0] @ basis[:made, :n]
+            return math.ldexp(value, exponent), vector[:, 0] @ basis[:made, :n]
     return None
 
 

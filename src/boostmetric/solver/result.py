@@ -158,7 +158,11 @@ class Progress:
 
     def metric(self, rank: int | None = None) -> MahalanobisMetric:
         """The metric so far, or its best approximation of a rank."""
-        return MahalanobisMetric.from_directions(self.directions, self.step_sizes, rank)
+        # A metric to begin with may have directions that the coordinates do not reach.
+        narrow = self.coordinates
+        if narrow is not None and not np.allclose(np.linalg.norm(narrow, axis=1), 1.0, rtol=0.0, atol=1e-12):
+            narrow = None
+        return MahalanobisMetric.from_directions(self.directions, self.step_sizes, rank, narrow)
 
 
 @dataclass(frozen=True, kw_only=True)
