@@ -28,8 +28,8 @@ def run(data_dir: Path | None) -> list[dict[str, object]]:
         split = Split(*circles(dimension, 0), *circles(dimension, 1))
         for learner in _COMPARED:
             python = environment(learner)
-            if python is None or (seconds[learner] and max(seconds[learner].values()) == np.inf):
-                continue  # longer in fewer dimensions already
+            if python is None or not np.isfinite(list(seconds[learner].values())).all():
+                continue  # too long, or failed, in fewer dimensions already
             repeats = 3 if learner == "BoostMetric" else 1
             fits = [fit(python, learner, split.X_train, split.y_train, 1, _TIME_LIMIT) for _ in range(repeats)]
             seconds[learner][dimension] = min(time for _, time in fits)
@@ -42,9 +42,11 @@ def run(data_dir: Path | None) -> list[dict[str, object]]:
         ours = seconds["BoostMetric"][dimension]
         row: dict[str, object] = {"dimensions": dimension, "times those at 50": ours / seconds["BoostMetric"][50]}
         for learner in _COMPARED:
-            time, error = seconds[learner].get(dimension, np.inf), errors[learner].get(dimension)
+            not_run = np.nan if np.isnan(list(seconds[learner].values())).any() else np.inf
+            time = seconds[learner].get(dimension, not_run)
+            error = errors[learner].get(dimension)
             limit = f"over {_TIME_LIMIT}"
-            row[f"{learner}, s"] = limit if time == np.inf else time
+            row[f"{learner}, s"] = "failed" if np.isnan(time) else limit if time == np.inf else time
             row[f"{learner}, error %"] = "-" if error is None else error
         rows.append(row)
     return rows

@@ -42,14 +42,16 @@ def compare(name: str, split: Split) -> list[dict[str, object]]:
             continue
         L, seconds = fit(python, learner, split.X_train, split.y_train)
         if L is None:
-            rows.append({"set": name, "learner": learner, "seconds": f"over {TIME_LIMIT}", "error %": "-"})
+            said = "failed" if np.isnan(seconds) else f"over {TIME_LIMIT}"
+            rows.append({"set": name, "learner": learner, "seconds": said, "error %": "-"})
         else:
             error = split.error(lambda points, L=L: points @ L.T)
             rows.append({"set": name, "learner": learner, "seconds": seconds, "error %": error})
     (ours,) = [float(row["seconds"]) for row in rows if row["learner"] == "BoostMetric"]  # type: ignore[arg-type]
     for row in rows:
         seconds = row["seconds"]
-        ratio = f"over {TIME_LIMIT / ours:.0f}" if isinstance(seconds, str) else float(seconds) / ours  # type: ignore[arg-type]
+        ratio: object = f"over {TIME_LIMIT / ours:.0f}" if isinstance(seconds, str) else float(seconds) / ours  # type: ignore[arg-type]
+        ratio = "-" if seconds == "failed" else ratio
         row["times as long as BoostMetric"] = ratio
     return rows
 
@@ -84,7 +86,8 @@ def fit(
         except subprocess.TimeoutExpired:
             return None, np.inf
         except subprocess.CalledProcessError as error:
-            print(f"{learner} failed on {X.shape}: {error.stderr.decode().strip().splitlines()[-1:]}")
-            return None, np.inf
+            last_line = (error.stderr.decode().strip().splitlines() or [f"exit status {error.returncode}"])[-1]
+            print(f"{learner} failed on {X.shape}: {last_line}")
+            return None, np.nan
         answer = np.load(target)
         return answer["L"], float(answer["seconds"])

@@ -76,7 +76,7 @@ def _krylov(matrix: FloatArray) -> tuple[float, FloatArray] | None:
     diagonal, beside = np.zeros(most), np.zeros(most)
     made = 0
     while made < most:
-        asked = min(made + (12 if made else 36), most)
+        asked = min(made + (12 if made else 48), most)
         made = lanczos_steps(half, basis, diagonal, beside, made, asked)
         last = made - 1
         (value,), vector = scipy.linalg.eigh_tridiagonal(
