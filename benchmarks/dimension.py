@@ -42,14 +42,19 @@ def run(data_dir: Path | None) -> list[dict[str, object]]:
         ours = seconds["BoostMetric"][dimension]
         row: dict[str, object] = {"dimensions": dimension, "times those at 50": ours / seconds["BoostMetric"][50]}
         for learner in _COMPARED:
-            not_run = np.nan if np.isnan(list(seconds[learner].values())).any() else np.inf
-            time = seconds[learner].get(dimension, not_run)
+            time = seconds[learner].get(dimension)
             error = errors[learner].get(dimension)
-            limit = f"over {_TIME_LIMIT}"
-            row[f"{learner}, s"] = "failed" if np.isnan(time) else limit if time == np.inf else time
+            row[f"{learner}, s"] = said(time)
             row[f"{learner}, error %"] = "-" if error is None else error
         rows.append(row)
     return rows
+
+
+def said(time: float | None) -> object:
+    """A time as the table has it; a learner is not run where it took too long, or failed, in fewer dimensions."""
+    if time is None:
+        return "not run"
+    return "failed" if np.isnan(time) else f"over {_TIME_LIMIT}" if time == np.inf else time
 
 
 def circles(dimension: int, seed: int) -> tuple[np.ndarray, np.ndarray]:

@@ -233,9 +233,8 @@ def test_ties_between_near_and_far_are_counted():
     a, b = learn(X, c, max_iter=4), learn(X, c.listed(), max_iter=4)
     for ours, theirs in zip(a.history, b.history, strict=True):
         assert ours.violated == theirs.violated
-    target, twin = c.subset([0]), X[0] == X[20]
-    assert twin.all()
-    assert target.n_comparisons == 60
+        # Of the 20 points that each of 3 targets is compared with, its twin is as near, and the anchor's own nearer.
+        assert ours.violated >= 2 / 20
 
 
 def test_only_points_that_are_compared_are_asked_for():

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     IntArray = NDArray[np.int32]
     FloatArray = NDArray[np.float64]
 
-
-_FEW = 0.1
+# A subset with fewer members than this fraction of all pairs is numbered by sorting them, not by a pass over the pairs.
+_SMALL_SUBSET = 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -625,7 +625,7 @@ class Comparisons:
     def _with(self, sides: Ragged, weights: FloatArray, anchors: NDArray[np.int64]) -> Comparisons:
         """Groups with the given sides, and the pairs they need numbered anew."""
         members: NDArray[Any]
-        if len(sides.values) < _FEW * len(self.pairs):  # a piece of many: not worth going over all pairs
+        if len(sides.values) < _SMALL_SUBSET * len(self.pairs):
             needed, members = np.unique(sides.values, return_inverse=True)
         else:
             needed = np.zeros(len(self.pairs), dtype=bool)
