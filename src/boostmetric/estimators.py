@@ -49,6 +49,9 @@ class BoostMetric(MetricLearner):
         Targets of each sample.
     n_impostors : int or "all", default=3
         Impostors of each sample.
+    loss : {"exponential", "logistic"}, default="exponential"
+        The paper's loss, or one that grows only linearly with the distances of an unsatisfied comparison: mislabelled
+        points do less harm. In the logistic loss a group of comparisons, such as those of one anchor, counts once.
     regularization : float, default=1e-7
         The factor v of the trace of X in the objective.
     max_iter : int, default=500
@@ -131,6 +134,7 @@ class BoostMetric(MetricLearner):
         *,
         n_neighbors: int = 3,
         n_impostors: int | Literal["all"] = 3,
+        loss: Literal["exponential", "logistic"] = "exponential",
         regularization: float = 1e-7,
         max_iter: int = 500,
         tol: float = 0.0,
@@ -146,6 +150,7 @@ class BoostMetric(MetricLearner):
     ) -> None:
         super().__init__(
             n_components,
+            loss=loss,
             regularization=regularization,
             max_iter=max_iter,
             tol=tol,
@@ -265,6 +270,9 @@ class ComparisonBoostMetric(MetricLearner):
     n_components : int, default=None
         Largest rank of the metric, and so the number of features that `transform` returns; the best approximation of
         that rank is kept. None keeps the metric as learned.
+    loss : {"exponential", "logistic"}, default="exponential"
+        The paper's loss, or one that grows only linearly with the distances of an unsatisfied comparison: mislabelled
+        points do less harm. In the logistic loss a group of comparisons, such as those of one anchor, counts once.
     regularization : float, default=1e-7
         The factor v of the trace of X in the objective.
     max_iter : int, default=500
@@ -349,6 +357,7 @@ class ComparisonBoostMetric(MetricLearner):
         self,
         n_components: int | None = None,
         *,
+        loss: Literal["exponential", "logistic"] = "exponential",
         regularization: float = 1e-7,
         max_iter: int = 500,
         tol: float = 0.0,
@@ -364,6 +373,7 @@ class ComparisonBoostMetric(MetricLearner):
     ) -> None:
         super().__init__(
             n_components,
+            loss=loss,
             regularization=regularization,
             max_iter=max_iter,
             tol=tol,

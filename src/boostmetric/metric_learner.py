@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from boostmetric.callbacks import Callback, Checkpoint, EarlyStopping, ProgressBar
 from boostmetric.metric import MahalanobisMetric
+from boostmetric.oracles.losses import LOSSES, LossName
 from boostmetric.sklearn_callbacks import CallbackSupportMixin, SklearnCallbacks
 from boostmetric.solver.learn import STEP_FINDERS, learn
 from boostmetric.solver.online import Stream
@@ -37,6 +38,7 @@ class MetricLearner(
         self,
         n_components: int | None,
         *,
+        loss: LossName,
         regularization: float,
         max_iter: int,
         tol: float,
@@ -51,6 +53,7 @@ class MetricLearner(
         verbose: int,
     ) -> None:
         self.n_components = n_components
+        self.loss = loss
         self.regularization = regularization
         self.max_iter = max_iter
         self.tol = tol
@@ -90,6 +93,7 @@ class MetricLearner(
             boosted = learn(
                 problem.points,
                 problem.comparisons,
+                loss=self.loss,
                 regularization=self.regularization,
                 max_iter=self.max_iter,
                 tol=self.tol,
@@ -273,6 +277,7 @@ class MetricLearner(
 
     def _check_parameters(self) -> None:
         """Refuse wrong parameters before any work."""
+        check_choice("loss", self.loss, LOSSES)
         check_number("regularization", self.regularization)
         check_count("max_iter", self.max_iter)
         check_number("tol", self.tol, below=1.0)

@@ -12,20 +12,19 @@ from typing import Any, Self
 
 from threadpoolctl import threadpool_limits
 
-from boostmetric.oracles.protocol import Oracle
-
 
 class ThreadEngine:
     """Keeps shards and asks them on several threads, the calling one among them; a context manager that ends them.
 
     Parameters
     ----------
-    shards : sequence of Oracle
+    shards : sequence
+        Objects with the verbs of an oracle.
     n_threads : int
         Threads at work at once.
     """
 
-    def __init__(self, shards: Sequence[Oracle], n_threads: int) -> None:
+    def __init__(self, shards: Sequence[object], n_threads: int) -> None:
         n_threads = min(n_threads, len(shards))
         cuts = [len(shards) * i // n_threads for i in range(n_threads + 1)]
         # One share of shards a thread, not one task a shard: a hand-over costs as much as a kernel over 10,000 members.
@@ -33,7 +32,7 @@ class ThreadEngine:
         self._pool = ThreadPoolExecutor(n_threads - 1, thread_name_prefix="boostmetric") if n_threads > 1 else None
 
     def each(self, verb: str, *arguments: Any) -> list[Any]:
-        def ask(share: Sequence[Oracle]) -> list[Any]:
+        def ask(share: Sequence[object]) -> list[Any]:
             return [getattr(shard, verb)(*arguments) for shard in share]
 
         if self._pool is None:

@@ -11,7 +11,7 @@ Near pairs are few. Each row has the same number of places for them, a multiple 
 
 import numpy as np
 
-from boostmetric.kernels.groups import EMPTY, NOTHING, in_range, log_derivatives
+from boostmetric.kernels.groups import EMPTY, NOTHING, in_range, log_derivatives, softplus
 from boostmetric.kernels.lanes import (
     ROWS,
     WIDTH,
@@ -102,6 +102,7 @@ def _exponentials_of_row(d, e, i, left, right):
 
 @kernel
 def block_weights(
+    logistic,
     d,
     e,
     z,
@@ -117,13 +118,13 @@ def block_weights(
     lowest,
     near_sum,
     far_sum,
-    mass,
+    unit,
     sums,
 ):
     """Make a step: d += step * h; writes e, and in place of `near_h` the exponentials of the near pairs.
 
-    Also written, for each row: `lowest`, the shift of e; the sums of both sides; and `mass`, relative to the shift in
-    `sums` and without these two. Sums as in `group_weights`.
+    Also written, for each row: `lowest`, the shift of e; the sums of both sides; and `unit`, the derivative u of the
+    mass divided by these two, relative to the shift in `sums`. Sums as in `group_weights`.
 
     The shift is the shortest of the first eight far distances, which lets one loop do everything; where that is too far
     from the shortest of all, a second loop makes it good. Either way it follows from the distances alone, so that a
@@ -165,24 +166,33 @@ def block_weights(
         lowest[i] = largest(low)
         near_sum[i], far_sum[i] = total(a0), total(b0)
         violated += omega[i] * total(count)
-        mass[i] = log_omega[i] + (largest(longest) - lowest[i])
         row_margin = total(b1) / far_sum[i] - total(a1) / near_sum[i]
-        new_shift = max(shift, mass[i])
-        rescale, own_mass = np.exp(shift - new_shift), near_sum[i] * far_sum[i] * np.exp(mass[i] - new_shift)
+        scale, product = largest(longest) - lowest[i], near_sum[i] * far_sum[i]
+        if logistic:
+            value, derivative = softplus(splat(scale + np.log(product)))
+            u = omega[i] * largest(derivative)
+            s0 += omega[i] * largest(value)
+            margin += u * row_margin
+            unit[i] = u / product
+            continue
+        unit[i] = log_omega[i] + scale  # its logarithm; the shift of all rows is not known yet
+        new_shift = max(shift, unit[i])
+        rescale, own_mass = np.exp(shift - new_shift), product * np.exp(unit[i] - new_shift)
         shift = new_shift
         s0 = s0 * rescale + own_mass
         margin = margin * rescale + own_mass * row_margin
-    for i in range(own.size):
-        mass[i] = np.exp(mass[i] - shift)
-    sums[0], sums[1], sums[2], sums[3] = shift, s0, margin, violated
+    if not logistic:
+        for i in range(own.size):
+            unit[i] = np.exp(unit[i] - shift)
+    sums[0], sums[1], sums[2], sums[3] = 0.0 if logistic else shift, s0, margin, violated
 
 
 @kernel
-def block_near_coefficients(near_e, members, mass, far_sum, c):
+def block_near_coefficients(near_e, members, unit, far_sum, c):
     """Coefficients of the near pairs from what `block_weights` has written."""
     c[:] = 0.0
     for i in range(len(members)):
-        factor = mass[i] * far_sum[i]
+        factor = unit[i] * far_sum[i]
         for j in range(near_e.shape[1]):
             c[members[i, j]] -= factor * near_e[i, j]
 
@@ -295,6 +305,7 @@ def _shortest(d, i, z, factors, w, own, left, right):
 
 @kernel
 def block_moments(
+    logistic,
     d,
     z,
     factors,
@@ -304,6 +315,7 @@ def block_moments(
     right,
     near_d,
     near_h,
+    omega,
     log_omega,
     lowest,
     far_sum,
@@ -344,11 +356,19 @@ def block_moments(
                 low = _shortest(d, i, z, factors, w, own, left, right)
                 far = _far_sums(d, i, z, factors, w, own, left, right, low)
         m, second = log_derivatives(near, far)
-        scale = log_omega[i] + (largest(top) - largest(low))
+        scale = largest(top) - largest(low)
+        if logistic:
+            value, derivative = softplus(splat(scale + np.log(largest(near[0] * far[0]))))
+            u = omega[i] * largest(derivative)
+            s0 += omega[i] * largest(value)
+            s1 += u * largest(m)
+            s2 += u * largest(second - derivative * m * m)
+            continue
+        scale += log_omega[i]
         new_shift = max(shift, scale)
         rescale, mass = np.exp(shift - new_shift), largest(near[0] * far[0]) * np.exp(scale - new_shift)
         shift = new_shift
         s0 = s0 * rescale + mass
         s1 = s1 * rescale + mass * largest(m)
         s2 = s2 * rescale + mass * largest(second)
-    sums[0], sums[1], sums[2], sums[3] = shift, s0, s1, s2
+    sums[0], sums[1], sums[2], sums[3] = 0.0 if logistic else shift, s0, s1, s2

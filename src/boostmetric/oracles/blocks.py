@@ -134,10 +134,10 @@ class Line:
 class BlockShard(Shard):
     """Groups of anchors, each with all points of another class on the far side (see `kernels.blocks`)."""
 
-    def __init__(self, points: PointRows, comparisons: Comparisons, columns: Columns) -> None:
+    def __init__(self, points: PointRows, comparisons: Comparisons, logistic: bool, columns: Columns) -> None:
         order = np.argsort(columns.column[comparisons.anchors], kind="stable")
         comparisons = comparisons.subset(order)
-        super().__init__(points, comparisons)
+        super().__init__(points, comparisons, logistic)
         self._columns = columns
         self._own = columns.column[comparisons.anchors]
         self._omega = comparisons.weights
@@ -209,17 +209,19 @@ class BlockShard(Shard):
         if with_table and not self._table_is_made:
             blocks.block_table(self._e, self._left, self._right, *self._line.sorted_columns, self._table)
             self._table_is_made = True
-        rows = (self._own, self._left, self._right, self._near_d, self._near_h, self._log_omega)
+        rows = (self._own, self._left, self._right, self._near_d, self._near_h, self._omega, self._log_omega)
         kept = (self._lowest, self._far_sum)
         table = (with_table, self._table, self._line.nodes, self._line.least_growth)
-        blocks.block_moments(self._d, self._line.z, self._line.factors, w, *rows, *kept, *table, sums)
+        line = (self._line.z, self._line.factors)
+        blocks.block_moments(self._logistic, self._d, *line, w, *rows, *kept, *table, sums)
         return sums
 
     def _move(self, step: float) -> FloatArray:
         sums = np.empty(4)
         rows = (self._own, self._left, self._right, self._near_d, self._near_h, self._omega, self._log_omega)
         kept = (self._lowest, self._near_sum, self._far_sum, self._unit)
-        blocks.block_weights(self._d, self._e, self._line.z, self._line.factors, step, *rows, *kept, sums)
+        line = (self._line.z, self._line.factors)
+        blocks.block_weights(self._logistic, self._d, self._e, *line, step, *rows, *kept, sums)
         blocks.block_near_coefficients(self._near_h, self._members, self._unit, self._far_sum, self._c)
         return sums
 

@@ -24,7 +24,7 @@ _MOST_SHARDS = 64
 _MOST_ON_POINTS = 0.5
 
 
-def make_shards(points: PointRows, comparisons: Comparisons) -> list[Shard]:
+def make_shards(points: PointRows, comparisons: Comparisons, *, logistic: bool = False) -> list[Shard]:
     """Cut a problem into shards of similar size, each of one kind of groups.
 
     The number of shards depends on the problem only. Every shard goes over its points when it finds a direction, so
@@ -44,13 +44,13 @@ def make_shards(points: PointRows, comparisons: Comparisons) -> list[Shard]:
         if points_cost > _MOST_ON_POINTS * kernel_cost and len(parts) > 1:
             pieces = _cut(chosen, sizes, _MOST_ON_POINTS * kernel_cost / points.direction_cost)
             parts = [comparisons.subset(groups) for groups in pieces]
-        shards += [kind(points, part) for part in parts]
+        shards += [kind(points, part, logistic) for part in parts]
     if comparisons.classes is not None:
         _check_memory(int(is_open.sum()), comparisons.classes)
         columns = Columns(points, comparisons.classes)
         n_shards = min(_MOST_SHARDS, is_open.sum() / _ROWS_PER_SHARD)
         pieces = _cut(is_open, sizes, n_shards)
-        shards += [BlockShard(points, comparisons.subset(groups), columns) for groups in pieces]
+        shards += [BlockShard(points, comparisons.subset(groups), logistic, columns) for groups in pieces]
     return shards
 
 

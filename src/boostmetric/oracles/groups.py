@@ -18,8 +18,8 @@ from boostmetric.oracles.shard import IntArray, Shard
 class GroupShard(Shard):
     """Groups, eight side by side (see `kernels.groups`)."""
 
-    def __init__(self, points: PointRows, comparisons: Comparisons) -> None:
-        super().__init__(points, comparisons)
+    def __init__(self, points: PointRows, comparisons: Comparisons, logistic: bool) -> None:
+        super().__init__(points, comparisons, logistic)
         layout = _Layout.of(comparisons)
         self._batches, self._omega = layout.batches, layout.omega
         with np.errstate(divide="ignore"):
@@ -30,7 +30,7 @@ class GroupShard(Shard):
         self._empty = np.flatnonzero(self._members == len(comparisons.pairs))
         self._distance_in_empty = np.where(layout.is_far(self._empty), groups.EMPTY, -groups.EMPTY)
         self._d, self._h = aligned_zeros(2, layout.n_places)
-        self._lowest, self._log_scale, self._near_sum, self._far_sum = aligned_zeros(4, len(self._omega))
+        self._lowest, self._unit, self._near_sum, self._far_sum = aligned_zeros(4, len(self._omega))
         self._near = np.empty(WIDTH * self._batches[:, 0].max())
 
     def _forget(self) -> None:
@@ -45,14 +45,15 @@ class GroupShard(Shard):
 
     def _moments(self, w: float) -> FloatArray:
         sums = np.empty(4)
-        groups.group_moments(self._d, self._h, w, self._batches, self._log_omega, self._lowest, sums)
+        layout = (self._batches, self._omega, self._log_omega, self._lowest)
+        groups.group_moments(self._logistic, self._d, self._h, w, *layout, sums)
         return sums
 
     def _move(self, step: float) -> FloatArray:
         sums = np.empty(4)
-        kept = (self._lowest, self._log_scale, self._near_sum, self._far_sum)
+        kept = (self._lowest, self._unit, self._near_sum, self._far_sum)
         layout = (self._members, self._batches, self._omega, self._log_omega)
-        groups.group_weights(self._d, self._h, step, *layout, *kept, self._near, self._c, sums)
+        groups.group_weights(self._logistic, self._d, self._h, step, *layout, *kept, self._near, self._c, sums)
         return sums
 
 

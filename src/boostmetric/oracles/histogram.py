@@ -1,9 +1,9 @@
 """All steps at once: the distribution of margins along a direction, with moments in every bin.
 
-For single comparisons the mass after a step w is S(w) = sum_r u_r exp(w m_r), where m_r = h_near - h_far. Sort the m_r
-into bins, and write each as its bin's centre plus an offset of at most half a width: the exponential of the offset is a
-power series that needs only the weighted moments of the offsets in the bin. So one pass over the comparisons answers
-for every w.
+For single comparisons and the exponential loss, the mass after a step w is S(w) = sum_r u_r exp(w m_r), where
+m_r = h_near - h_far. Sort the m_r into bins, and write each as its bin's centre plus an offset of at most half a width:
+the exponential of the offset is a power series that needs only the weighted moments of the offsets in the bin. So one
+pass over the comparisons answers for every w.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from functools import reduce
 
 import numpy as np
 
-from boostmetric.oracles.protocol import FloatArray, Moments, mix
+from boostmetric.oracles.losses import ExponentialLoss
+from boostmetric.oracles.masses import MassMoments, mix
+from boostmetric.oracles.protocol import FloatArray, Moments
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ class Histogram:
         return float((error * math.factorial(order)) ** (1 / order)) / self.half_width
 
     def moments(self, steps: FloatArray) -> Moments:
-        """Mass and derivatives at each step, exact to rounding within `reach`, useless far beyond it."""
+        """The loss and its derivatives at each step, exact to rounding within `reach`, useless far beyond it."""
         n_bins, n_moments = self.table.shape
         half = self.half_width
         centre = (2 * np.arange(n_bins) + 1 - n_bins) * half
@@ -65,7 +67,7 @@ class Histogram:
             s1 = e @ (centre * t0 + t1)
             s2 = e @ (centre**2 * t0 + 2 * centre * t1 + t2)
             rows.append((self.log_mass + shift + math.log(s0), s1 / s0, s2 / s0))
-        return Moments(*np.array(rows).T)
+        return ExponentialLoss().moments(MassMoments(*np.array(rows).T))
 
     @classmethod
     def merge(cls, parts: Sequence[Histogram]) -> Histogram:

@@ -19,15 +19,12 @@ The order matters: `moments` and `commit` follow a `project`, and after a `commi
 a checkpoint ends as if it had never stopped. `project` also takes several directions with factors of any sign, and then
 h is the growth along sum_k factors[k] xi_k xi_k'.
 
-The loss is that of the paper's problem (P0). Its first part, the *log mass*, is log sum_g omega_g N_g F_g with N_g the
-sum of exp(d) over the near pairs of group g and F_g the sum of exp(-d) over its far pairs; that equals the paper's sum
-over all comparisons, factorised. Each oracle answers with weights that sum to one over its own groups, and with its log
-mass; shards are then mixed in proportion to their mass.
+The loss is that of the paper's problem (P0) or the logistic one (see `losses`), without the term v Tr X. A_hat is minus
+its gradient with respect to X.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -62,66 +59,32 @@ class State:
 
     Attributes
     ----------
-    log_mass : float
-        log sum_r omega_r exp(-rho_r) over all comparisons r, rho_r being their margin far minus near.
+    loss : float
     margin : float
-        sum_r u_r rho_r, with u the weights of Eq. (6).
+        <A_hat, X> = sum_r u_r rho_r, with u the weights of Eq. (6) and rho the margins far minus near.
     violated, weight : float
         Weight of the comparisons whose far pair is no longer than their near pair, and weight of all comparisons.
     held_out : float, optional
         Fraction, by weight, of held-out comparisons that are satisfied, where some are held out (see `held_out`).
     """
 
-    log_mass: float
+    loss: float
     margin: float
     violated: float
     weight: float
     held_out: float | None = None
 
-    @classmethod
-    def merge(cls, parts: Sequence[State]) -> State:
-        """The state of all shards together."""
-        if len(parts) == 1:
-            return parts[0]
-        share, log_mass = mix(np.array([part.log_mass for part in parts]))
-        return cls(
-            log_mass=float(log_mass),
-            margin=float(share @ [part.margin for part in parts]),
-            violated=sum(part.violated for part in parts),
-            weight=sum(part.weight for part in parts),
-        )
-
 
 @dataclass(frozen=True)
 class Moments:
-    """The log mass along the projected direction, with its derivatives, at several steps.
+    """The loss along the projected direction, at several steps.
 
     Attributes
     ----------
-    log_mass, first, second : ndarray of shape (n_steps,)
-        log S(w), S'(w) / S(w) and S''(w) / S(w), where S(w) is the mass after a step w.
+    loss, first, second : ndarray of shape (n_steps,)
+        The loss after a step w, and its first and second derivative by w.
     """
 
-    log_mass: FloatArray
+    loss: FloatArray
     first: FloatArray
     second: FloatArray
-
-    @classmethod
-    def merge(cls, parts: Sequence[Moments]) -> Moments:
-        """The moments of all shards together."""
-        if len(parts) == 1:
-            return parts[0]
-        share, log_mass = mix(np.stack([part.log_mass for part in parts]))
-        return cls(
-            log_mass=log_mass,
-            first=(share * np.stack([part.first for part in parts])).sum(axis=0),
-            second=(share * np.stack([part.second for part in parts])).sum(axis=0),
-        )
-
-
-def mix(log_masses: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Each shard's share of the whole mass, and the logarithm of the whole, along the first axis."""
-    largest = log_masses.max(axis=0)
-    mass = np.exp(log_masses - largest)
-    total = mass.sum(axis=0)
-    return mass / total, largest + np.log(total)

@@ -11,16 +11,20 @@ from numpy.typing import NDArray
 from boostmetric.comparisons import Comparisons
 from boostmetric.kernels import pairs
 from boostmetric.oracles.histogram import Histogram
+from boostmetric.oracles.masses import Mass, MassMoments
 from boostmetric.oracles.points import PointRows
-from boostmetric.oracles.protocol import ONE, FloatArray, Moments, State
+from boostmetric.oracles.protocol import ONE, FloatArray
 
 IntArray = NDArray[np.int64]
 
+# The logistic mass of comparisons that are all satisfied by far may vanish.
+_LEAST_MASS = 1e-300
+
 
 class Shard(ABC):
-    """The five verbs over the pairs of a shard; subclasses know how the pairs form groups."""
+    """The five verbs over the pairs of a shard, answered with masses; subclasses know how the pairs form groups."""
 
-    def __init__(self, points: PointRows, comparisons: Comparisons) -> None:
+    def __init__(self, points: PointRows, comparisons: Comparisons, logistic: bool) -> None:
         touched = np.zeros(len(points), dtype=bool)
         touched[comparisons.pairs] = True
         number = np.cumsum(touched, dtype=np.int32) - np.int32(1)
@@ -29,6 +33,7 @@ class Shard(ABC):
         self._starts = np.searchsorted(first, np.arange(len(self._points) + 1))
         self._second = second.astype(np.uint32)
         self._weight = comparisons.total_weight
+        self._logistic = logistic
         self.n_features = points.n_features
 
         # One number for every pair, and a last one for places that hold no pair.
@@ -37,7 +42,7 @@ class Shard(ABC):
         self._log_mass = 0.0
         self._flow = np.empty(len(self._points))
 
-    def rebuild(self, directions: FloatArray, step_sizes: FloatArray) -> State:
+    def rebuild(self, directions: FloatArray, step_sizes: FloatArray) -> Mass:
         self._forget()
         for xi, step in zip(directions, step_sizes, strict=True):
             self.project(xi)
@@ -46,7 +51,7 @@ class Shard(ABC):
         return self.commit(0.0)
 
     def gram(self) -> FloatArray:
-        """A_hat over this shard. Implements Eq. (10) of the paper."""
+        """A_hat over this shard, divided by its mass. Implements Eq. (10) of the paper."""
         return self._points.gram(self._starts, self._second, self._c) / self._mass
 
     def matvec(self, x: FloatArray) -> FloatArray:
@@ -62,18 +67,20 @@ class Shard(ABC):
             pairs.weighted_squared_differences(self._points.times(xi.T), factors, self._starts, self._second, h)
         self._set_growths(h)
 
-    def moments(self, steps: FloatArray) -> Moments:
+    def moments(self, steps: FloatArray) -> MassMoments:
         rows = np.array([self._moments(float(w)) for w in steps])
         shift, mass, first, second = rows.T
-        return Moments(shift + np.log(mass), first / mass, second / mass)
+        mass = np.maximum(mass, _LEAST_MASS)
+        return MassMoments(shift + np.log(mass), first / mass, second / mass)
 
     def histogram(self) -> Histogram | None:
         return None
 
-    def commit(self, step: float) -> State:
-        shift, self._mass, margin, violated = self._move(step).tolist()
+    def commit(self, step: float) -> Mass:
+        shift, mass, margin, violated = self._move(step).tolist()
+        self._mass = max(mass, _LEAST_MASS)
         self._log_mass = shift + math.log(self._mass)
-        return State(self._log_mass, margin / self._mass, violated, self._weight)
+        return Mass(self._log_mass, margin / self._mass, violated, self._weight)
 
     @abstractmethod
     def _forget(self) -> None:
@@ -89,8 +96,8 @@ class Shard(ABC):
 
     @abstractmethod
     def _moments(self, w: float) -> FloatArray:
-        """Shift, mass, and mass-weighted first and second moment at step w."""
+        """Shift, mass, and its first and second derivative at step w."""
 
     @abstractmethod
     def _move(self, step: float) -> FloatArray:
-        """Make the step and write the pair coefficients; shift, mass, mass-weighted margin and violated weight."""
+        """Make the step and write the pair coefficients; shift, mass, weighted margin and violated weight."""

@@ -7,7 +7,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from boostmetric.oracles.histogram import Histogram
-from boostmetric.oracles.protocol import ONE, FloatArray, Moments, State, mix
+from boostmetric.oracles.losses import Loss
+from boostmetric.oracles.masses import Mass, MassMoments, mix
+from boostmetric.oracles.protocol import ONE, FloatArray, Moments, State
 
 
 class Engine(Protocol):
@@ -27,14 +29,17 @@ class ShardedOracle:
     Parameters
     ----------
     engine : Engine
-        Holds oracles, one for each shard.
+        Holds the shards; they answer the same verbs with masses (`masses`).
     n_features : int
         Dimension of the points.
+    loss : Loss
+        Of the mass of all shards.
     """
 
-    def __init__(self, engine: Engine, n_features: int) -> None:
+    def __init__(self, engine: Engine, n_features: int, loss: Loss) -> None:
         self.n_features = n_features
         self._engine = engine
+        self._loss = loss
         self._share = np.ones(0)
         self._all_single = True
 
@@ -44,9 +49,10 @@ class ShardedOracle:
     def commit(self, step: float) -> State:
         return self._settle(self._engine.each("commit", step))
 
-    def _settle(self, states: list[State]) -> State:
-        self._share, _ = mix(np.array([state.log_mass for state in states]))
-        return State.merge(states)
+    def _settle(self, masses: list[Mass]) -> State:
+        share, log_mass = mix(np.array([mass.log_mass for mass in masses]))
+        self._share = share * self._loss.rate(float(log_mass))
+        return self._loss.state(Mass.merge(masses))
 
     def gram(self) -> FloatArray:
         return self._mix(self._engine.each("gram"))
@@ -55,8 +61,6 @@ class ShardedOracle:
         return self._mix(self._engine.each("matvec", x))
 
     def _mix(self, parts: list[FloatArray]) -> FloatArray:
-        if len(parts) == 1:
-            return parts[0]
         total = self._share[0] * parts[0]
         for share, part in zip(self._share[1:], parts[1:], strict=True):
             total += share * part
@@ -66,7 +70,7 @@ class ShardedOracle:
         self._engine.each("project", xi, factors)
 
     def moments(self, steps: FloatArray) -> Moments:
-        return Moments.merge(self._engine.each("moments", steps))
+        return self._loss.moments(MassMoments.merge(self._engine.each("moments", steps)))
 
     def histogram(self) -> Histogram | None:
         if not self._all_single:

@@ -21,8 +21,8 @@ class SingleShard(Shard):
     Kept are their margins rho = d_far - d_near and, along a direction, m = h_near - h_far: a step w lowers rho by w m.
     """
 
-    def __init__(self, points: PointRows, comparisons: Comparisons) -> None:
-        super().__init__(points, comparisons)
+    def __init__(self, points: PointRows, comparisons: Comparisons, logistic: bool) -> None:
+        super().__init__(points, comparisons, logistic)
         self._near, self._far = np.ascontiguousarray(comparisons.members.reshape(-1, 2).T.astype(np.uint32))
         n_padded = comparisons.n_groups + -comparisons.n_groups % WIDTH
         self._omega, self._rho, self._m, self._u = aligned_zeros(4, n_padded)
@@ -41,16 +41,18 @@ class SingleShard(Shard):
 
     def _moments(self, w: float) -> FloatArray:
         sums = np.empty(4)
-        singles.single_moments(self._rho, self._m, w, self._log_omega, sums)
+        singles.single_moments(self._logistic, self._rho, self._m, w, self._omega, self._log_omega, sums)
         return sums
 
     def _move(self, step: float) -> FloatArray:
         sums = np.empty(4)
         comparisons = (self._near, self._far, self._omega, self._log_omega)
-        singles.single_weights(self._rho, self._m, step, *comparisons, self._u, self._c, sums)
+        singles.single_weights(self._logistic, self._rho, self._m, step, *comparisons, self._u, self._c, sums)
         return sums
 
-    def histogram(self) -> Histogram:
+    def histogram(self) -> Histogram | None:
+        if self._logistic:
+            return None
         # Bins of a power of two that reach as far as any growth in this shard.
         _, exponent = math.frexp(max(self._m.max(), -self._m.min()) / singles.HALF_BINS)
         table = np.empty((2 * singles.HALF_BINS, singles.N_MOMENTS))

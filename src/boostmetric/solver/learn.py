@@ -11,6 +11,7 @@ import numpy as np
 
 from boostmetric.comparisons import Comparisons
 from boostmetric.frame import Given
+from boostmetric.oracles.losses import LossName
 from boostmetric.solver.loop import boost, roll_back
 from boostmetric.solver.problem import Problem
 from boostmetric.solver.result import Boosted, Iteration, Progress, StopReason, scaled
@@ -25,6 +26,7 @@ def learn(
     points: Given,
     comparisons: Comparisons,
     *,
+    loss: LossName = "exponential",
     regularization: float = 1e-7,
     max_iter: int = 500,
     tol: float = 0.0,
@@ -41,7 +43,7 @@ def learn(
     ----------
     points : ndarray or csr_array of shape (n_points, n_features)
     comparisons : Comparisons
-    regularization, max_iter, tol, line_search
+    loss, regularization, max_iter, tol, line_search
         As in `boostmetric.BoostMetric`.
     n_threads : int
         Threads to work with; the result does not depend on it.
@@ -56,17 +58,17 @@ def learn(
     """
     problem = Problem(points, comparisons).restricted()
     watched = None if held_out is None else held_out.restricted()
-    fingerprint = cache(lambda: problem.fingerprint(regularization))
+    fingerprint = cache(lambda: problem.fingerprint(loss, regularization))
     watched_fingerprint = cache(lambda: "" if held_out is None else held_out.fingerprint())
     given = Progress.nothing(points.shape[1]) if start is None else start
     if given.problem and given.problem != fingerprint():
         raise ValueError(
-            "The checkpoint belongs to another fit: its points, comparisons or regularization are not the ones given. "
-            "Leave resume_from out to begin anew; with early_stopping, comparisons are held out at random: set "
+            "The checkpoint belongs to another fit: its points, comparisons, loss or regularization are not those "
+            "given. Leave resume_from out to begin anew; with early_stopping, comparisons are held out at random: set "
             "random_state to a number to hold out the same ones again."
         )
 
-    with problem.opened(n_threads, watched) as (frame, oracle):
+    with problem.opened(n_threads, watched, loss) as (frame, oracle):
 
         def in_user_units(progress: AnyProgress) -> AnyProgress:
             # What was given stays as it was: these points may reach only a part of it.

@@ -29,7 +29,7 @@ def boost(
     on_iteration: Callable[[Iteration, Callable[[], Progress]], StopReason | None],
     rng: np.random.RandomState,
 ) -> Boosted:
-    """Minimise (P0), the log of the summed exponential losses + v Tr X. Implements Algorithm 2 of the paper.
+    """Minimise the loss of the oracle + v Tr X. Implements Algorithm 2 of the paper.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def boost(
 
     state = oracle.rebuild(start.directions, start.step_sizes)
     trace = sum(step_sizes, start=0.0)
-    loss = state.log_mass + v * trace
+    loss = state.loss + v * trace
     eigenvalue, xi = leading_direction(oracle, directions[-1] if directions else rng.standard_normal(oracle.n_features))
     enough = v + tol * max((history[0].eigenvalue if history else eigenvalue) - v, 0.0)
 
@@ -78,14 +78,14 @@ def boost(
         oracle.project(xi)
         step = find_step(oracle, v)
         moved = oracle.commit(step.size)
-        if not moved.log_mass + v * (trace + step.size) < loss:
+        if not moved.loss + v * (trace + step.size) < loss:
             stop_reason = StopReason.NOTHING_TO_IMPROVE  # and this step is not part of the metric
             break
         state = moved
         directions.append(xi)
         step_sizes.append(step.size)
         trace += step.size
-        loss = state.log_mass + v * trace
+        loss = state.loss + v * trace
         number, violated = len(history) + 1, state.violated / state.weight
         history.append(Iteration(number, loss, eigenvalue, step.size, trace, violated, state.held_out, step.capped))
         asked_to_stop = on_iteration(history[-1], partial(first, number))

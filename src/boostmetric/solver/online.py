@@ -81,7 +81,8 @@ class Stream:
                 oracle.commit(1.0)
                 values, vectors = _gradient(oracle, rng)
                 oracle.project(vectors, values - v)
-                change = float(oracle.moments(np.zeros(1)).second[0])  # mean square, over the comparisons' weights
+                along = oracle.moments(np.zeros(1))
+                change = float(along.second[0] + along.first[0] ** 2)  # mean square, over the comparisons' weights
                 if change == 0.0:
                     break
                 step = rate / math.sqrt(change)

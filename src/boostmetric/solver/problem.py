@@ -14,6 +14,7 @@ from boostmetric.frame import Coordinates, Frame, Given
 from boostmetric.numbering import check_in_range
 
 if TYPE_CHECKING:
+    from boostmetric.oracles.losses import LossName
     from boostmetric.oracles.protocol import Oracle
 
 
@@ -31,9 +32,9 @@ class Problem(NamedTuple):
         check_in_range(comparisons.n_points - 1, points.shape[0])
         return Problem(points[comparisons.points], comparisons.renumbered())
 
-    def fingerprint(self, regularization: float = 0.0) -> str:
+    def fingerprint(self, loss: LossName = "exponential", regularization: float = 0.0) -> str:
         """A hash by which a checkpoint knows the fit it belongs to."""
-        digest = hashlib.blake2b(repr((self.points.shape, float(regularization))).encode(), digest_size=16)
+        digest = hashlib.blake2b(repr((self.points.shape, loss, float(regularization))).encode(), digest_size=16)
         points, c = self
         coordinates = [points]
         if not isinstance(points, np.ndarray):  # sparse
@@ -44,7 +45,9 @@ class Problem(NamedTuple):
         return digest.hexdigest()
 
     @contextmanager
-    def opened(self, n_threads: int, held_out: Problem | None = None) -> Iterator[tuple[Frame, Oracle]]:
+    def opened(
+        self, n_threads: int, held_out: Problem | None = None, loss: LossName = "exponential"
+    ) -> Iterator[tuple[Frame, Oracle]]:
         """Coordinates to compute in, and an oracle that answers in them; its threads end with the context.
 
         Parameters
@@ -53,11 +56,13 @@ class Problem(NamedTuple):
             Threads to work with; the answers do not depend on it.
         held_out : Problem, optional
             Comparisons to watch.
+        loss : {"exponential", "logistic"}
         """
         # numba is imported here, with the kernels, and not by ``import boostmetric``.
         from boostmetric.engines.threads import ThreadEngine, single_threaded_blas
         from boostmetric.oracles.cpu import make_shards
         from boostmetric.oracles.held_out import WithHeldOut
+        from boostmetric.oracles.losses import make_loss
         from boostmetric.oracles.points import as_points
         from boostmetric.oracles.sharded import ShardedOracle
 
@@ -65,8 +70,9 @@ class Problem(NamedTuple):
             stack.enter_context(single_threaded_blas())
 
             def oracle_of(coordinates: Coordinates, comparisons: Comparisons) -> Oracle:
-                shards = make_shards(as_points(coordinates), comparisons)
-                return ShardedOracle(stack.enter_context(ThreadEngine(shards, n_threads)), coordinates.shape[1])
+                shards = make_shards(as_points(coordinates), comparisons, logistic=loss == "logistic")
+                engine = stack.enter_context(ThreadEngine(shards, n_threads))
+                return ShardedOracle(engine, coordinates.shape[1], make_loss(loss, float(comparisons.weights.sum())))
 
             frame = Frame.of(self.points)
             oracle = oracle_of(frame.points, self.comparisons)

@@ -1,6 +1,6 @@
 """The step along a direction: Eq. (8) of the paper, from one pass, by safeguarded Newton steps, or by bisection.
 
-Along a direction xi the loss is phi(w) = log S(w) + v w, with S the mass that the oracle's `moments` describe. phi is
+Along a direction xi the objective is phi(w), the loss that the oracle's `moments` describe, + v w. It is
 convex, and Eq. (8) says phi'(w) = 0. The cases, which Algorithm 1 leaves to its interval [w_l, w_u]:
 
 - phi'(0) >= 0: nothing to gain, the step is 0. Boosting stops before it asks (lambda_max <= v).
@@ -86,9 +86,10 @@ class _Line:
         self._evaluate = evaluate
         self._v = v
         moments = evaluate(np.zeros(1))
-        self._log_mass = float(moments.log_mass[0])
+        self._loss = float(moments.loss[0])
         self.start = self._point(0.0, moments)
-        self.unit = 1.0 / math.sqrt(max(float(moments.second[0]), np.finfo(np.float64).tiny))
+        first, second = float(moments.first[0]), float(moments.second[0])
+        self.unit = 1.0 / math.sqrt(max(second + first * first, np.finfo(np.float64).tiny))
         self.reach = min(reach, _REACH * self.unit)
         self.flat = _FLAT * abs(self.start.slope)
 
@@ -96,9 +97,8 @@ class _Line:
         return self._point(w, self._evaluate(np.array([w])))
 
     def _point(self, w: float, moments: Moments) -> _Point:
-        first, second = float(moments.first[0]), float(moments.second[0])
-        fall = self._log_mass - float(moments.log_mass[0]) - self._v * w
-        return _Point(w, fall, first + self._v, second - first * first)
+        fall = self._loss - float(moments.loss[0]) - self._v * w
+        return _Point(w, fall, float(moments.first[0]) + self._v, float(moments.second[0]))
 
 
 def exact_step(oracle: Oracle, v: float) -> Step:
