@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
@@ -12,14 +13,18 @@ import numpy as np
 from boostmetric.comparisons import Comparisons
 from boostmetric.frame import Given
 from boostmetric.oracles.losses import LossName
+from boostmetric.oracles.protocol import Oracle
 from boostmetric.solver.loop import boost, roll_back
 from boostmetric.solver.problem import Problem
 from boostmetric.solver.result import Boosted, Iteration, Progress, StopReason, scaled
-from boostmetric.solver.step import bisection_step, exact_step
+from boostmetric.solver.step import Step, bisection_step, exact_step
 
 AnyProgress = TypeVar("AnyProgress", bound=Progress)
 LineSearch = Literal["exact", "bisection"]
 STEP_FINDERS = {"exact": exact_step, "bisection": bisection_step}
+# A metric to begin with that lowers no loss changes the comparisons by so much, root mean square: it still orders the
+# distances, and steps of boosting soon outweigh it.
+_LEAST_CHANGE = 1e-6
 
 
 def learn(
@@ -33,6 +38,7 @@ def learn(
     line_search: LineSearch = "exact",
     n_threads: int = 1,
     start: Progress | None = None,
+    reweigh: bool = False,
     held_out: Problem | None = None,
     on_iteration: Sequence[Callable[[Iteration], object]] = (),
     rng: np.random.RandomState | None = None,
@@ -49,8 +55,12 @@ def learn(
         Threads to work with; the result does not depend on it.
     start : Progress, optional
         Where to go on; nothing by default. Scores in its history must be about the same `held_out`.
+    reweigh : bool, default=False
+        Take the metric of `start` as a weak learner, whose weight is found as that of any other: all its steps are
+        multiplied by one number. Where it does not lower the loss, that number is next to nothing.
     held_out : Problem, optional
-        Comparisons to watch: the result is the metric, of all iterations, that satisfies most of them.
+        Comparisons to watch: the result is the metric, of all iterations and the one to begin with, that satisfies
+        most of them.
     on_iteration : sequence of callables
         Each sees every `Iteration`; boosting stops when one returns True, or a `StopReason`.
     rng : RandomState, optional
@@ -87,10 +97,13 @@ def learn(
             return reasons[0] if reasons else StopReason.CALLBACK if answers else None
 
         v = scaled(regularization, -2 * frame.exponent)
+        begin = given.in_units(-frame.exponent, frame.lower(given.directions, given.coordinates))
+        if reweigh:
+            begin = _reweighed(begin, oracle, v, STEP_FINDERS[line_search])
         boosted = boost(
             oracle,
             v,
-            start=given.in_units(-frame.exponent, frame.lower(given.directions, given.coordinates)),
+            start=begin,
             max_iter=max_iter,
             tol=tol,
             find_step=STEP_FINDERS[line_search],
@@ -101,4 +114,19 @@ def learn(
         if held_out is not None and judged:
             best = max(judged, key=lambda record: record.held_out or 0.0)  # the first of several
             boosted = roll_back(oracle, v, boosted, best.number)
+            at_start = oracle.rebuild(begin.directions, begin.step_sizes).held_out if len(begin.directions) else None
+            if not begin.history and at_start is not None and at_start >= (best.held_out or 0.0):
+                boosted = replace(roll_back(oracle, v, boosted, 0), stop_reason=StopReason.NO_HEADROOM)
         return replace(in_user_units(boosted), eigenvalue=scaled(boosted.eigenvalue, 2 * frame.exponent))
+
+
+def _reweighed(start: Progress, oracle: Oracle, v: float, find_step: Callable[[Oracle, float], Step]) -> Progress:
+    """The same metric, with the weight that lowers the loss most, or hardly any weight if none does."""
+    if not start.step_sizes.any():
+        return start
+    oracle.rebuild(start.directions[:0], start.step_sizes[:0])
+    oracle.project(start.directions, start.step_sizes)
+    along = oracle.moments(np.zeros(1))
+    size = math.sqrt(float(along.second[0] + along.first[0] ** 2))
+    weight = find_step(oracle, v * float(start.step_sizes.sum())).size
+    return replace(start, step_sizes=max(weight, _LEAST_CHANGE / max(size, _LEAST_CHANGE)) * start.step_sizes)

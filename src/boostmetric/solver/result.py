@@ -42,6 +42,14 @@ class StopReason(Enum):
         "Held-out comparisons did not improve for n_iter_no_change iterations: the metric is that of the iteration "
         "that satisfied most of them."
     )
+    PASSES = (
+        "Comparisons mined again under the learned metric did not improve those held out: the metric is that of the pass "
+        "before."
+    )
+    NO_HEADROOM = (
+        "No headroom: no learned metric did better, on what was held out, than the one to begin with, which is therefore "
+        "the result."
+    )
     BATCH = "partial_fit ran its rounds on the last batch."
     NOTHING_TO_IMPROVE = (
         "No comparisons are left to improve: the loss cannot be lowered any further in double precision."

@@ -1,0 +1,122 @@
+"""Passes: learn, find the comparisons anew under the metric learned, and go on.
+
+Targets and impostors that are nearest in the metric to begin with are not the nearest in the one learned from them. In
+a further pass they are looked for again, the metric so far is weighed as one weak learner (its directions stay, its
+steps are multiplied by one number), and boosting goes on from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostmetric.solver.learn import learn
+from boostmetric.solver.problem import Problem
+from boostmetric.solver.result import Boosted, Iteration, Progress, StopReason
+
+FloatArray = NDArray[np.float64]
+
+
+class Found(NamedTuple):
+    """Comparisons found under a metric: those to learn from, and those held out."""
+
+    problem: Problem
+    held_out: Problem | None
+
+
+class Finder:
+    """Finds comparisons, and remembers those of the last metric: a pass begins with the one that was judged last."""
+
+    def __init__(self, find: Callable[[FloatArray | None], Found]) -> None:
+        self._find = find
+        self._last: tuple[FloatArray | None, Found] | None = None
+
+    def __call__(self, components: FloatArray | None) -> Found:
+        """Comparisons under the metric of a linear map, or under none."""
+        if self._last is None or not np.array_equal(self._last[0], components):  # type: ignore[arg-type]
+            self._last = components, self._find(components)
+        return self._last[1]
+
+    def score(self, progress: Progress) -> float:
+        """Share of the held-out comparisons, found under a metric itself, that it satisfies."""
+        held_out = self(progress.metric().components).held_out
+        assert held_out is not None
+        return held_out.satisfied(progress)
+
+
+def passes(
+    find: Finder,
+    start: Progress,
+    *,
+    max_iter: Sequence[int],
+    on_iteration: Callable[[Progress, Found], Sequence[Callable[[Iteration], object]]],
+    **options: Any,
+) -> Iterator[Boosted]:
+    """What each pass comes to.
+
+    Parameters
+    ----------
+    find : Finder
+    start : Progress
+        Where to begin, or to go on in the pass that it was in.
+    max_iter : sequence of int
+        Most iterations of each pass.
+    on_iteration : callable
+        What watches a pass, from where it begins and what was found for it.
+    **options
+        As for `learn`.
+    """
+    progress = start
+    while True:
+        found = find(progress.mined_under)
+        n_pass, n_before = len(progress.pass_ends), progress.pass_ends[-1] if progress.pass_ends else 0
+        boosted = learn(
+            *found.problem,
+            held_out=found.held_out,
+            start=progress,
+            reweigh=len(progress.history) == n_before,
+            max_iter=n_before + max_iter[min(n_pass, len(max_iter) - 1)],
+            on_iteration=on_iteration(progress, found),
+            **options,
+        )
+        yield boosted
+        if n_pass + 1 >= len(max_iter) or boosted.stop_reason is StopReason.CALLBACK:
+            return
+        progress = boosted.next_pass()
+
+
+def best_pass(find: Finder, start: Progress, learned: Iterator[Boosted], **options: Any) -> Boosted:
+    """The last pass before one that did not improve held-out comparisons; it may be where all began.
+
+    Parameters
+    ----------
+    find : Finder
+    start : Progress
+        Where the passes began.
+    learned : iterator of Boosted
+        The passes; not asked for more than needed.
+    **options
+        As for `learn`.
+    """
+    earlier = [part for n in (0, *start.pass_ends) if len((part := start.after(n)).step_sizes)]
+    scores = [find.score(part) for part in earlier]
+    best: Progress | None = None
+    score = max(scores, default=-np.inf)
+    for boosted in learned:
+        reached = find.score(boosted) if len(boosted.step_sizes) else -np.inf
+        if not reached > score and (earlier or best is not None):
+            break
+        best, score = boosted, reached
+    else:
+        assert isinstance(best, Boosted)
+        return best
+    if isinstance(best, Boosted):
+        return replace(best, stop_reason=StopReason.PASSES)
+    kept = earlier[int(np.argmax(scores))]
+    reason = StopReason.PASSES if kept.history else StopReason.NO_HEADROOM
+    certified = learn(*find(kept.mined_under).problem, start=kept, max_iter=len(kept.history), **options)
+    return replace(certified, stop_reason=reason)

@@ -1,0 +1,93 @@
+"""Metrics to begin with: where boosting starts, and what it must beat."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn.covariance import ledoit_wolf
+
+from boostmetric.frame import Given, centre_and_scale
+from boostmetric.metric import MahalanobisMetric
+
+FloatArray = NDArray[np.float64]
+StartName = Literal["zero", "identity", "standardized", "rca", "standardized-rca"]
+Init: TypeAlias = str | MahalanobisMetric | ArrayLike
+
+# Starts that the data alone give, and those that need labels.
+PLAIN_STARTS: tuple[StartName, ...] = ("zero", "identity", "standardized")
+STARTS: tuple[StartName, ...] = (*PLAIN_STARTS, "rca", "standardized-rca")
+# A metric of full rank has as many rows as there are features.
+_MOST_FEATURES = 10_000
+
+
+def starting_components(init: Init, X: Given, y: NDArray[Any] | None = None) -> FloatArray | None:
+    """The linear map of a metric to begin with; None for the zero metric.
+
+    Parameters
+    ----------
+    init : str, MahalanobisMetric or array-like of shape (n_rows, n_features)
+        ``"identity"``: the Euclidean distance. ``"standardized"``: that of features divided by their standard
+        deviation. ``"rca"``: relevant component analysis (Bar-Hillel et al., 2003), the Mahalanobis distance of the
+        covariance within the classes, shrunk as Ledoit and Wolf (2004) have it; ``"standardized-rca"`` the same in
+        standardized features, for features of different units. Or a metric, or its linear map.
+    X : ndarray or csr_array of shape (n_samples, n_features)
+    y : ndarray of shape (n_samples,), optional
+        Labels, for RCA.
+    """
+    n_features = X.shape[1]
+    if isinstance(init, str):
+        return _named(init, X, y)
+    components = (init if isinstance(init, MahalanobisMetric) else MahalanobisMetric(init)).components
+    if components.shape[1] != n_features:
+        raise ValueError(f"init has {components.shape[1]} features, the data have {n_features}.")
+    return components
+
+
+def _named(name: str, X: Given, y: NDArray[Any] | None) -> FloatArray | None:
+    if name == "zero":
+        return None
+    n_features = X.shape[1]
+    if n_features > _MOST_FEATURES:
+        raise ValueError(
+            f"init={name!r} is a matrix of {n_features:,} x {n_features:,} numbers here, as the data have that many "
+            'features. Use init="zero", or reduce the features (TruncatedSVD, PCA).'
+        )
+    if name == "identity":
+        return np.eye(n_features)
+    points, exponent = centre_and_scale(X)
+    dense = points.toarray() if sparse.issparse(points) else points
+    unit = _spread(dense) if name.startswith("standardized") else np.ones(n_features)
+    if not name.endswith("rca"):
+        return np.diag(np.ldexp(1 / unit, -exponent))
+    assert y is not None
+    return np.ldexp(_whitening(_within_classes(dense / unit, y)) / unit, -exponent)
+
+
+def _spread(points: FloatArray) -> FloatArray:
+    """Standard deviations, 1 for features that do not vary."""
+    spread = points.std(axis=0)
+    return np.where(spread > 0, spread, 1.0)
+
+
+def _within_classes(points: FloatArray, y: NDArray[Any]) -> FloatArray:
+    """Points less the mean of their class, of the classes with several points."""
+    _, label, sizes = np.unique(y, return_inverse=True, return_counts=True)
+    means = np.zeros((len(sizes), points.shape[1]))
+    np.add.at(means, label, points)
+    means /= sizes[:, None]
+    return np.asarray((points - means[label])[sizes[label] > 1])
+
+
+def _whitening(residuals: FloatArray) -> FloatArray:
+    """The symmetric map after which the covariance of the residuals, shrunk, is the identity."""
+    covariance, _ = ledoit_wolf(residuals, assume_centered=True)
+    values, vectors = np.linalg.eigh(covariance)
+    # Where classes are points along some direction, it counts as the narrowest direction that is none.
+    positive = values > values[-1] * len(values) * np.finfo(np.float64).eps
+    if not positive.any():
+        return np.eye(len(values))
+    least = values[positive].min()
+    return np.asarray((vectors / np.sqrt(np.maximum(values, least))) @ vectors.T)
