@@ -11,12 +11,15 @@ import numpy as np
 
 from boostmetric.comparisons import Comparisons
 from boostmetric.frame import Given
-from boostmetric.solver.loop import boost, roll_back
+from boostmetric.solver.corrective import Corrective
+from boostmetric.solver.loop import Stagewise, boost, roll_back
 from boostmetric.solver.problem import Problem
 from boostmetric.solver.result import Boosted, Iteration, Progress, StopReason, scaled
 from boostmetric.solver.step import bisection_step, exact_step
 
 AnyProgress = TypeVar("AnyProgress", bound=Progress)
+SolverName = Literal["stagewise", "corrective"]
+SOLVERS = {"stagewise": Stagewise, "corrective": Corrective}
 LineSearch = Literal["exact", "bisection"]
 STEP_FINDERS = {"exact": exact_step, "bisection": bisection_step}
 
@@ -25,6 +28,7 @@ def learn(
     points: Given,
     comparisons: Comparisons,
     *,
+    solver: SolverName = "stagewise",
     regularization: float = 1e-7,
     max_iter: int = 500,
     tol: float = 0.0,
@@ -41,7 +45,7 @@ def learn(
     ----------
     points : ndarray or csr_array of shape (n_points, n_features)
     comparisons : Comparisons
-    regularization, max_iter, tol, line_search
+    solver, regularization, max_iter, tol, line_search
         As in `boostmetric.BoostMetric`.
     n_threads : int
         Threads to work with; the result does not depend on it.
@@ -58,13 +62,15 @@ def learn(
     watched = None if held_out is None else held_out.restricted()
     fingerprint = cache(lambda: problem.fingerprint(regularization))
     watched_fingerprint = cache(lambda: "" if held_out is None else held_out.fingerprint())
-    given = Progress.nothing(points.shape[1]) if start is None else start
+    given = Progress.nothing(points.shape[1]) if start is None else resumed(start, solver)
     if given.problem and given.problem != fingerprint():
         raise ValueError(
             "The checkpoint belongs to another fit: its points, comparisons or regularization are not the ones given. "
             "Leave resume_from out to begin anew; with early_stopping, comparisons are held out at random: set "
             "random_state to a number to hold out the same ones again."
         )
+
+    staged = given.staged and solver == "stagewise"
 
     with problem.opened(n_threads, watched) as (frame, oracle):
 
@@ -73,7 +79,8 @@ def learn(
             n_given = min(len(given.directions), len(progress.directions))
             new = frame.lift(progress.directions[n_given:])
             given_and_new = progress.in_units(frame.exponent, np.concatenate([given.directions[:n_given], new]))
-            return given_and_new if frame.basis is None else replace(given_and_new, coordinates=progress.directions)
+            coordinates = None if frame.basis is None else progress.directions
+            return replace(given_and_new, coordinates=coordinates, staged=staged)
 
         def report(record: Iteration, so_far: Callable[[], Progress]) -> StopReason | None:
             seen = replace(
@@ -91,7 +98,7 @@ def learn(
             start=given.in_units(-frame.exponent, frame.lower(given.directions, given.coordinates)),
             max_iter=max_iter,
             tol=tol,
-            find_step=STEP_FINDERS[line_search],
+            solver=SOLVERS[solver](STEP_FINDERS[line_search]),
             on_iteration=report,
             rng=np.random.RandomState(0) if rng is None else rng,
         )
@@ -99,4 +106,10 @@ def learn(
         if held_out is not None and judged:
             best = max(judged, key=lambda record: record.held_out or 0.0)  # the first of several
             boosted = roll_back(oracle, v, boosted, best.number)
-        return replace(in_user_units(boosted), eigenvalue=scaled(boosted.eigenvalue, 2 * frame.exponent))
+        eigenvalue = scaled(boosted.eigenvalue, 2 * frame.exponent)
+        return replace(in_user_units(boosted), eigenvalue=eigenvalue, after_iteration=None)
+
+
+def resumed(start: Progress, solver: SolverName) -> Progress:
+    """Where to go on, less scores of iterations that there is no way back to: the corrective solver leaves none."""
+    return start if start.staged and solver == "stagewise" else start.without_scores()
