@@ -10,7 +10,6 @@ is the minimum over all metrics (Laue, "A hybrid algorithm for convex semidefini
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg
@@ -20,8 +19,7 @@ from boostmetric.metric import with_fixed_signs
 from boostmetric.oracles.protocol import FloatArray, Oracle, State
 from boostmetric.solver import direction
 from boostmetric.solver.loop import FindStep, Metric, Move, Standing
-from boostmetric.solver.result import Progress, StopReason
-from boostmetric.solver.step import Step
+from boostmetric.solver.result import StopReason
 
 # Iterations of L-BFGS after a new direction: more of them lower a loss that lacks a direction.
 _MOST_ROUNDS = 50
@@ -36,9 +34,7 @@ _NO_WEIGHT = 1e-15
 
 
 class Corrective:
-    """Add the new direction with its best weight, then optimise all of X.
-
-    Directions that the fit was given are kept, with weights that may change; those that it found may turn.
+    """Add the new direction with its best weight, then optimise all of X; its directions are its axes, longest first.
 
     Parameters
     ----------
@@ -48,13 +44,11 @@ class Corrective:
 
     def __init__(self, find_step: FindStep) -> None:
         self._find_step = find_step
-        self._n_given = 0
         self._loss_of_nothing = math.inf
 
-    def begin(self, oracle: Oracle, start: Progress) -> None:
-        """Learn how many directions are given, and the loss at X = 0."""
-        self._n_given = len(start.step_sizes)
-        self._loss_of_nothing = _at(oracle, np.empty((0, oracle.n_features))).log_mass
+    def begin(self, oracle: Oracle) -> None:
+        """Learn the loss at X = 0."""
+        self._loss_of_nothing = _put(oracle, np.empty((0, oracle.n_features))).log_mass
 
     def done(self, v: float, tol: float, at: Standing) -> StopReason | None:
         """Whether the duality gap is no more than `tol` of the loss, or of its fall since X = 0 if that is more.
@@ -71,85 +65,65 @@ class Corrective:
         """The stagewise step, and the correction."""
         oracle.project(xi)
         step = self._find_step(oracle, v)
-        n = self._n_given
-        lengths = np.sqrt(metric.step_sizes[: metric.n])
-        rows = lengths[:, None] * np.array(metric.directions[: metric.n]).reshape(-1, oracle.n_features)
-        longer = np.concatenate([rows[n:], math.sqrt(step.size) * xi[None]])
-        factors = _Factors(np.array(metric.directions[:n]).reshape(-1, oracle.n_features), lengths[:n], longer)
+        rows = np.sqrt([*metric.step_sizes[: metric.n], step.size])[:, None] * [*metric.directions[: metric.n], xi]
+        rows = _axes(rows)
         if not step.capped:
-            factors = _corrected(oracle, v, factors._replace(rows=_axes(longer)))
-        new = _axes(factors.rows)
-        squares = np.square(new).sum(axis=1)
-        directions = metric.directions[:n] + list(new / np.sqrt(squares)[:, None])
-        step_sizes = np.concatenate([np.square(factors.lengths), squares])
-        state = oracle.rebuild(np.array(directions).reshape(-1, oracle.n_features), step_sizes)
-        moved = Metric(directions, step_sizes.tolist(), len(directions), sum(step_sizes.tolist(), start=0.0))
+            rows = _axes(corrected(oracle, v, rows))
+        step_sizes = np.square(rows).sum(axis=1)
+        directions = rows / np.sqrt(step_sizes)[:, None]
+        # From nothing, as one that goes on from a checkpoint does.
+        state = oracle.rebuild(directions, step_sizes)
+        moved = Metric(list(directions), step_sizes.tolist(), len(rows), sum(step_sizes.tolist(), start=0.0))
         if self._falls_for_ever(oracle, v, moved, state):
-            step = Step(step.size, capped=True)
+            step = step._replace(capped=True)
         return Move(moved, state, step)
 
     def _falls_for_ever(self, oracle: Oracle, v: float, metric: Metric, state: State) -> bool:
         """Whether the loss falls without end as X grows, and has fallen far."""
         if state.violated or self._loss_of_nothing - (state.log_mass + v * metric.trace) < _ENOUGH_FALL:
             return False
-        oracle.project(np.array(metric.directions[: metric.n]), np.array(metric.step_sizes[: metric.n]))
+        oracle.project(np.array(metric.directions), np.array(metric.step_sizes))
         return self._find_step(oracle, v * metric.trace).capped
 
 
-class _Factors(NamedTuple):
-    """X = sum_j lengths[j]**2 given[j] given[j]' + rows' rows: `lengths` and `rows` are free."""
+def corrected(oracle: Oracle, v: float, rows: FloatArray) -> FloatArray:
+    """Rows R of a lower loss at X = R'R, by some rounds of L-BFGS.
 
-    given: FloatArray
-    lengths: FloatArray
-    rows: FloatArray
+    Parameters
+    ----------
+    oracle : Oracle
+        Its distances are left anywhere.
+    v : float
+        Regularization.
+    rows : ndarray of shape (n_rows, n_features)
+        Where to begin.
+    """
 
-    def moved(self, z: FloatArray) -> _Factors:
-        """The same with other free numbers, all in one array."""
-        n = len(self.lengths)
-        return self._replace(lengths=z[:n], rows=z[n:].reshape(-1, self.given.shape[1]))
+    def loss_and_slope(flat: FloatArray) -> tuple[float, FloatArray]:
+        at = flat.reshape(rows.shape)
+        loss = _put(oracle, at).log_mass + v * float(np.square(at).sum())
+        return loss, 2 * (v * at - _times_a_hat(oracle, at)).ravel()
 
-    @property
-    def all_rows(self) -> FloatArray:
-        """R with X = R'R."""
-        return np.concatenate([self.lengths[:, None] * self.given, self.rows])
-
-    @property
-    def trace(self) -> float:
-        return float(np.square(self.lengths).sum() + np.square(self.rows).sum())
-
-
-def _corrected(oracle: Oracle, v: float, start: _Factors) -> _Factors:
-    """X after some rounds of L-BFGS."""
-    lowest = _at(oracle, start.all_rows).log_mass + v * start.trace - _ENOUGH_FALL
-
-    def objective(z: FloatArray) -> tuple[float, FloatArray]:
-        at = start.moved(z)
-        loss = _at(oracle, at.all_rows).log_mass + v * at.trace
-        products = _times_a_hat(oracle, np.concatenate([at.given, at.rows]))
-        n = len(at.given)
-        of_lengths = at.lengths * (v - np.sum(at.given * products[:n], axis=1))
-        of_rows = v * at.rows - products[n:]
-        return loss, 2 * np.concatenate([of_lengths, of_rows.ravel()])
+    low = loss_and_slope(rows.ravel())[0] - _ENOUGH_FALL
 
     def stop_if_low(intermediate_result: OptimizeResult) -> None:
-        if intermediate_result.fun < lowest:
+        if intermediate_result.fun < low:
             raise StopIteration
 
     result = minimize(
-        objective,
-        np.concatenate([start.lengths, start.rows.ravel()]),
+        loss_and_slope,
+        rows.ravel(),
         jac=True,
         method="L-BFGS-B",
         callback=stop_if_low,
         options={"maxiter": _MOST_ROUNDS, "maxcor": _MEMORY, "ftol": _ROUNDING, "gtol": 0.0},
     )
-    return start.moved(result.x)
+    return np.asarray(result.x.reshape(rows.shape))
 
 
-def _at(oracle: Oracle, rows: FloatArray) -> State:
+def _put(oracle: Oracle, rows: FloatArray) -> State:
     """Put the distances at X = rows' rows."""
     nothing = oracle.rebuild(np.empty((0, oracle.n_features)), np.empty(0))
-    rows = _axes(rows) if len(rows) > oracle.n_features else rows
     if not len(rows):
         return nothing
     oracle.project(rows, np.ones(len(rows)))
@@ -164,7 +138,7 @@ def _times_a_hat(oracle: Oracle, rows: FloatArray) -> FloatArray:
 
 
 def _axes(rows: FloatArray) -> FloatArray:
-    """Orthogonal rows of the same metric, the longest first, less those that are 0."""
+    """Orthogonal rows of the same metric, longest first, less those that are 0."""
     _, lengths, axes = scipy.linalg.svd(rows, full_matrices=False, check_finite=False)
     kept = np.square(lengths) > _NO_WEIGHT * np.square(lengths[0])
     return with_fixed_signs(lengths[kept, None] * axes[kept])

@@ -76,7 +76,8 @@ def learn(
 
         def in_user_units(progress: AnyProgress) -> AnyProgress:
             # What was given stays as it was: these points may reach only a part of it.
-            n_given = min(len(given.directions), len(progress.directions))
+            unaltered = solver == "stagewise" or len(progress.history) == len(given.history)
+            n_given = min(len(given.directions), len(progress.directions)) if unaltered else 0
             new = frame.lift(progress.directions[n_given:])
             given_and_new = progress.in_units(frame.exponent, np.concatenate([given.directions[:n_given], new]))
             coordinates = None if frame.basis is None else progress.directions

@@ -57,8 +57,8 @@ class Standing(NamedTuple):
 class Solver(Protocol):
     """What boosting does with a new direction, and when it needs no more of them."""
 
-    def begin(self, oracle: Oracle, start: Progress) -> None:
-        """Learn what the fit starts from; the oracle's distances need not be left as they were."""
+    def begin(self, oracle: Oracle) -> None:
+        """See the comparisons; the distances may be left anywhere."""
         ...
 
     def done(self, v: float, tol: float, at: Standing) -> StopReason | None: ...
@@ -77,8 +77,8 @@ class Stagewise:
 
     find_step: FindStep
 
-    def begin(self, oracle: Oracle, start: Progress) -> None:
-        """Nothing to learn."""
+    def begin(self, oracle: Oracle) -> None:
+        """Nothing to see."""
 
     def done(self, v: float, tol: float, at: Standing) -> StopReason | None:
         """Whether lambda_max - v has come down to `tol` of what it was at the first iteration.
@@ -143,7 +143,7 @@ def boost(
         array = np.array(kept.directions[: kept.n]).reshape(-1, oracle.n_features)
         return Progress(array, np.array(kept.step_sizes[: kept.n]), history[:n_iterations])
 
-    solver.begin(oracle, start)
+    solver.begin(oracle)
     state = oracle.rebuild(start.directions, start.step_sizes)
     loss = state.log_mass + v * metric.trace
     eigenvalue, xi = leading_direction(
