@@ -27,6 +27,7 @@ from boostmetric.samples import (
     squared_distance,
 )
 from boostmetric.sklearn_callbacks import with_callbacks
+from boostmetric.solver.learn import SolverName
 from boostmetric.solver.problem import Problem
 from boostmetric.solver.result import Iteration, Progress
 from boostmetric.validation import checked
@@ -49,13 +50,20 @@ class BoostMetric(MetricLearner):
         Targets of each sample.
     n_impostors : int or "all", default=3
         Impostors of each sample.
+    solver : {"stagewise", "corrective"}, default="stagewise"
+        What an iteration does with its new direction. "stagewise" is the paper's algorithm: the direction gets its best
+        weight, and all others stay as they are. "corrective" then optimises all of the metric, weights and directions,
+        and so comes to the minimum of the objective; its iterations are fewer and longer, and the time grows faster
+        with the number of features.
     regularization : float, default=1e-7
         The factor v of the trace of X in the objective.
     max_iter : int, default=500
         Most iterations; each adds one direction.
     tol : float, default=0.0
-        Stop when the slope of the loss along the best direction has come down to this fraction of what it was at the
-        start. 0 runs to `max_iter` unless there is nothing left to gain.
+        With the stagewise solver: stop when the slope of the loss along the best direction has come down to this
+        fraction of what it was at the start. With the corrective solver: stop when the duality gap has come down to
+        this fraction of the loss, or of its fall since X = 0 where that is larger. 0 runs to `max_iter` unless there is
+        nothing left to gain.
     line_search : {"exact", "bisection"}, default="exact"
         How the step along a direction is found: from one pass or by Newton's method, whichever suits the comparisons,
         or by the paper's bisection. The steps are the same; bisection takes about ten times as many evaluations.
@@ -85,7 +93,8 @@ class BoostMetric(MetricLearner):
     components_ : ndarray of shape (rank, n_features)
         The linear map L with X = L'L; rows are orthogonal, longest first.
     directions_ : ndarray of shape (n_directions, n_features)
-        Unit vectors xi_j, in the order they were found; after `partial_fit`, the axes of the metric.
+        Unit vectors xi_j, in the order they were found; after `partial_fit`, and with the corrective solver, the axes
+        of the metric.
     step_sizes_ : ndarray of shape (n_directions,)
         Their weights w_j; X = sum_j w_j xi_j xi_j' before `n_components` is applied.
     n_iter_ : int
@@ -131,6 +140,7 @@ class BoostMetric(MetricLearner):
         *,
         n_neighbors: int = 3,
         n_impostors: int | Literal["all"] = 3,
+        solver: SolverName = "stagewise",
         regularization: float = 1e-7,
         max_iter: int = 500,
         tol: float = 0.0,
@@ -146,6 +156,7 @@ class BoostMetric(MetricLearner):
     ) -> None:
         super().__init__(
             n_components,
+            solver=solver,
             regularization=regularization,
             max_iter=max_iter,
             tol=tol,
@@ -265,13 +276,20 @@ class ComparisonBoostMetric(MetricLearner):
     n_components : int, default=None
         Largest rank of the metric, and so the number of features that `transform` returns; the best approximation of
         that rank is kept. None keeps the metric as learned.
+    solver : {"stagewise", "corrective"}, default="stagewise"
+        What an iteration does with its new direction. "stagewise" is the paper's algorithm: the direction gets its best
+        weight, and all others stay as they are. "corrective" then optimises all of the metric, weights and directions,
+        and so comes to the minimum of the objective; its iterations are fewer and longer, and the time grows faster
+        with the number of features.
     regularization : float, default=1e-7
         The factor v of the trace of X in the objective.
     max_iter : int, default=500
         Most iterations; each adds one direction.
     tol : float, default=0.0
-        Stop when the slope of the loss along the best direction has come down to this fraction of what it was at the
-        start. 0 runs to `max_iter` unless there is nothing left to gain.
+        With the stagewise solver: stop when the slope of the loss along the best direction has come down to this
+        fraction of what it was at the start. With the corrective solver: stop when the duality gap has come down to
+        this fraction of the loss, or of its fall since X = 0 where that is larger. 0 runs to `max_iter` unless there is
+        nothing left to gain.
     line_search : {"exact", "bisection"}, default="exact"
         How the step along a direction is found: from one pass or by Newton's method, whichever suits the comparisons,
         or by the paper's bisection. The steps are the same; bisection takes about ten times as many evaluations.
@@ -301,7 +319,8 @@ class ComparisonBoostMetric(MetricLearner):
     components_ : ndarray of shape (rank, n_features)
         The linear map L with X = L'L; rows are orthogonal, longest first.
     directions_ : ndarray of shape (n_directions, n_features)
-        Unit vectors xi_j, in the order they were found; after `partial_fit`, the axes of the metric.
+        Unit vectors xi_j, in the order they were found; after `partial_fit`, and with the corrective solver, the axes
+        of the metric.
     step_sizes_ : ndarray of shape (n_directions,)
         Their weights w_j; X = sum_j w_j xi_j xi_j' before `n_components` is applied.
     n_iter_ : int
@@ -349,6 +368,7 @@ class ComparisonBoostMetric(MetricLearner):
         self,
         n_components: int | None = None,
         *,
+        solver: SolverName = "stagewise",
         regularization: float = 1e-7,
         max_iter: int = 500,
         tol: float = 0.0,
@@ -364,6 +384,7 @@ class ComparisonBoostMetric(MetricLearner):
     ) -> None:
         super().__init__(
             n_components,
+            solver=solver,
             regularization=regularization,
             max_iter=max_iter,
             tol=tol,

@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from boostmetric.callbacks import Callback, Checkpoint, EarlyStopping, ProgressBar
 from boostmetric.metric import MahalanobisMetric
 from boostmetric.sklearn_callbacks import CallbackSupportMixin, SklearnCallbacks
-from boostmetric.solver.learn import STEP_FINDERS, learn
+from boostmetric.solver.learn import SOLVERS, STEP_FINDERS, SolverName, learn, resumed
 from boostmetric.solver.online import Stream
 from boostmetric.solver.problem import Problem
 from boostmetric.solver.result import Boosted, Iteration, Progress, StopReason
@@ -37,6 +37,7 @@ class MetricLearner(
         self,
         n_components: int | None,
         *,
+        solver: SolverName,
         regularization: float,
         max_iter: int,
         tol: float,
@@ -51,6 +52,7 @@ class MetricLearner(
         verbose: int,
     ) -> None:
         self.n_components = n_components
+        self.solver = solver
         self.regularization = regularization
         self.max_iter = max_iter
         self.tol = tol
@@ -82,6 +84,8 @@ class MetricLearner(
         watched = "" if held_out is None else held_out.fingerprint()
         if start is not None and start.watched != watched:
             start = start.without_scores()  # they are about other comparisons
+        if start is not None:
+            start = resumed(start, self.solver)
         with ExitStack() as stack:
             callbacks = self._callbacks(held_out, start, fit_data)
             for callback in callbacks:
@@ -90,6 +94,7 @@ class MetricLearner(
             boosted = learn(
                 problem.points,
                 problem.comparisons,
+                solver=self.solver,
                 regularization=self.regularization,
                 max_iter=self.max_iter,
                 tol=self.tol,
@@ -105,6 +110,7 @@ class MetricLearner(
         self.stop_reason_ = boosted.stop_reason
         self.duality_gap_ = boosted.duality_gap
         self._watched = watched
+        self._staged = boosted.staged
         for name in ("_stream", "n_batches_"):
             self.__dict__.pop(name, None)
 
@@ -144,7 +150,8 @@ class MetricLearner(
                     f"{n_features}: it belongs to another fit. Leave resume_from out to begin anew."
                 )
         elif self._goes_on():
-            start = Progress(self.directions_, self.step_sizes_, self.history_, watched=getattr(self, "_watched", ""))
+            watched, staged = getattr(self, "_watched", ""), getattr(self, "_staged", True)
+            start = Progress(self.directions_, self.step_sizes_, self.history_, watched=watched, staged=staged)
         else:
             return None
         if self.max_iter < len(start.history):
@@ -223,7 +230,9 @@ class MetricLearner(
         return np.asarray(samples @ self.components_.T.astype(samples.dtype, copy=False))
 
     def staged_transform(self, X: ArrayLike | sparse.spmatrix | sparse.sparray) -> Iterator[NDArray[np.floating[Any]]]:
-        """`transform` with the first 1, 2, ... of the `directions_`: as it was after so many iterations.
+        """`transform` with the first 1, 2, ... of the `directions_`.
+
+        With the stagewise solver, this is `transform` as it was after so many iterations.
 
         Parameters
         ----------
@@ -231,7 +240,7 @@ class MetricLearner(
 
         Yields
         ------
-        ndarray of shape (n_samples, rank after that iteration)
+        ndarray of shape (n_samples, rank of these directions)
 
         Notes
         -----
@@ -273,6 +282,7 @@ class MetricLearner(
 
     def _check_parameters(self) -> None:
         """Refuse wrong parameters before any work."""
+        check_choice("solver", self.solver, SOLVERS)
         check_number("regularization", self.regularization)
         check_count("max_iter", self.max_iter)
         check_number("tol", self.tol, below=1.0)

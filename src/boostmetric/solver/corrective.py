@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 import scipy.linalg
-from scipy.optimize import OptimizeResult, minimize
+from scipy.optimize import minimize
 
 from boostmetric.metric import with_fixed_signs
 from boostmetric.oracles.protocol import FloatArray, Oracle, State
@@ -45,10 +45,12 @@ class Corrective:
     def __init__(self, find_step: FindStep) -> None:
         self._find_step = find_step
         self._loss_of_nothing = math.inf
+        self._units = np.ones(1)
 
     def begin(self, oracle: Oracle) -> None:
-        """Learn the loss at X = 0."""
+        """Learn the loss at X = 0, and the units of the features."""
         self._loss_of_nothing = _put(oracle, np.empty((0, oracle.n_features))).log_mass
+        self._units = _units(oracle)
 
     def done(self, v: float, tol: float, at: Standing) -> StopReason | None:
         """Whether the duality gap is no more than `tol` of the loss, or of its fall since X = 0 if that is more.
@@ -68,7 +70,7 @@ class Corrective:
         rows = np.sqrt([*metric.step_sizes[: metric.n], step.size])[:, None] * [*metric.directions[: metric.n], xi]
         rows = _axes(rows)
         if not step.capped:
-            rows = _axes(corrected(oracle, v, rows))
+            rows = _axes(corrected(oracle, v, rows, self._units))
         step_sizes = np.square(rows).sum(axis=1)
         directions = rows / np.sqrt(step_sizes)[:, None]
         # From nothing, as one that goes on from a checkpoint does.
@@ -86,7 +88,7 @@ class Corrective:
         return self._find_step(oracle, v * metric.trace).capped
 
 
-def corrected(oracle: Oracle, v: float, rows: FloatArray) -> FloatArray:
+def corrected(oracle: Oracle, v: float, rows: FloatArray, units: FloatArray) -> FloatArray:
     """Rows R of a lower loss at X = R'R, by some rounds of L-BFGS.
 
     Parameters
@@ -97,28 +99,45 @@ def corrected(oracle: Oracle, v: float, rows: FloatArray) -> FloatArray:
         Regularization.
     rows : ndarray of shape (n_rows, n_features)
         Where to begin.
+    units : ndarray of shape (n_features,)
+        Natural lengths along the features: L-BFGS counts in them, since it takes all its variables for alike.
     """
+    low = -math.inf
 
     def loss_and_slope(flat: FloatArray) -> tuple[float, FloatArray]:
-        at = flat.reshape(rows.shape)
+        at = flat.reshape(rows.shape) / units
         loss = _put(oracle, at).log_mass + v * float(np.square(at).sum())
-        return loss, 2 * (v * at - _times_a_hat(oracle, at)).ravel()
+        if loss < low:
+            raise _LowEnoughError(at)
+        return loss, (2 * (v * at - _times_a_hat(oracle, at)) / units).ravel()
 
-    low = loss_and_slope(rows.ravel())[0] - _ENOUGH_FALL
+    start = (rows * units).ravel()
+    low = loss_and_slope(start)[0] - _ENOUGH_FALL
+    options = {"maxiter": _MOST_ROUNDS, "maxcor": _MEMORY, "ftol": _ROUNDING, "gtol": 0.0}
+    try:
+        result = minimize(loss_and_slope, start, jac=True, method="L-BFGS-B", options=options)
+    except _LowEnoughError as reached:
+        return reached.rows
+    return np.asarray(result.x.reshape(rows.shape) / units)
 
-    def stop_if_low(intermediate_result: OptimizeResult) -> None:
-        if intermediate_result.fun < low:
-            raise StopIteration
 
-    result = minimize(
-        loss_and_slope,
-        rows.ravel(),
-        jac=True,
-        method="L-BFGS-B",
-        callback=stop_if_low,
-        options={"maxiter": _MOST_ROUNDS, "maxcor": _MEMORY, "ftol": _ROUNDING, "gtol": 0.0},
-    )
-    return np.asarray(result.x.reshape(rows.shape))
+class _LowEnoughError(Exception):
+    """A loss that may have no minimum has fallen far: ends L-BFGS before its steps, each longer, leave all bounds."""
+
+    def __init__(self, rows: FloatArray) -> None:
+        super().__init__()
+        self.rows = rows
+
+
+def _units(oracle: Oracle) -> FloatArray:
+    """Natural lengths along the features, from the root mean square growth of the comparisons; 1 in high dimension."""
+    if oracle.n_features > direction.LARGEST_DENSE:
+        return np.ones(oracle.n_features)
+    squares = np.empty(oracle.n_features)
+    for j, axis in enumerate(np.eye(oracle.n_features)):
+        oracle.project(axis)
+        squares[j] = oracle.moments(np.zeros(1)).second[0]
+    return np.where(squares > 0, squares, 1.0) ** 0.25
 
 
 def _put(oracle: Oracle, rows: FloatArray) -> State:

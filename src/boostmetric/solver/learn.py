@@ -12,14 +12,14 @@ import numpy as np
 from boostmetric.comparisons import Comparisons
 from boostmetric.frame import Given
 from boostmetric.solver.corrective import Corrective
-from boostmetric.solver.loop import Stagewise, boost, roll_back
+from boostmetric.solver.loop import FindStep, Solver, Stagewise, boost, roll_back
 from boostmetric.solver.problem import Problem
 from boostmetric.solver.result import Boosted, Iteration, Progress, StopReason, scaled
 from boostmetric.solver.step import bisection_step, exact_step
 
 AnyProgress = TypeVar("AnyProgress", bound=Progress)
 SolverName = Literal["stagewise", "corrective"]
-SOLVERS = {"stagewise": Stagewise, "corrective": Corrective}
+SOLVERS: dict[str, Callable[[FindStep], Solver]] = {"stagewise": Stagewise, "corrective": Corrective}
 LineSearch = Literal["exact", "bisection"]
 STEP_FINDERS = {"exact": exact_step, "bisection": bisection_step}
 

@@ -38,8 +38,8 @@ class StopReason(Enum):
     )
     ITERATION_LIMIT = "The iteration limit max_iter was reached."
     SEPARABLE = (
-        "One direction satisfies every comparison, so the loss has no minimum along it: the step was capped and "
-        "boosting stopped. Use more or harder comparisons (a larger n_impostors, for instance) for a richer metric."
+        "Every comparison can be satisfied at once, so the loss has no minimum: the step was capped and boosting "
+        "stopped. Use more or harder comparisons (a larger n_impostors, for instance) for a richer metric."
     )
     CALLBACK = "A callback asked to stop."
     HELD_OUT = (
