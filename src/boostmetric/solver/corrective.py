@@ -18,6 +18,7 @@ from scipy.optimize import minimize
 from boostmetric.metric import with_fixed_signs
 from boostmetric.oracles.protocol import FloatArray, Oracle, State
 from boostmetric.solver import direction
+from boostmetric.solver.direction import leading_direction
 from boostmetric.solver.loop import FindStep, Metric, Move, Standing
 from boostmetric.solver.result import StopReason
 
@@ -29,8 +30,8 @@ _MEMORY = 20
 _ROUNDING = 4 * np.finfo(np.float64).eps
 # Where a loss without a minimum has fallen by this, it has shown what it will.
 _ENOUGH_FALL = 50.0
-# A weight that is so small beside the largest is 0.
-_NO_WEIGHT = 1e-15
+# A weight that is so small beside the largest is rounding.
+_NO_WEIGHT = 1e-14
 
 
 class Corrective:
@@ -45,23 +46,26 @@ class Corrective:
     def __init__(self, find_step: FindStep) -> None:
         self._find_step = find_step
         self._loss_of_nothing = math.inf
-        self._units = np.ones(1)
+        self._first_eigenvalue = math.inf
+        self._growths = np.empty(0)
 
     def begin(self, oracle: Oracle) -> None:
-        """Learn the loss at X = 0, and the units of the features."""
+        """Learn the loss and its slopes at X = 0."""
         self._loss_of_nothing = _put(oracle, np.empty((0, oracle.n_features))).log_mass
-        self._units = _units(oracle)
+        anywhere = np.random.RandomState(0).standard_normal(oracle.n_features)
+        self._first_eigenvalue, _ = leading_direction(oracle, anywhere)
+        self._growths = _growths(oracle)
 
     def done(self, v: float, tol: float, at: Standing) -> StopReason | None:
         """Whether the duality gap is no more than `tol` of the loss, or of its fall since X = 0 if that is more.
 
         The fall is there for losses near 0, since the logarithm of a sum may be anywhere. A metric that is only too
-        short has a gap of 0 as well, being the best of its trace: hence the absolute value, and no end at X = 0.
+        short has no gap either, being the best of its trace: hence a look at the slope along the best direction.
         """
-        if at.trace == 0.0 and at.eigenvalue > v:
-            return None
-        gap = max(at.eigenvalue - v, 0.0) * at.trace + abs(v * at.trace - at.state.margin)
-        return StopReason.OPTIMAL if gap <= tol * max(abs(at.loss), self._loss_of_nothing - at.loss) else None
+        gap = max(at.eigenvalue, v) * at.trace - at.state.margin
+        small = gap <= tol * max(abs(at.loss), self._loss_of_nothing - at.loss)
+        flat = at.eigenvalue - v <= math.sqrt(tol) * max(self._first_eigenvalue - v, 0.0)
+        return StopReason.OPTIMAL if small and flat else None
 
     def advance(self, oracle: Oracle, v: float, metric: Metric, xi: FloatArray) -> Move:
         """The stagewise step, and the correction."""
@@ -70,7 +74,8 @@ class Corrective:
         rows = np.sqrt([*metric.step_sizes[: metric.n], step.size])[:, None] * [*metric.directions[: metric.n], xi]
         rows = _axes(rows)
         if not step.capped:
-            rows = _axes(corrected(oracle, v, rows, self._units))
+            units = np.sqrt(np.maximum(self._growths + v, np.finfo(np.float64).tiny))
+            rows = _axes(corrected(oracle, v, rows, units, self._loss_of_nothing))
         step_sizes = np.square(rows).sum(axis=1)
         directions = rows / np.sqrt(step_sizes)[:, None]
         # From nothing, as one that goes on from a checkpoint does.
@@ -88,7 +93,7 @@ class Corrective:
         return self._find_step(oracle, v * metric.trace).capped
 
 
-def corrected(oracle: Oracle, v: float, rows: FloatArray, units: FloatArray) -> FloatArray:
+def corrected(oracle: Oracle, v: float, rows: FloatArray, units: FloatArray, loss_of_nothing: float) -> FloatArray:
     """Rows R of a lower loss at X = R'R, by some rounds of L-BFGS.
 
     Parameters
@@ -101,6 +106,8 @@ def corrected(oracle: Oracle, v: float, rows: FloatArray, units: FloatArray) -> 
         Where to begin.
     units : ndarray of shape (n_features,)
         Natural lengths along the features: L-BFGS counts in them, since it takes all its variables for alike.
+    loss_of_nothing : float
+        Loss at X = 0; it is enough to come far below.
     """
     low = -math.inf
 
@@ -112,7 +119,7 @@ def corrected(oracle: Oracle, v: float, rows: FloatArray, units: FloatArray) -> 
         return loss, (2 * (v * at - _times_a_hat(oracle, at)) / units).ravel()
 
     start = (rows * units).ravel()
-    low = loss_and_slope(start)[0] - _ENOUGH_FALL
+    low = min(loss_and_slope(start)[0], loss_of_nothing) - _ENOUGH_FALL
     options = {"maxiter": _MOST_ROUNDS, "maxcor": _MEMORY, "ftol": _ROUNDING, "gtol": 0.0}
     try:
         result = minimize(loss_and_slope, start, jac=True, method="L-BFGS-B", options=options)
@@ -129,15 +136,15 @@ class _LowEnoughError(Exception):
         self.rows = rows
 
 
-def _units(oracle: Oracle) -> FloatArray:
-    """Natural lengths along the features, from the root mean square growth of the comparisons; 1 in high dimension."""
+def _growths(oracle: Oracle) -> FloatArray:
+    """Root mean square growth of the comparisons along each feature; 1 in high dimension."""
     if oracle.n_features > direction.LARGEST_DENSE:
         return np.ones(oracle.n_features)
     squares = np.empty(oracle.n_features)
     for j, axis in enumerate(np.eye(oracle.n_features)):
         oracle.project(axis)
         squares[j] = oracle.moments(np.zeros(1)).second[0]
-    return np.where(squares > 0, squares, 1.0) ** 0.25
+    return np.sqrt(squares)
 
 
 def _put(oracle: Oracle, rows: FloatArray) -> State:
