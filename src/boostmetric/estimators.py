@@ -105,8 +105,9 @@ class BoostMetric(MetricLearner):
         Why the fit ended; ``str(stop_reason_)`` is a sentence.
     duality_gap_ : float
         max(v, lambda_max) Tr X - sum_r u_r rho_r, where lambda_max is the largest eigenvalue of A_hat at the end. Where
-        lambda_max <= v, the objective is within this gap of its minimum; otherwise the same X is within this gap of the
-        minimum for a regularization of lambda_max. NaN after `partial_fit`.
+        lambda_max <= v, the objective is within this gap of its minimum; otherwise it is within this gap of that of any
+        metric of no larger trace, and the same X within this gap of the minimum for a regularization of lambda_max. NaN
+        after `partial_fit`.
     n_batches_ : int
         Batches seen by `partial_fit`; only there after it.
     n_features_in_ : int
@@ -331,8 +332,9 @@ class ComparisonBoostMetric(MetricLearner):
         Why the fit ended; ``str(stop_reason_)`` is a sentence.
     duality_gap_ : float
         max(v, lambda_max) Tr X - sum_r u_r rho_r, where lambda_max is the largest eigenvalue of A_hat at the end. Where
-        lambda_max <= v, the objective is within this gap of its minimum; otherwise the same X is within this gap of the
-        minimum for a regularization of lambda_max. NaN after `partial_fit`.
+        lambda_max <= v, the objective is within this gap of its minimum; otherwise it is within this gap of that of any
+        metric of no larger trace, and the same X within this gap of the minimum for a regularization of lambda_max. NaN
+        after `partial_fit`.
     n_batches_ : int
         Batches seen by `partial_fit`; only there after it.
     n_features_in_ : int
