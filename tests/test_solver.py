@@ -15,7 +15,7 @@ from boostmetric.oracles.protocol import State
 from boostmetric.solver import direction
 from boostmetric.solver.direction import leading_direction
 from boostmetric.solver.learn import learn
-from boostmetric.solver.loop import boost
+from boostmetric.solver.loop import Stagewise, boost
 from boostmetric.solver.result import Progress, StopReason
 from boostmetric.solver.step import bisection_step, exact_step
 from conftest import Problem, make_problem, random_triplets, shards_of
@@ -265,7 +265,7 @@ def test_a_step_that_lowers_nothing_is_not_recorded():
         start=Progress.nothing(1),
         max_iter=10,
         tol=0.0,
-        find_step=exact_step,
+        solver=Stagewise(exact_step),
         on_iteration=lambda record, so_far: None,
         rng=np.random.RandomState(0),
     )

@@ -195,6 +195,7 @@ class Checkpoint:
                 watched=np.array(progress.watched),
                 directions=progress.directions,
                 step_sizes=progress.step_sizes,
+                staged=np.array(progress.staged),
                 **optional,
                 columns=np.array(_COLUMNS),
                 history=np.array(records, dtype=np.float64).reshape(-1, len(_COLUMNS)),
@@ -220,6 +221,7 @@ class Checkpoint:
                 str(content["problem"]),
                 str(content["watched"]),
                 content.get("coordinates"),
+                bool(content.get("staged", True)),
             )
             if progress.directions.shape[0] != len(progress.step_sizes) or progress.directions.ndim != 2:
                 raise ValueError("directions and step sizes do not fit each other")

@@ -27,6 +27,7 @@ from boostmetric.samples import (
     squared_distance,
 )
 from boostmetric.sklearn_callbacks import with_callbacks
+from boostmetric.solver.learn import SolverName
 from boostmetric.solver.problem import Problem
 from boostmetric.solver.result import Iteration, Progress
 from boostmetric.validation import checked
@@ -52,13 +53,20 @@ class BoostMetric(MetricLearner):
     loss : {"exponential", "logistic"}, default="exponential"
         The paper's loss, or one that grows only linearly with the distances of an unsatisfied comparison: mislabelled
         points do less harm. In the logistic loss a group of comparisons, such as those of one anchor, counts once.
+    solver : {"stagewise", "corrective"}, default="stagewise"
+        What an iteration does with its new direction. "stagewise" is the paper's algorithm: the direction gets its best
+        weight, and all others stay as they are. "corrective" then optimises all of the metric, weights and directions,
+        and so comes to the minimum of the objective; its iterations are fewer and longer, and the time grows faster
+        with the number of features.
     regularization : float, default=1e-7
         The factor v of the trace of X in the objective.
     max_iter : int, default=500
         Most iterations; each adds one direction.
     tol : float, default=0.0
-        Stop when the slope of the loss along the best direction has come down to this fraction of what it was at the
-        start. 0 runs to `max_iter` unless there is nothing left to gain.
+        With the stagewise solver: stop when the slope of the loss along the best direction has come down to this
+        fraction of what it was at the start. With the corrective solver: stop when the duality gap has come down to
+        this fraction of the loss, or of its fall since X = 0 where that is larger. 0 runs to `max_iter` unless there is
+        nothing left to gain.
     line_search : {"exact", "bisection"}, default="exact"
         How the step along a direction is found: from one pass or by Newton's method, whichever suits the comparisons,
         or by the paper's bisection. The steps are the same; bisection takes about ten times as many evaluations.
@@ -88,7 +96,8 @@ class BoostMetric(MetricLearner):
     components_ : ndarray of shape (rank, n_features)
         The linear map L with X = L'L; rows are orthogonal, longest first.
     directions_ : ndarray of shape (n_directions, n_features)
-        Unit vectors xi_j, in the order they were found; after `partial_fit`, the axes of the metric.
+        Unit vectors xi_j, in the order they were found; after `partial_fit`, and with the corrective solver, the axes
+        of the metric.
     step_sizes_ : ndarray of shape (n_directions,)
         Their weights w_j; X = sum_j w_j xi_j xi_j' before `n_components` is applied.
     n_iter_ : int
@@ -99,8 +108,9 @@ class BoostMetric(MetricLearner):
         Why the fit ended; ``str(stop_reason_)`` is a sentence.
     duality_gap_ : float
         max(v, lambda_max) Tr X - sum_r u_r rho_r, where lambda_max is the largest eigenvalue of A_hat at the end. Where
-        lambda_max <= v, the objective is within this gap of its minimum; otherwise the same X is within this gap of the
-        minimum for a regularization of lambda_max. NaN after `partial_fit`.
+        lambda_max <= v, the objective is within this gap of its minimum; otherwise it is within this gap of that of any
+        metric of no larger trace, and the same X within this gap of the minimum for a regularization of lambda_max. NaN
+        after `partial_fit`.
     n_batches_ : int
         Batches seen by `partial_fit`; only there after it.
     n_features_in_ : int
@@ -135,6 +145,7 @@ class BoostMetric(MetricLearner):
         n_neighbors: int = 3,
         n_impostors: int | Literal["all"] = 3,
         loss: Literal["exponential", "logistic"] = "exponential",
+        solver: SolverName = "stagewise",
         regularization: float = 1e-7,
         max_iter: int = 500,
         tol: float = 0.0,
@@ -151,6 +162,7 @@ class BoostMetric(MetricLearner):
         super().__init__(
             n_components,
             loss=loss,
+            solver=solver,
             regularization=regularization,
             max_iter=max_iter,
             tol=tol,
@@ -273,13 +285,20 @@ class ComparisonBoostMetric(MetricLearner):
     loss : {"exponential", "logistic"}, default="exponential"
         The paper's loss, or one that grows only linearly with the distances of an unsatisfied comparison: mislabelled
         points do less harm. In the logistic loss a group of comparisons, such as those of one anchor, counts once.
+    solver : {"stagewise", "corrective"}, default="stagewise"
+        What an iteration does with its new direction. "stagewise" is the paper's algorithm: the direction gets its best
+        weight, and all others stay as they are. "corrective" then optimises all of the metric, weights and directions,
+        and so comes to the minimum of the objective; its iterations are fewer and longer, and the time grows faster
+        with the number of features.
     regularization : float, default=1e-7
         The factor v of the trace of X in the objective.
     max_iter : int, default=500
         Most iterations; each adds one direction.
     tol : float, default=0.0
-        Stop when the slope of the loss along the best direction has come down to this fraction of what it was at the
-        start. 0 runs to `max_iter` unless there is nothing left to gain.
+        With the stagewise solver: stop when the slope of the loss along the best direction has come down to this
+        fraction of what it was at the start. With the corrective solver: stop when the duality gap has come down to
+        this fraction of the loss, or of its fall since X = 0 where that is larger. 0 runs to `max_iter` unless there is
+        nothing left to gain.
     line_search : {"exact", "bisection"}, default="exact"
         How the step along a direction is found: from one pass or by Newton's method, whichever suits the comparisons,
         or by the paper's bisection. The steps are the same; bisection takes about ten times as many evaluations.
@@ -309,7 +328,8 @@ class ComparisonBoostMetric(MetricLearner):
     components_ : ndarray of shape (rank, n_features)
         The linear map L with X = L'L; rows are orthogonal, longest first.
     directions_ : ndarray of shape (n_directions, n_features)
-        Unit vectors xi_j, in the order they were found; after `partial_fit`, the axes of the metric.
+        Unit vectors xi_j, in the order they were found; after `partial_fit`, and with the corrective solver, the axes
+        of the metric.
     step_sizes_ : ndarray of shape (n_directions,)
         Their weights w_j; X = sum_j w_j xi_j xi_j' before `n_components` is applied.
     n_iter_ : int
@@ -320,8 +340,9 @@ class ComparisonBoostMetric(MetricLearner):
         Why the fit ended; ``str(stop_reason_)`` is a sentence.
     duality_gap_ : float
         max(v, lambda_max) Tr X - sum_r u_r rho_r, where lambda_max is the largest eigenvalue of A_hat at the end. Where
-        lambda_max <= v, the objective is within this gap of its minimum; otherwise the same X is within this gap of the
-        minimum for a regularization of lambda_max. NaN after `partial_fit`.
+        lambda_max <= v, the objective is within this gap of its minimum; otherwise it is within this gap of that of any
+        metric of no larger trace, and the same X within this gap of the minimum for a regularization of lambda_max. NaN
+        after `partial_fit`.
     n_batches_ : int
         Batches seen by `partial_fit`; only there after it.
     n_features_in_ : int
@@ -358,6 +379,7 @@ class ComparisonBoostMetric(MetricLearner):
         n_components: int | None = None,
         *,
         loss: Literal["exponential", "logistic"] = "exponential",
+        solver: SolverName = "stagewise",
         regularization: float = 1e-7,
         max_iter: int = 500,
         tol: float = 0.0,
@@ -374,6 +396,7 @@ class ComparisonBoostMetric(MetricLearner):
         super().__init__(
             n_components,
             loss=loss,
+            solver=solver,
             regularization=regularization,
             max_iter=max_iter,
             tol=tol,

@@ -21,7 +21,7 @@ from boostmetric.callbacks import Callback, Checkpoint, EarlyStopping, ProgressB
 from boostmetric.metric import MahalanobisMetric
 from boostmetric.oracles.losses import LOSSES, LossName
 from boostmetric.sklearn_callbacks import CallbackSupportMixin, SklearnCallbacks
-from boostmetric.solver.learn import STEP_FINDERS, learn
+from boostmetric.solver.learn import SOLVERS, STEP_FINDERS, SolverName, learn, resumed
 from boostmetric.solver.online import Stream
 from boostmetric.solver.problem import Problem
 from boostmetric.solver.result import Boosted, Iteration, Progress, StopReason
@@ -39,6 +39,7 @@ class MetricLearner(
         n_components: int | None,
         *,
         loss: LossName,
+        solver: SolverName,
         regularization: float,
         max_iter: int,
         tol: float,
@@ -54,6 +55,7 @@ class MetricLearner(
     ) -> None:
         self.n_components = n_components
         self.loss = loss
+        self.solver = solver
         self.regularization = regularization
         self.max_iter = max_iter
         self.tol = tol
@@ -85,6 +87,8 @@ class MetricLearner(
         watched = "" if held_out is None else held_out.fingerprint()
         if start is not None and start.watched != watched:
             start = start.without_scores()  # they are about other comparisons
+        if start is not None:
+            start = resumed(start, self.solver)
         with ExitStack() as stack:
             callbacks = self._callbacks(held_out, start, fit_data)
             for callback in callbacks:
@@ -94,6 +98,7 @@ class MetricLearner(
                 problem.points,
                 problem.comparisons,
                 loss=self.loss,
+                solver=self.solver,
                 regularization=self.regularization,
                 max_iter=self.max_iter,
                 tol=self.tol,
@@ -109,6 +114,7 @@ class MetricLearner(
         self.stop_reason_ = boosted.stop_reason
         self.duality_gap_ = boosted.duality_gap
         self._watched = watched
+        self._staged = boosted.staged
         for name in ("_stream", "n_batches_"):
             self.__dict__.pop(name, None)
 
@@ -148,7 +154,8 @@ class MetricLearner(
                     f"{n_features}: it belongs to another fit. Leave resume_from out to begin anew."
                 )
         elif self._goes_on():
-            start = Progress(self.directions_, self.step_sizes_, self.history_, watched=getattr(self, "_watched", ""))
+            watched, staged = getattr(self, "_watched", ""), getattr(self, "_staged", True)
+            start = Progress(self.directions_, self.step_sizes_, self.history_, watched=watched, staged=staged)
         else:
             return None
         if self.max_iter < len(start.history):
@@ -227,7 +234,9 @@ class MetricLearner(
         return np.asarray(samples @ self.components_.T.astype(samples.dtype, copy=False))
 
     def staged_transform(self, X: ArrayLike | sparse.spmatrix | sparse.sparray) -> Iterator[NDArray[np.floating[Any]]]:
-        """`transform` with the first 1, 2, ... of the `directions_`: as it was after so many iterations.
+        """`transform` with the first 1, 2, ... of the `directions_`.
+
+        With the stagewise solver, this is `transform` as it was after so many iterations.
 
         Parameters
         ----------
@@ -235,7 +244,7 @@ class MetricLearner(
 
         Yields
         ------
-        ndarray of shape (n_samples, rank after that iteration)
+        ndarray of shape (n_samples, rank of these directions)
 
         Notes
         -----
@@ -278,6 +287,7 @@ class MetricLearner(
     def _check_parameters(self) -> None:
         """Refuse wrong parameters before any work."""
         check_choice("loss", self.loss, LOSSES)
+        check_choice("solver", self.solver, SOLVERS)
         check_number("regularization", self.regularization)
         check_count("max_iter", self.max_iter)
         check_number("tol", self.tol, below=1.0)

@@ -14,12 +14,15 @@ from boostmetric.comparisons import Comparisons
 from boostmetric.frame import Given
 from boostmetric.oracles.losses import LossName
 from boostmetric.oracles.protocol import Oracle
-from boostmetric.solver.loop import boost, roll_back
+from boostmetric.solver.corrective import Corrective
+from boostmetric.solver.loop import FindStep, Solver, Stagewise, boost, roll_back
 from boostmetric.solver.problem import Problem
 from boostmetric.solver.result import Boosted, Iteration, Progress, StopReason, scaled
-from boostmetric.solver.step import Step, bisection_step, exact_step
+from boostmetric.solver.step import bisection_step, exact_step
 
 AnyProgress = TypeVar("AnyProgress", bound=Progress)
+SolverName = Literal["stagewise", "corrective"]
+SOLVERS: dict[str, Callable[[FindStep], Solver]] = {"stagewise": Stagewise, "corrective": Corrective}
 LineSearch = Literal["exact", "bisection"]
 STEP_FINDERS = {"exact": exact_step, "bisection": bisection_step}
 # A metric to begin with that lowers no loss changes the comparisons by so much, root mean square: it still orders the
@@ -32,6 +35,7 @@ def learn(
     comparisons: Comparisons,
     *,
     loss: LossName = "exponential",
+    solver: SolverName = "stagewise",
     regularization: float = 1e-7,
     max_iter: int = 500,
     tol: float = 0.0,
@@ -49,7 +53,7 @@ def learn(
     ----------
     points : ndarray or csr_array of shape (n_points, n_features)
     comparisons : Comparisons
-    loss, regularization, max_iter, tol, line_search
+    loss, solver, regularization, max_iter, tol, line_search
         As in `boostmetric.BoostMetric`.
     n_threads : int
         Threads to work with; the result does not depend on it.
@@ -70,7 +74,7 @@ def learn(
     watched = None if held_out is None else held_out.restricted()
     fingerprint = cache(lambda: problem.fingerprint(loss, regularization))
     watched_fingerprint = cache(lambda: "" if held_out is None else held_out.fingerprint())
-    given = Progress.nothing(points.shape[1]) if start is None else start
+    given = Progress.nothing(points.shape[1]) if start is None else resumed(start, solver)
     if given.problem and given.problem != fingerprint():
         raise ValueError(
             "The checkpoint belongs to another fit: its points, comparisons, loss or regularization are not those "
@@ -78,14 +82,17 @@ def learn(
             "random_state to a number to hold out the same ones again."
         )
 
+    staged = given.staged and solver == "stagewise"
     with problem.opened(n_threads, watched, loss) as (frame, oracle):
 
         def in_user_units(progress: AnyProgress) -> AnyProgress:
             # What was given stays as it was: these points may reach only a part of it.
-            n_given = min(len(given.directions), len(progress.directions))
+            unaltered = solver == "stagewise" or len(progress.history) == len(given.history)
+            n_given = min(len(given.directions), len(progress.directions)) if unaltered else 0
             new = frame.lift(progress.directions[n_given:])
             given_and_new = progress.in_units(frame.exponent, np.concatenate([given.directions[:n_given], new]))
-            return given_and_new if frame.basis is None else replace(given_and_new, coordinates=progress.directions)
+            coordinates = None if frame.basis is None else progress.directions
+            return replace(given_and_new, coordinates=coordinates, staged=staged)
 
         def report(record: Iteration, so_far: Callable[[], Progress]) -> StopReason | None:
             seen = replace(
@@ -106,7 +113,7 @@ def learn(
             start=begin,
             max_iter=max_iter,
             tol=tol,
-            find_step=STEP_FINDERS[line_search],
+            solver=SOLVERS[solver](STEP_FINDERS[line_search]),
             on_iteration=report,
             rng=np.random.RandomState(0) if rng is None else rng,
         )
@@ -117,10 +124,16 @@ def learn(
             at_start = oracle.rebuild(begin.directions, begin.step_sizes).held_out if len(begin.directions) else None
             if not begin.history and at_start is not None and at_start >= (best.held_out or 0.0):
                 boosted = replace(roll_back(oracle, v, boosted, 0), stop_reason=StopReason.NO_HEADROOM)
-        return replace(in_user_units(boosted), eigenvalue=scaled(boosted.eigenvalue, 2 * frame.exponent))
+        eigenvalue = scaled(boosted.eigenvalue, 2 * frame.exponent)
+        return replace(in_user_units(boosted), eigenvalue=eigenvalue, after_iteration=None)
 
 
-def _reweighed(start: Progress, oracle: Oracle, v: float, find_step: Callable[[Oracle, float], Step]) -> Progress:
+def resumed(start: Progress, solver: SolverName) -> Progress:
+    """Where to go on, less scores of iterations that there is no way back to: the corrective solver leaves none."""
+    return start if start.staged and solver == "stagewise" else start.without_scores()
+
+
+def _reweighed(start: Progress, oracle: Oracle, v: float, find_step: FindStep) -> Progress:
     """The same metric, with the weight that lowers the loss most, or hardly any weight if none does."""
     if not start.step_sizes.any():
         return start

@@ -2,20 +2,106 @@
 
 Three nouns. An *oracle* holds the data and answers with sums (`boostmetric.oracles.protocol`); a *direction* is a unit
 vector xi whose outer product is the next weak learner (`direction`); a *step* is its weight w (`step`). Boosting adds
-step * xi xi' to the metric X, again and again, and never takes anything away.
+step * xi xi' to the metric X, again and again. What an iteration does with a new direction, and when there is no need
+for another, is the *solver*: `Stagewise`, which is the paper's and never takes anything away, or
+`boostmetric.solver.corrective.Corrective`, which goes over all of X each time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from boostmetric.oracles.protocol import Oracle, State
+from boostmetric.oracles.protocol import FloatArray, Oracle, State
 from boostmetric.solver.direction import leading_direction
 from boostmetric.solver.result import Boosted, Iteration, Progress, StopReason
 from boostmetric.solver.step import Step
+
+FindStep = Callable[[Oracle, float], Step]
+
+
+class Metric(NamedTuple):
+    """X as a sum of directions: the first `n` of two lists, to which a solver may append but which it never alters.
+
+    So the metric of every iteration can be kept, and those of a stagewise fit share their lists.
+    """
+
+    directions: list[FloatArray]
+    step_sizes: list[float]
+    n: int
+    trace: float
+
+
+class Move(NamedTuple):
+    """What an iteration came to; `step` is the one along the new direction."""
+
+    metric: Metric
+    state: State
+    step: Step
+
+
+class Standing(NamedTuple):
+    """Where boosting stands before an iteration."""
+
+    state: State
+    loss: float
+    trace: float
+    eigenvalue: float
+    first_eigenvalue: float
+
+
+class Solver(Protocol):
+    """What boosting does with a new direction, and when it needs no more of them."""
+
+    def begin(self, oracle: Oracle) -> None:
+        """See the comparisons; the distances may be left anywhere."""
+        ...
+
+    def done(self, v: float, tol: float, at: Standing) -> StopReason | None:
+        """The reason, if X is good enough."""
+        ...
+
+    def advance(self, oracle: Oracle, v: float, metric: Metric, xi: FloatArray) -> Move:
+        """One iteration; before it the distances are those of the metric, after it those of the metric moved to."""
+        ...
+
+
+@dataclass(frozen=True)
+class Stagewise:
+    """The paper's iteration: add the new direction with its best weight, and leave all others as they are.
+
+    Parameters
+    ----------
+    find_step : callable
+        `exact_step` or `bisection_step`.
+    """
+
+    find_step: FindStep
+
+    def begin(self, oracle: Oracle) -> None:
+        """Nothing to see."""
+
+    def done(self, v: float, tol: float, at: Standing) -> StopReason | None:
+        """Whether lambda_max - v has come down to `tol` of what it was at the first iteration.
+
+        After an exact step it cannot fall below 0, so the paper's rule is met in the limit only.
+        """
+        enough = v + tol * max(at.first_eigenvalue - v, 0.0)
+        return StopReason.DUAL_FEASIBLE if at.eigenvalue <= enough else None
+
+    def advance(self, oracle: Oracle, v: float, metric: Metric, xi: FloatArray) -> Move:
+        """Eq. (8) and (9)."""
+        oracle.project(xi)
+        step = self.find_step(oracle, v)
+        state = oracle.commit(step.size)
+        directions, step_sizes, n, trace = metric
+        directions.append(xi)
+        step_sizes.append(step.size)
+        return Move(Metric(directions, step_sizes, n + 1, trace + step.size), state, step)
 
 
 def boost(
@@ -25,7 +111,7 @@ def boost(
     start: Progress,
     max_iter: int,
     tol: float,
-    find_step: Callable[[Oracle, float], Step],
+    solver: Solver,
     on_iteration: Callable[[Iteration, Callable[[], Progress]], StopReason | None],
     rng: np.random.RandomState,
 ) -> Boosted:
@@ -42,52 +128,56 @@ def boost(
     max_iter : int
         The paper's J, iterations in the history of `start` included.
     tol : float
-        Stop once lambda_max - v, the slope of the loss along the best direction, has come down to this fraction of
-        what it was at the first iteration. After an exact step it cannot fall below 0, so the paper's rule is met in
-        the limit only.
-    find_step : callable
-        `exact_step` or `bisection_step`.
+        When to stop; what it means is up to the solver.
+    solver : Solver
+        What an iteration does.
     on_iteration : callable
         Sees every `Iteration`, with a function that returns the `Progress` so far; may return a reason to stop.
     rng : RandomState
         Where the search for the first direction starts in high dimension.
     """
-    directions, step_sizes, history = list(start.directions), start.step_sizes.tolist(), list(start.history)
+    step_sizes, history = start.step_sizes.tolist(), list(start.history)
+    metric = Metric(list(start.directions), step_sizes, len(step_sizes), sum(step_sizes, start=0.0))
+    metrics = [metric]  # at the start, and after every iteration of this run
 
     def first(n_iterations: int) -> Progress:
-        n = len(start.step_sizes) - len(start.history) + n_iterations
-        array = np.array(directions[:n]).reshape(-1, oracle.n_features)
-        return Progress(array, np.array(step_sizes[:n]), history[:n_iterations])
+        since = n_iterations - len(start.history)
+        if since < 0:
+            return start.after(n_iterations)
+        kept = metrics[since]
+        array = np.array(kept.directions[: kept.n]).reshape(-1, oracle.n_features)
+        return Progress(array, np.array(kept.step_sizes[: kept.n]), history[:n_iterations])
 
+    solver.begin(oracle)
     state = oracle.rebuild(start.directions, start.step_sizes)
-    trace = sum(step_sizes, start=0.0)
-    loss = state.loss + v * trace
-    eigenvalue, xi = leading_direction(oracle, directions[-1] if directions else rng.standard_normal(oracle.n_features))
-    enough = v + tol * max((history[0].eigenvalue if history else eigenvalue) - v, 0.0)
+    loss = state.loss + v * metric.trace
+    eigenvalue, xi = leading_direction(
+        oracle, metric.directions[-1] if metric.n else rng.standard_normal(oracle.n_features)
+    )
 
     while True:
         if history and history[-1].capped and state.violated == 0:
             stop_reason = StopReason.SEPARABLE
             break
-        if eigenvalue <= enough:
-            stop_reason = StopReason.DUAL_FEASIBLE
+        first_eigenvalue = history[0].eigenvalue if history else eigenvalue
+        done = solver.done(v, tol, Standing(state, loss, metric.trace, eigenvalue, first_eigenvalue))
+        if done:
+            stop_reason = done
             break
         if len(history) >= max_iter:
             stop_reason = StopReason.ITERATION_LIMIT
             break
-        oracle.project(xi)
-        step = find_step(oracle, v)
-        moved = oracle.commit(step.size)
-        if not moved.loss + v * (trace + step.size) < loss:
+        moved, moved_state, step = solver.advance(oracle, v, metric, xi)
+        if not moved_state.loss + v * moved.trace < loss:
             stop_reason = StopReason.NOTHING_TO_IMPROVE  # and this step is not part of the metric
             break
-        state = moved
-        directions.append(xi)
-        step_sizes.append(step.size)
-        trace += step.size
-        loss = state.loss + v * trace
+        metric, state = moved, moved_state
+        metrics.append(metric)
+        loss = state.loss + v * metric.trace
         number, violated = len(history) + 1, state.violated / state.weight
-        history.append(Iteration(number, loss, eigenvalue, step.size, trace, violated, state.held_out, step.capped))
+        history.append(
+            Iteration(number, loss, eigenvalue, step.size, metric.trace, violated, state.held_out, step.capped)
+        )
         asked_to_stop = on_iteration(history[-1], partial(first, number))
         # Also before a stop: the duality gap needs the eigenvalue at the final weights.
         eigenvalue, xi = leading_direction(oracle, xi)
@@ -98,20 +188,28 @@ def boost(
             stop_reason = StopReason.SEPARABLE
             break
 
-    return _certified(first(len(history)), v, state, eigenvalue, stop_reason)
+    return _certified(first(len(history)), v, state, eigenvalue, stop_reason, first)
 
 
 def roll_back(oracle: Oracle, v: float, boosted: Boosted, n_iterations: int) -> Boosted:
     """What boosting had come to after fewer iterations."""
     if n_iterations == len(boosted.history):
         return boosted
-    progress = boosted.after(n_iterations)
+    assert boosted.after_iteration is not None
+    progress = boosted.after_iteration(n_iterations)
     state = oracle.rebuild(progress.directions, progress.step_sizes)
     eigenvalue, _ = leading_direction(oracle, progress.directions[-1])
-    return _certified(progress, v, state, eigenvalue, boosted.stop_reason)
+    return _certified(progress, v, state, eigenvalue, boosted.stop_reason, boosted.after_iteration)
 
 
-def _certified(progress: Progress, v: float, state: State, eigenvalue: float, stop_reason: StopReason) -> Boosted:
+def _certified(
+    progress: Progress,
+    v: float,
+    state: State,
+    eigenvalue: float,
+    stop_reason: StopReason,
+    after_iteration: Callable[[int], Progress] | None,
+) -> Boosted:
     trace = sum(progress.step_sizes.tolist(), start=0.0)
     return Boosted(
         progress.directions,
@@ -120,4 +218,5 @@ def _certified(progress: Progress, v: float, state: State, eigenvalue: float, st
         stop_reason=stop_reason,
         eigenvalue=eigenvalue,
         duality_gap=max(eigenvalue, v) * trace - state.margin,
+        after_iteration=after_iteration,
     )

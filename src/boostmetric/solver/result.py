@@ -32,10 +32,14 @@ class StopReason(Enum):
         "Converged: no direction is left along which the loss falls "
         "(the largest eigenvalue has come down to the regularization)."
     )
+    OPTIMAL = (
+        "Converged: the duality gap has come down to the fraction tol of the loss, so no metric of the same trace is "
+        "better by more."
+    )
     ITERATION_LIMIT = "The iteration limit max_iter was reached."
     SEPARABLE = (
-        "One direction satisfies every comparison, so the loss has no minimum along it: the step was capped and "
-        "boosting stopped. Use more or harder comparisons (a larger n_impostors, for instance) for a richer metric."
+        "Every comparison can be satisfied at once, so the loss has no minimum: the step was capped and boosting "
+        "stopped. Use more or harder comparisons (a larger n_impostors, for instance) for a richer metric."
     )
     CALLBACK = "A callback asked to stop."
     HELD_OUT = (
@@ -116,7 +120,8 @@ class Progress:
     step_sizes : ndarray of shape (n_directions,)
         Positive weights.
     history : list of Iteration
-        Of the last directions; there are more directions than that where boosting began with a metric.
+        Of the last directions; there are more directions than that where boosting began with a metric. (The corrective
+        solver has no direction for each iteration, see `staged`.)
     problem : str
         Fingerprint of the points, the comparisons and the regularization; empty where nobody asked for it.
     watched : str
@@ -124,6 +129,9 @@ class Progress:
     coordinates : ndarray of shape (n_directions, n_dimensions), optional
         The directions as they were computed, where the points were rotated (`boostmetric.frame`): a fit that goes on
         from them goes on with the same bits.
+    staged : bool
+        Whether every iteration added one direction and left the others as they were, so that the first directions are
+        what there was earlier.
     """
 
     directions: FloatArray
@@ -132,6 +140,7 @@ class Progress:
     problem: str = ""
     watched: str = ""
     coordinates: FloatArray | None = None
+    staged: bool = True
 
     @classmethod
     def nothing(cls, n_features: int) -> Progress:
@@ -146,7 +155,7 @@ class Progress:
         return cls(components[kept] / lengths[kept, None], lengths[kept] ** 2, [])
 
     def after(self, n_iterations: int) -> Progress:
-        """What there was after so many iterations."""
+        """What there was after so many iterations; only for a metric that is `staged`."""
         end = len(self.step_sizes) - len(self.history) + n_iterations
         return Progress(self.directions[:end], self.step_sizes[:end], self.history[:n_iterations])
 
@@ -184,8 +193,11 @@ class Boosted(Progress):
         Largest eigenvalue of A_hat at the end.
     duality_gap : float
         See `boostmetric.BoostMetric`.
+    after_iteration : callable, optional
+        While the fit runs: the `Progress` after so many iterations.
     """
 
     stop_reason: StopReason
     eigenvalue: float
     duality_gap: float
+    after_iteration: Callable[[int], Progress] | None = field(default=None, repr=False, compare=False)

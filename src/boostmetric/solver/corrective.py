@@ -1,0 +1,171 @@
+"""Totally corrective boosting: after each new direction, all of X is optimised again.
+
+To choose the weights of all directions anew is not enough: the directions that boosting found when it knew little stay
+as they were, and many of them are needed to make up for one that is a little off. So the directions turn as well. With
+X = R'R the loss is a smooth function of the rows of R, without constraints, and L-BFGS lowers it (Burer and Monteiro,
+2003). That may end where no small change of R helps; the next leading eigenvector of A_hat shows the way out, or that X
+is the minimum over all metrics (Laue, "A hybrid algorithm for convex semidefinite optimization", ICML 2012).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import scipy.linalg
+from scipy.optimize import minimize
+
+from boostmetric.metric import with_fixed_signs
+from boostmetric.oracles.protocol import FloatArray, Oracle, State
+from boostmetric.solver import direction
+from boostmetric.solver.direction import leading_direction
+from boostmetric.solver.loop import FindStep, Metric, Move, Standing
+from boostmetric.solver.result import StopReason
+
+# Iterations of L-BFGS after a new direction: more of them lower a loss that lacks a direction.
+_MOST_ROUNDS = 50
+# Pairs of changes that it remembers.
+_MEMORY = 20
+# A fall of the loss by less than so many units in its last place is rounding.
+_ROUNDING = 4 * np.finfo(np.float64).eps
+# Where a loss without a minimum has fallen by this, it has shown what it will.
+_ENOUGH_FALL = 50.0
+# A weight that is so small beside the largest is rounding.
+_NO_WEIGHT = 1e-14
+
+
+class Corrective:
+    """Add the new direction with its best weight, then optimise all of X; its directions are its axes, longest first.
+
+    Parameters
+    ----------
+    find_step : callable
+        `exact_step` or `bisection_step`.
+    """
+
+    def __init__(self, find_step: FindStep) -> None:
+        self._find_step = find_step
+        self._loss_of_nothing = math.inf
+        self._first_eigenvalue = math.inf
+        self._growths = np.empty(0)
+
+    def begin(self, oracle: Oracle) -> None:
+        """Learn the loss and its slopes at X = 0."""
+        self._loss_of_nothing = _put(oracle, np.empty((0, oracle.n_features))).loss
+        anywhere = np.random.RandomState(0).standard_normal(oracle.n_features)
+        self._first_eigenvalue, _ = leading_direction(oracle, anywhere)
+        self._growths = _growths(oracle)
+
+    def done(self, v: float, tol: float, at: Standing) -> StopReason | None:
+        """Whether the duality gap is no more than `tol` of the loss, or of its fall since X = 0 if that is more.
+
+        The fall is there for losses near 0, since the logarithm of a sum may be anywhere. A metric that is only too
+        short has no gap either, being the best of its trace: hence a look at the slope along the best direction.
+        """
+        gap = max(at.eigenvalue, v) * at.trace - at.state.margin
+        small = gap <= tol * max(abs(at.loss), self._loss_of_nothing - at.loss)
+        flat = at.eigenvalue - v <= math.sqrt(tol) * max(self._first_eigenvalue - v, 0.0)
+        return StopReason.OPTIMAL if small and flat else None
+
+    def advance(self, oracle: Oracle, v: float, metric: Metric, xi: FloatArray) -> Move:
+        """The stagewise step, and the correction."""
+        oracle.project(xi)
+        step = self._find_step(oracle, v)
+        rows = np.sqrt([*metric.step_sizes[: metric.n], step.size])[:, None] * [*metric.directions[: metric.n], xi]
+        rows = _axes(rows)
+        if not step.capped:
+            units = np.sqrt(np.maximum(self._growths + v, np.finfo(np.float64).tiny))
+            rows = _axes(corrected(oracle, v, rows, units, self._loss_of_nothing))
+        step_sizes = np.square(rows).sum(axis=1)
+        directions = rows / np.sqrt(step_sizes)[:, None]
+        # From nothing, as one that goes on from a checkpoint does.
+        state = oracle.rebuild(directions, step_sizes)
+        moved = Metric(list(directions), step_sizes.tolist(), len(rows), sum(step_sizes.tolist(), start=0.0))
+        if self._falls_for_ever(oracle, v, moved, state):
+            step = step._replace(capped=True)
+        return Move(moved, state, step)
+
+    def _falls_for_ever(self, oracle: Oracle, v: float, metric: Metric, state: State) -> bool:
+        """Whether the loss falls without end as X grows, and has fallen far."""
+        if state.violated or self._loss_of_nothing - (state.loss + v * metric.trace) < _ENOUGH_FALL:
+            return False
+        oracle.project(np.array(metric.directions), np.array(metric.step_sizes))
+        return self._find_step(oracle, v * metric.trace).capped
+
+
+def corrected(oracle: Oracle, v: float, rows: FloatArray, units: FloatArray, loss_of_nothing: float) -> FloatArray:
+    """Rows R of a lower loss at X = R'R, by some rounds of L-BFGS.
+
+    Parameters
+    ----------
+    oracle : Oracle
+        Its distances are left anywhere.
+    v : float
+        Regularization.
+    rows : ndarray of shape (n_rows, n_features)
+        Where to begin.
+    units : ndarray of shape (n_features,)
+        Natural lengths along the features: L-BFGS counts in them, since it takes all its variables for alike.
+    loss_of_nothing : float
+        Loss at X = 0; it is enough to come far below.
+    """
+    low = -math.inf
+
+    def loss_and_slope(flat: FloatArray) -> tuple[float, FloatArray]:
+        at = flat.reshape(rows.shape) / units
+        loss = _put(oracle, at).loss + v * float(np.square(at).sum())
+        if loss < low:
+            raise _LowEnoughError(at)
+        return loss, (2 * (v * at - _times_a_hat(oracle, at)) / units).ravel()
+
+    start = (rows * units).ravel()
+    low = min(loss_and_slope(start)[0], loss_of_nothing) - _ENOUGH_FALL
+    options = {"maxiter": _MOST_ROUNDS, "maxcor": _MEMORY, "ftol": _ROUNDING, "gtol": 0.0}
+    try:
+        result = minimize(loss_and_slope, start, jac=True, method="L-BFGS-B", options=options)
+    except _LowEnoughError as reached:
+        return reached.rows
+    return np.asarray(result.x.reshape(rows.shape) / units)
+
+
+class _LowEnoughError(Exception):
+    """A loss that may have no minimum has fallen far: ends L-BFGS before its steps, each longer, leave all bounds."""
+
+    def __init__(self, rows: FloatArray) -> None:
+        super().__init__()
+        self.rows = rows
+
+
+def _growths(oracle: Oracle) -> FloatArray:
+    """Root mean square growth of the comparisons along each feature; 1 in high dimension."""
+    if oracle.n_features > direction.LARGEST_DENSE:
+        return np.ones(oracle.n_features)
+    squares = np.empty(oracle.n_features)
+    for j, axis in enumerate(np.eye(oracle.n_features)):
+        oracle.project(axis)
+        along = oracle.moments(np.zeros(1))
+        squares[j] = along.second[0] + along.first[0] ** 2
+    return np.sqrt(squares)
+
+
+def _put(oracle: Oracle, rows: FloatArray) -> State:
+    """Put the distances at X = rows' rows."""
+    nothing = oracle.rebuild(np.empty((0, oracle.n_features)), np.empty(0))
+    if not len(rows):
+        return nothing
+    oracle.project(rows, np.ones(len(rows)))
+    return oracle.commit(1.0)
+
+
+def _times_a_hat(oracle: Oracle, rows: FloatArray) -> FloatArray:
+    """Rows times A_hat."""
+    if oracle.n_features <= direction.LARGEST_DENSE:
+        return np.asarray(rows @ oracle.gram())
+    return np.array([oracle.matvec(row) for row in rows])
+
+
+def _axes(rows: FloatArray) -> FloatArray:
+    """Orthogonal rows of the same metric, longest first, less those that are 0."""
+    _, lengths, axes = scipy.linalg.svd(rows, full_matrices=False, check_finite=False)
+    kept = np.square(lengths) > _NO_WEIGHT * np.square(lengths[0])
+    return with_fixed_signs(lengths[kept, None] * axes[kept])
