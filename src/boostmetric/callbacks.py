@@ -186,7 +186,8 @@ class Checkpoint:
         assert self._unsaved.so_far is not None
         progress = self._unsaved.so_far()
         records = [[_number(getattr(record, name)) for name in _COLUMNS] for record in progress.history]
-        optional: dict[str, Any] = {} if progress.coordinates is None else {"coordinates": progress.coordinates}
+        arrays = {"coordinates": progress.coordinates, "found_under": progress.found_under}
+        optional: dict[str, Any] = {name: array for name, array in arrays.items() if array is not None}
         with replacing(self.path) as temporary, temporary.open("wb") as file:
             np.savez(
                 file,
@@ -196,6 +197,7 @@ class Checkpoint:
                 directions=progress.directions,
                 step_sizes=progress.step_sizes,
                 staged=np.array(progress.staged),
+                pass_ends=np.array(progress.pass_ends, dtype=np.int64),
                 **optional,
                 columns=np.array(_COLUMNS),
                 history=np.array(records, dtype=np.float64).reshape(-1, len(_COLUMNS)),
@@ -221,7 +223,9 @@ class Checkpoint:
                 str(content["problem"]),
                 str(content["watched"]),
                 content.get("coordinates"),
-                bool(content.get("staged", True)),
+                bool(content["staged"]),
+                tuple(content["pass_ends"].tolist()),
+                content.get("found_under"),
             )
             if progress.directions.shape[0] != len(progress.step_sizes) or progress.directions.ndim != 2:
                 raise ValueError("directions and step sizes do not fit each other")

@@ -601,12 +601,7 @@ class ComparisonBoostMetric(MetricLearner):
         rows, _ = as_rows(comparisons, given)
         if y is None and isinstance(rows, np.ndarray) and rows.shape[1] > 2:
             return float(np.mean(self.decision_function(comparisons, points=points) > 0))
-        problem = self._problem(comparisons, y, given, None, reset=False).restricted()
-        metric = Progress.of_metric(self.components_)
-        with problem.opened(n_threads=1) as (frame, oracle):
-            metric = metric.in_units(-frame.exponent, frame.lower(metric.directions))
-            state = oracle.rebuild(metric.directions, metric.step_sizes)
-        return min(max(1.0 - state.violated / state.weight, 0.0), 1.0)
+        return self._problem(comparisons, y, given, None, reset=False).satisfied(self.components_)
 
     def _given_points(self, comparisons: object, points: Any, *, fitted: bool = False) -> Any:
         """The points that were meant, or an error; None for tuples, which bring their own."""

@@ -91,8 +91,13 @@ def learn(
             n_given = min(len(given.directions), len(progress.directions)) if unaltered else 0
             new = frame.lift(progress.directions[n_given:])
             given_and_new = progress.in_units(frame.exponent, np.concatenate([given.directions[:n_given], new]))
-            coordinates = None if frame.basis is None else progress.directions
-            return replace(given_and_new, coordinates=coordinates, staged=staged)
+            return replace(
+                given_and_new,
+                coordinates=None if frame.basis is None else progress.directions,
+                staged=staged,
+                pass_ends=given.pass_ends,
+                found_under=given.found_under,
+            )
 
         def report(record: Iteration, so_far: Callable[[], Progress]) -> StopReason | None:
             seen = replace(

@@ -43,9 +43,10 @@ class Finder:
 
     def score(self, progress: Progress) -> float:
         """Share of the held-out comparisons, found under a metric itself, that it satisfies."""
-        held_out = self(progress.metric().components).held_out
+        components = progress.metric().components
+        held_out = self(components).held_out
         assert held_out is not None
-        return held_out.satisfied(progress)
+        return held_out.satisfied(components)
 
 
 def passes(
@@ -72,7 +73,7 @@ def passes(
     """
     progress = start
     while True:
-        found = find(progress.mined_under)
+        found = find(progress.found_under)
         n_pass, n_before = len(progress.pass_ends), progress.pass_ends[-1] if progress.pass_ends else 0
         boosted = learn(
             *found.problem,
@@ -102,21 +103,27 @@ def best_pass(find: Finder, start: Progress, learned: Iterator[Boosted], **optio
     **options
         As for `learn`.
     """
-    earlier = [part for n in (0, *start.pass_ends) if len((part := start.after(n)).step_sizes)]
+    earlier = _earlier(start)
     scores = [find.score(part) for part in earlier]
-    best: Progress | None = None
+    best: Progress | None = earlier[int(np.argmax(scores))] if earlier else None
     score = max(scores, default=-np.inf)
     for boosted in learned:
         reached = find.score(boosted) if len(boosted.step_sizes) else -np.inf
-        if not reached > score and (earlier or best is not None):
+        if best is not None and not reached > score:
             break
         best, score = boosted, reached
     else:
         assert isinstance(best, Boosted)
         return best
-    if isinstance(best, Boosted):
-        return replace(best, stop_reason=StopReason.PASSES)
-    kept = earlier[int(np.argmax(scores))]
-    reason = StopReason.PASSES if kept.history else StopReason.NO_HEADROOM
-    certified = learn(*find(kept.mined_under).problem, start=kept, max_iter=len(kept.history), **options)
-    return replace(certified, stop_reason=reason)
+    reason = StopReason.PASSES if best.history else StopReason.NO_HEADROOM
+    if not isinstance(best, Boosted):
+        best = learn(*find(best.found_under).problem, start=best, max_iter=len(best.history), **options)
+    return replace(best, stop_reason=reason)
+
+
+def _earlier(start: Progress) -> list[Progress]:
+    """Where passes before this one began and ended, as far as that is known."""
+    if not start.staged:
+        return []
+    parts = [replace(start.after(n), found_under=start.found_under) for n in (0, *start.pass_ends)]
+    return [part for part in parts if len(part.step_sizes)]

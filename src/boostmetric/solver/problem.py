@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from boostmetric.comparisons import Comparisons
-from boostmetric.frame import Coordinates, Frame, Given
+from boostmetric.frame import Coordinates, FloatArray, Frame, Given
 from boostmetric.numbering import check_in_range
+from boostmetric.solver.result import Progress
 
 if TYPE_CHECKING:
     from boostmetric.oracles.losses import LossName
@@ -43,6 +44,14 @@ class Problem(NamedTuple):
         for array in (*coordinates, c.pairs, c.members, c.bounds, c.weights, *labels):
             digest.update(np.ascontiguousarray(array).data)
         return digest.hexdigest()
+
+    def satisfied(self, components: FloatArray, n_threads: int = 1) -> float:
+        """Fraction of the comparisons, by weight, that the metric of a linear map satisfies."""
+        metric = Progress.of_metric(components)
+        with self.restricted().opened(n_threads) as (frame, oracle):
+            metric = metric.in_units(-frame.exponent, frame.lower(metric.directions))
+            state = oracle.rebuild(metric.directions, metric.step_sizes)
+        return min(max(1.0 - state.violated / state.weight, 0.0), 1.0)
 
     @contextmanager
     def opened(

@@ -47,12 +47,12 @@ class StopReason(Enum):
         "that satisfied most of them."
     )
     PASSES = (
-        "Comparisons mined again under the learned metric did not improve those held out: the metric is that of the pass "
-        "before."
+        "A further pass, with comparisons found anew under the learned metric, did not improve those held out: the "
+        "metric is that of the pass before."
     )
     NO_HEADROOM = (
-        "No headroom: no learned metric did better, on what was held out, than the one to begin with, which is therefore "
-        "the result."
+        "No headroom: no learned metric did better, on what was held out, than the one to begin with, which is "
+        "therefore the result."
     )
     BATCH = "partial_fit ran its rounds on the last batch."
     NOTHING_TO_IMPROVE = (
@@ -131,7 +131,11 @@ class Progress:
         from them goes on with the same bits.
     staged : bool
         Whether every iteration added one direction and left the others as they were, so that the first directions are
-        what there was earlier.
+        what there was earlier (but for one factor, if a later pass weighed them again).
+    pass_ends : tuple of int
+        Iterations after which each earlier pass ended.
+    found_under : ndarray of shape (n_components, n_features), optional
+        The linear map under whose metric the comparisons of the current pass were found; None for that of the data.
     """
 
     directions: FloatArray
@@ -141,6 +145,8 @@ class Progress:
     watched: str = ""
     coordinates: FloatArray | None = None
     staged: bool = True
+    pass_ends: tuple[int, ...] = ()
+    found_under: FloatArray | None = None
 
     @classmethod
     def nothing(cls, n_features: int) -> Progress:
@@ -149,13 +155,24 @@ class Progress:
 
     @classmethod
     def of_metric(cls, components: FloatArray) -> Progress:
-        """A metric given by orthogonal rows, to begin with."""
+        """The metric of a linear map, to begin with."""
         lengths = np.linalg.norm(components, axis=1)
         kept = lengths > 0
         return cls(components[kept] / lengths[kept, None], lengths[kept] ** 2, [])
 
+    def next_pass(self) -> Progress:
+        """The same metric, at the beginning of a pass whose comparisons are found under it."""
+        return Progress(
+            self.directions,
+            self.step_sizes,
+            self.history,
+            staged=self.staged,
+            pass_ends=(*self.pass_ends, len(self.history)),
+            found_under=self.metric().components,
+        ).without_scores()
+
     def after(self, n_iterations: int) -> Progress:
-        """What there was after so many iterations; only for a metric that is `staged`."""
+        """The metric after so many iterations; only for one that is `staged`."""
         end = len(self.step_sizes) - len(self.history) + n_iterations
         return Progress(self.directions[:end], self.step_sizes[:end], self.history[:n_iterations])
 
