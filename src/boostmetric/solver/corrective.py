@@ -73,7 +73,7 @@ class Corrective:
         step = self._find_step(oracle, v)
         rows = np.sqrt([*metric.step_sizes[: metric.n], step.size])[:, None] * [*metric.directions[: metric.n], xi]
         rows = _axes(rows)
-        if not step.capped:
+        if len(rows) and not step.capped:
             units = np.sqrt(np.maximum(self._growths + v, np.finfo(np.float64).tiny))
             rows = _axes(corrected(oracle, v, rows, units, self._loss_of_nothing))
         step_sizes = np.square(rows).sum(axis=1)
