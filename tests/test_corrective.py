@@ -93,8 +93,9 @@ def test_the_minimum_does_not_depend_on_where_the_fit_begins():
     d = problem.points.shape[1]
     options = {"regularization": 0.01, "tol": 1e-9}
     zero = correct(problem, **options)
-    for components in (np.eye(d), 100 * np.ones((1, d)), 1e-6 * zero.directions[:1]):
+    for components in (np.eye(d), 100 * np.eye(d), 1000 * np.ones((1, d)), 1e-6 * zero.directions[:1]):
         other = correct(problem, start=Progress.of_metric(components), **options)
+        assert len(other.history) < 20
         assert relative(matrix(other), matrix(zero)) < 1e-3
         assert other.history[-1].loss == pytest.approx(zero.history[-1].loss, rel=1e-10)
 
@@ -156,6 +157,16 @@ def test_a_loss_without_a_minimum_ends_as_separable(tmp_path):
     again = BoostMetric(solver="corrective").fit(X, y, resume_from=path)
     assert again.stop_reason_ is StopReason.SEPARABLE
     assert again.n_iter_ == metric.n_iter_
+
+
+@pytest.mark.parametrize("n_parts", [2, 3, 4])
+def test_a_loss_without_a_minimum_is_not_followed_without_end(n_parts):
+    X, y = labelled("wine")
+    for part in range(n_parts):
+        metric = BoostMetric(solver="corrective").fit(X[part::n_parts], y[part::n_parts])
+        assert metric.stop_reason_ is StopReason.SEPARABLE
+        assert metric.history_[-1].violated == 0
+        assert metric.history_[-1].loss > -1e4
 
 
 def test_a_capped_step_is_not_corrected():

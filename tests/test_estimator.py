@@ -31,6 +31,7 @@ X, Y = load_wine(return_X_y=True)
         BoostMetric(),
         BoostMetric(n_components=1, n_impostors="all", line_search="bisection", tol=1e-3),
         BoostMetric(early_stopping=True, validation_fraction=0.3, warm_start=True),
+        BoostMetric(solver="corrective"),
     ],
     expected_failed_checks=lambda estimator: dict.fromkeys(
         ["check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data"],

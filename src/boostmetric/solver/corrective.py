@@ -21,6 +21,7 @@ from boostmetric.solver import direction
 from boostmetric.solver.direction import leading_direction
 from boostmetric.solver.loop import FindStep, Metric, Move, Standing
 from boostmetric.solver.result import StopReason
+from boostmetric.solver.step import Step
 
 # Iterations of L-BFGS after a new direction: more of them lower a loss that lacks a direction.
 _MOST_ROUNDS = 50
@@ -71,9 +72,11 @@ class Corrective:
         """The stagewise step, and the correction."""
         oracle.project(xi)
         step = self._find_step(oracle, v)
+        if step.capped and oracle.commit(step.size).violated:
+            step = Step(0.0, capped=False)  # X, which was given, is too long: it must shrink first
         rows = np.sqrt([*metric.step_sizes[: metric.n], step.size])[:, None] * [*metric.directions[: metric.n], xi]
         rows = _axes(rows)
-        if not step.capped:
+        if len(rows) and not step.capped:
             units = np.sqrt(np.maximum(self._growths + v, np.finfo(np.float64).tiny))
             rows = _axes(corrected(oracle, v, rows, units, self._loss_of_nothing))
         step_sizes = np.square(rows).sum(axis=1)
