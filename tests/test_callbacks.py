@@ -289,7 +289,7 @@ def test_wrong_checkpoints_are_named(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"There is no checkpoint '.*fit.npz'. Leave resume_from out"):
         BoostMetric().fit(X, Y, resume_from=path)
     BoostMetric(max_iter=5, callbacks=[Checkpoint(path)]).fit(X, Y)
-    with pytest.raises(ValueError, match="points, comparisons or regularization are not the ones given"):
+    with pytest.raises(ValueError, match="points, comparisons, loss or regularization are not those"):
         BoostMetric().fit(X + np.arange(13), Y[::-1], resume_from=path)
     with pytest.raises(ValueError, match="belongs to another fit"):
         BoostMetric(regularization=1e-3).fit(X, Y, resume_from=path)

@@ -199,7 +199,7 @@ def test_clone_pickle_and_parameters(fitted):
     with pytest.raises(ValueError, match=r"points are missing.*A copy, a loaded model"):
         copy.score(TRIPLETS)
     assert clone(fitted).get_params() == fitted.get_params()
-    assert set(BoostMetric().get_params()) - set(fitted.get_params()) == {"n_neighbors", "n_impostors"}
+    assert set(BoostMetric().get_params()) - set(fitted.get_params()) == {"n_neighbors", "n_impostors", "n_passes"}
     with pytest.raises(NotFittedError):
         clone(fitted).score(TRIPLETS, points=POINTS)
     with pytest.raises(NotFittedError):

@@ -125,9 +125,23 @@ class Comparisons:
         >>> Comparisons.from_labels(X, y, n_neighbors=1, n_impostors=2)
         Comparisons(n_comparisons=8, n_pairs=6, n_groups=4)
         """
+        return cls._mined(X, y, n_neighbors, n_impostors, sample_weight)
+
+    @classmethod
+    def _mined(
+        cls,
+        X: ArrayLike,
+        y: ArrayLike,
+        n_neighbors: int,
+        n_impostors: int | Literal["all"],
+        sample_weight: ArrayLike | None,
+        *,
+        quiet: bool = False,
+    ) -> Comparisons:
+        """As `from_labels`, perhaps without the warning of small classes."""
         from boostmetric.mining import mine
 
-        anchors, targets, impostors = mine(X, y, n_neighbors=n_neighbors, n_impostors=n_impostors)
+        anchors, targets, impostors = mine(X, y, n_neighbors=n_neighbors, n_impostors=n_impostors, quiet=quiet)
         weights = check_weights("sample_weight", sample_weight, np.size(y), "sample")
         if not weights[anchors].any():
             raise ValueError(

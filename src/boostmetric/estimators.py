@@ -15,8 +15,9 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, validate_dat
 from boostmetric.callbacks import Callback
 from boostmetric.comparisons import Comparisons
 from boostmetric.frame import Given
+from boostmetric.labelled import Labelled
 from boostmetric.metric import MahalanobisMetric
-from boostmetric.metric_learner import MetricLearner
+from boostmetric.metric_learner import FloatArray, MetricLearner
 from boostmetric.numbering import check_in_range
 from boostmetric.points import Points
 from boostmetric.samples import (
@@ -28,9 +29,11 @@ from boostmetric.samples import (
 )
 from boostmetric.sklearn_callbacks import with_callbacks
 from boostmetric.solver.learn import SolverName
+from boostmetric.solver.passes import Found
 from boostmetric.solver.problem import Problem
 from boostmetric.solver.result import Iteration, Progress
-from boostmetric.validation import checked
+from boostmetric.starts import PLAIN_STARTS, STARTS, Init, starting_components
+from boostmetric.validation import check_choice, check_count, checked
 
 
 class BoostMetric(MetricLearner):
@@ -61,7 +64,7 @@ class BoostMetric(MetricLearner):
     regularization : float, default=1e-7
         The factor v of the trace of X in the objective.
     max_iter : int, default=500
-        Most iterations; each adds one direction.
+        Most iterations, of each pass; each adds one direction.
     tol : float, default=0.0
         With the stagewise solver: stop when the slope of the loss along the best direction has come down to this
         fraction of what it was at the start. With the corrective solver: stop when the duality gap has come down to
@@ -70,6 +73,17 @@ class BoostMetric(MetricLearner):
     line_search : {"exact", "bisection"}, default="exact"
         How the step along a direction is found: from one pass or by Newton's method, whichever suits the comparisons,
         or by the paper's bisection. The steps are the same; bisection takes about ten times as many evaluations.
+    init : {"zero", "identity", "standardized", "rca", "standardized-rca"}, metric or array-like, default="zero"
+        The metric to begin with. It is the first weak learner: its weight comes from the same line search as that of
+        any direction. "identity" is the Euclidean distance, "standardized" that of features in units of their standard
+        deviation, "rca" (relevant component analysis) that of samples whose covariance within the classes is made the
+        identity, and "standardized-rca" the same for features of different units. Or a `MahalanobisMetric`, such as an
+        earlier model's ``get_metric()``, or the array of its components. Targets and impostors are the nearest in this
+        metric; with "zero" in the Euclidean distance.
+    n_passes : int, default=1
+        Most passes. In each after the first, targets and impostors are found again under the metric learned so far, and
+        boosting goes on with them for up to `max_iter` iterations. With more than one pass comparisons are held out as
+        with `early_stopping`; passes end when they no longer improve.
     early_stopping : bool, default=False
         Hold out comparisons, stop when no more of them are satisfied for `n_iter_no_change` iterations, and keep the
         metric of the best iteration.
@@ -102,6 +116,8 @@ class BoostMetric(MetricLearner):
         Their weights w_j; X = sum_j w_j xi_j xi_j' before `n_components` is applied.
     n_iter_ : int
         Iterations run, and kept.
+    n_passes_ : int
+        Passes run, and kept.
     history_ : list of Iteration
         Loss, eigenvalue, step size, trace and violated fraction of each iteration, and the held-out score.
     stop_reason_ : StopReason
@@ -150,6 +166,8 @@ class BoostMetric(MetricLearner):
         max_iter: int = 500,
         tol: float = 0.0,
         line_search: Literal["exact", "bisection"] = "exact",
+        init: Init = "zero",
+        n_passes: int = 1,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 20,
@@ -167,6 +185,7 @@ class BoostMetric(MetricLearner):
             max_iter=max_iter,
             tol=tol,
             line_search=line_search,
+            init=init,
             early_stopping=early_stopping,
             validation_fraction=validation_fraction,
             n_iter_no_change=n_iter_no_change,
@@ -178,6 +197,7 @@ class BoostMetric(MetricLearner):
         )
         self.n_neighbors = n_neighbors
         self.n_impostors = n_impostors
+        self.n_passes = n_passes
 
     @with_callbacks
     def fit(
@@ -211,15 +231,24 @@ class BoostMetric(MetricLearner):
         self
         """
         self._check_parameters()
-        problem = self._problem(X, y, sample_weight, reset=not self._goes_on(resume_from))
-        held_out = None
-        if eval_set is not None:
-            if not isinstance(eval_set, (tuple, list)) or len(eval_set) != 2:
-                length = f" of length {len(eval_set)}" if isinstance(eval_set, (tuple, list)) else ""
-                raise ValueError(f"eval_set must be a tuple (X, y). Got {type(eval_set).__name__}{length}.")
-            held_out = self._problem(*eval_set, None, reset=False)
-        self._learn(problem, held_out, resume_from, (X, y))
+        data = self._labelled(X, y, sample_weight, reset=not self._goes_on(resume_from))
+        held_out = None if eval_set is None else self._held_out(eval_set)
+        init = starting_components(self.init, data.X, data.y)
+
+        def find(components: FloatArray | None) -> Found:
+            watched = None if held_out is None else held_out.problem(components, quiet=True)
+            return Found(data.problem(components, quiet=components is not init), watched)
+
+        hold_out = self.early_stopping or self.n_passes > 1
+        self._learn(find, init, [self.max_iter] * self.n_passes, resume_from, (X, y), hold_out=hold_out)
         return self
+
+    def _held_out(self, eval_set: Any) -> Labelled:
+        if not isinstance(eval_set, (tuple, list)) or len(eval_set) != 2:
+            length = f" of length {len(eval_set)}" if isinstance(eval_set, (tuple, list)) else ""
+            raise ValueError(f"eval_set must be a tuple (X, y). Got {type(eval_set).__name__}{length}.")
+        X, y = eval_set
+        return self._labelled(X, y, None, reset=False)
 
     def partial_fit(
         self, X: ArrayLike | sparse.spmatrix | sparse.sparray, y: ArrayLike, sample_weight: ArrayLike | None = None
@@ -246,11 +275,11 @@ class BoostMetric(MetricLearner):
         `max_iter` and `tol` belong to `fit`. Memory does not grow with the number of batches.
         """
         self._check_parameters()
-        self._follow(self._problem(X, y, sample_weight, reset=not hasattr(self, "components_")))
+        self._follow(self._labelled(X, y, sample_weight, reset=not hasattr(self, "components_")).problem())
         return self
 
-    def _problem(self, X: Any, y: Any, sample_weight: ArrayLike | None, *, reset: bool) -> Problem:
-        """Samples with the comparisons that their labels give."""
+    def _labelled(self, X: Any, y: Any, sample_weight: ArrayLike | None, *, reset: bool) -> Labelled:
+        """Samples with labels, checked."""
         samples, labels = checked(
             validate_data,
             self,
@@ -262,8 +291,14 @@ class BoostMetric(MetricLearner):
             reset=reset,
         )
         self._check_n_components(samples.shape[1])
-        comparisons = Comparisons.from_labels(samples, labels, self.n_neighbors, self.n_impostors, sample_weight)
-        return Problem(samples, comparisons)
+        weights = None if sample_weight is None else np.asarray(sample_weight)
+        return Labelled(samples, labels, weights, self.n_neighbors, self.n_impostors)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_count("n_passes", self.n_passes)
+        if isinstance(self.init, str):
+            check_choice("init", self.init, STARTS)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -302,6 +337,10 @@ class ComparisonBoostMetric(MetricLearner):
     line_search : {"exact", "bisection"}, default="exact"
         How the step along a direction is found: from one pass or by Newton's method, whichever suits the comparisons,
         or by the paper's bisection. The steps are the same; bisection takes about ten times as many evaluations.
+    init : {"zero", "identity", "standardized"}, metric or array-like, default="zero"
+        The metric to begin with. It is the first weak learner: its weight comes from the same line search as that of
+        any direction. "identity" is the Euclidean distance, "standardized" that of features in units of their standard
+        deviation. Or a `MahalanobisMetric`, such as an earlier model's ``get_metric()``, or its components.
     early_stopping : bool, default=False
         Hold out comparisons, stop when no more of them are satisfied for `n_iter_no_change` iterations, and keep the
         metric of the best iteration.
@@ -384,6 +423,7 @@ class ComparisonBoostMetric(MetricLearner):
         max_iter: int = 500,
         tol: float = 0.0,
         line_search: Literal["exact", "bisection"] = "exact",
+        init: Init = "zero",
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 20,
@@ -401,6 +441,7 @@ class ComparisonBoostMetric(MetricLearner):
             max_iter=max_iter,
             tol=tol,
             line_search=line_search,
+            init=init,
             early_stopping=early_stopping,
             validation_fraction=validation_fraction,
             n_iter_no_change=n_iter_no_change,
@@ -449,11 +490,13 @@ class ComparisonBoostMetric(MetricLearner):
         self._check_parameters()
         given = self._given_points(comparisons, points)
         problem = self._problem(comparisons, y, given, sample_weight, reset=not self._goes_on(resume_from))
-        held_out = None if eval_set is None else self._held_out(eval_set, given)
+        found = Found(problem, None if eval_set is None else self._held_out(eval_set, given))
+        init = starting_components(self.init, problem.points)
         self._keep_pairs(comparisons, y, problem)
         try:
             self._points = problem.points if given is None else given
-            self._learn(problem, held_out, resume_from, (comparisons, y))
+            fit_data = (comparisons, y)
+            self._learn(lambda _: found, init, [self.max_iter], resume_from, fit_data, hold_out=self.early_stopping)
         finally:
             self._pairs = None
         return self
@@ -644,6 +687,11 @@ class ComparisonBoostMetric(MetricLearner):
         samples: Given = checked(validate_data, self, points, accept_sparse="csr", dtype=dtype, reset=reset)
         self._check_n_components(samples.shape[1])
         return samples
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if isinstance(self.init, str):
+            check_choice("init", self.init, PLAIN_STARTS)
 
     def _map(self, given: Any) -> NDArray[np.float64]:
         return MahalanobisMetric(self.components_).transform(self._check_points(given, reset=False))

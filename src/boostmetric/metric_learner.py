@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,11 +22,15 @@ from boostmetric.callbacks import Callback, Checkpoint, EarlyStopping, ProgressB
 from boostmetric.metric import MahalanobisMetric
 from boostmetric.oracles.losses import LOSSES, LossName
 from boostmetric.sklearn_callbacks import CallbackSupportMixin, SklearnCallbacks
-from boostmetric.solver.learn import SOLVERS, STEP_FINDERS, SolverName, learn, resumed
+from boostmetric.solver.learn import SOLVERS, STEP_FINDERS, SolverName
 from boostmetric.solver.online import Stream
+from boostmetric.solver.passes import Finder, Found, best_pass, passes
 from boostmetric.solver.problem import Problem
 from boostmetric.solver.result import Boosted, Iteration, Progress, StopReason
+from boostmetric.starts import Init
 from boostmetric.validation import check_choice, check_count, check_number, check_threads, checked, warn
+
+FloatArray = NDArray[np.float64]
 
 
 class MetricLearner(
@@ -44,6 +49,7 @@ class MetricLearner(
         max_iter: int,
         tol: float,
         line_search: Literal["exact", "bisection"],
+        init: Init,
         early_stopping: bool,
         validation_fraction: float,
         n_iter_no_change: int,
@@ -60,6 +66,7 @@ class MetricLearner(
         self.max_iter = max_iter
         self.tol = tol
         self.line_search = line_search
+        self.init = init
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
@@ -71,50 +78,75 @@ class MetricLearner(
 
     def _learn(
         self,
-        problem: Problem,
-        held_out: Problem | None,
+        find: Callable[[FloatArray | None], Found],
+        init: FloatArray | None,
+        max_iter: Sequence[int],
         resume_from: str | Path | None,
         fit_data: tuple[object, object],
+        *,
+        hold_out: bool,
     ) -> None:
-        """Learn from comparisons, and set the fitted attributes."""
-        start = self._start(problem.points.shape[1], resume_from)
+        """Learn from comparisons, and set the fitted attributes.
+
+        Parameters
+        ----------
+        find : callable
+            Comparisons under a metric, given by its linear map or None.
+        init : ndarray of shape (n_rows, n_features) or None
+            Linear map of the metric to begin with.
+        max_iter : sequence of int
+            Most iterations of each pass.
+        resume_from : str, Path or None
+            As in `fit`.
+        fit_data : tuple
+            What was given to `fit`.
+        hold_out : bool
+            Whether to watch some of the comparisons, unless `find` brings others, instead of learning from them.
+        """
         rng = check_random_state(self.random_state)
-        if self.early_stopping and held_out is None:
-            if not self._goes_on(resume_from) or not hasattr(self, "_split_seed"):
-                self._split_seed = rng.randint(2**31 - 1)  # what is held out stays so in a warm start
-            train, test = problem.comparisons.split(self.validation_fraction, self._split_seed)
-            problem, held_out = problem._replace(comparisons=train), problem._replace(comparisons=test)
-        watched = "" if held_out is None else held_out.fingerprint()
-        if start is not None and start.watched != watched:
-            start = start.without_scores()  # they are about other comparisons
-        if start is not None:
-            start = resumed(start, self.solver)
+        if hold_out and (not self._goes_on(resume_from) or not hasattr(self, "_split_seed")):
+            self._split_seed = rng.randint(2**31 - 1)  # what is held out stays so in a warm start
+
+        def find_and_split(components: FloatArray | None) -> Found:
+            problem, held_out = find(components)
+            if hold_out and held_out is None:
+                train, test = problem.comparisons.split(self.validation_fraction, self._split_seed)
+                problem, held_out = problem._replace(comparisons=train), problem._replace(comparisons=test)
+            return Found(problem, held_out)
+
+        finder = Finder(find_and_split)
+        start = self._start(init, max_iter, resume_from)
+        options: dict[str, Any] = {
+            "loss": self.loss,
+            "solver": self.solver,
+            "regularization": self.regularization,
+            "tol": self.tol,
+            "line_search": self.line_search,
+            "n_threads": effective_n_jobs(self.n_jobs),
+            "rng": rng,
+        }
         with ExitStack() as stack:
-            callbacks = self._callbacks(held_out, start, fit_data)
+            callbacks = self._callbacks(sum(max_iter), fit_data)
             for callback in callbacks:
                 if isinstance(callback, AbstractContextManager):
                     stack.enter_context(callback)
-            boosted = learn(
-                problem.points,
-                problem.comparisons,
-                loss=self.loss,
-                solver=self.solver,
-                regularization=self.regularization,
-                max_iter=self.max_iter,
-                tol=self.tol,
-                line_search=self.line_search,
-                n_threads=effective_n_jobs(self.n_jobs),
-                start=start,
-                held_out=held_out,
-                on_iteration=[callback.on_iteration for callback in callbacks],
-                rng=rng,
-            )
+
+            def watch(progress: Progress) -> list[Callable[[Iteration], object]]:
+                # Comparisons are held out for each pass anew.
+                watching = [*callbacks, *self._early_stopping(finder(progress.found_under), progress)]
+                return [callback.on_iteration for callback in watching]
+
+            learned = passes(finder, start, max_iter=max_iter, on_iteration=watch, **options)
+            if len(max_iter) > 1 and hold_out:
+                boosted = best_pass(finder, start, learned, **options)
+            else:
+                *_, boosted = learned
         self._warn_of(boosted)
         self._set(self._attributes(boosted))
         self.stop_reason_ = boosted.stop_reason
         self.duality_gap_ = boosted.duality_gap
-        self._watched = watched
-        self._staged = boosted.staged
+        self.n_passes_ = len(boosted.pass_ends) + 1
+        self._boosted: Progress = boosted
         for name in ("_stream", "n_batches_"):
             self.__dict__.pop(name, None)
 
@@ -135,7 +167,8 @@ class MetricLearner(
         )
         if not self._stream.average.any():
             self._warn_of_zero()
-        self._set(self._attributes(Progress.of_metric(self._stream.average), self._stream.average))
+        self._boosted = Progress.of_metric(self._stream.average)
+        self._set(self._attributes(self._boosted, self._stream.average))
         self.n_batches_ = self._stream.n_batches
         self.stop_reason_ = StopReason.BATCH
         self.duality_gap_ = np.nan
@@ -144,8 +177,10 @@ class MetricLearner(
         """Whether a fit continues an earlier one of this estimator."""
         return self.warm_start and resume_from is None and hasattr(self, "components_")
 
-    def _start(self, n_features: int, resume_from: str | Path | None) -> Progress | None:
-        """Where a fit goes on; None for a new one."""
+    def _start(self, init: FloatArray | None, max_iter: Sequence[int], resume_from: str | Path | None) -> Progress:
+        """Where a fit begins, or goes on."""
+        n_features = self.n_features_in_
+        start: Progress
         if resume_from is not None:
             start = Checkpoint.load(resume_from)
             if start.directions.shape[1] != n_features:
@@ -154,33 +189,38 @@ class MetricLearner(
                     f"{n_features}: it belongs to another fit. Leave resume_from out to begin anew."
                 )
         elif self._goes_on():
-            watched, staged = getattr(self, "_watched", ""), getattr(self, "_staged", True)
-            start = Progress(self.directions_, self.step_sizes_, self.history_, watched=watched, staged=staged)
+            start = self._boosted
+        elif init is None:
+            return Progress.nothing(n_features)
         else:
-            return None
-        if self.max_iter < len(start.history):
+            return replace(Progress.of_metric(init), found_under=init)
+        n_earlier = start.pass_ends[-1] if start.pass_ends else 0
+        n_iterations = len(start.history) - n_earlier
+        if max_iter[min(len(start.pass_ends), len(max_iter) - 1)] < n_iterations:
             raise ValueError(
-                f"max_iter={self.max_iter} is less than the {len(start.history)} iterations of the fit to go on with; "
+                f"max_iter={self.max_iter} is less than the {n_iterations} iterations of the fit to go on with; "
                 "they count. Raise max_iter, or begin anew, without warm_start and resume_from."
             )
         return start
 
-    def _callbacks(
-        self, held_out: Problem | None, start: Progress | None, fit_data: tuple[object, object]
-    ) -> list[Callback]:
+    def _callbacks(self, max_iter: int, fit_data: tuple[object, object]) -> list[Callback]:
         """Those of the user, and those that parameters ask for."""
         callbacks: list[Callback] = list(self.callbacks or [])
-        if held_out is not None:
-            stopping = EarlyStopping(self.n_iter_no_change)
-            for record in start.history if start else []:
-                if record.held_out is not None:
-                    stopping.on_iteration(record)
-            callbacks.append(stopping)
         if self.verbose:
-            callbacks.append(ProgressBar(self.max_iter))
+            callbacks.append(ProgressBar(max_iter))
         if hasattr(self, "_skl_callbacks") or hasattr(self, "_parent_callback_ctx"):
-            callbacks.append(SklearnCallbacks(self, *fit_data, self._attributes_at))
+            callbacks.append(SklearnCallbacks(self, *fit_data, max_iter, self._attributes_at))
         return callbacks
+
+    def _early_stopping(self, found: Found, progress: Progress) -> list[EarlyStopping]:
+        """What stops a pass when held-out comparisons no longer improve, if there are some."""
+        if found.held_out is None:
+            return []
+        stopping = EarlyStopping(self.n_iter_no_change)
+        for record in progress.history:
+            if record.held_out is not None:
+                stopping.on_iteration(record)
+        return [stopping]
 
     def _attributes_at(self, record: Iteration) -> dict[str, Any]:
         """Fitted attributes as if the fit had ended with this iteration."""

@@ -20,7 +20,7 @@ _MOST_MEMBERS = 2**31 - 1
 
 
 def mine(
-    X: ArrayLike, y: ArrayLike, *, n_neighbors: int, n_impostors: int | Literal["all"]
+    X: ArrayLike, y: ArrayLike, *, n_neighbors: int, n_impostors: int | Literal["all"], quiet: bool = False
 ) -> tuple[NDArray[np.int64], Ragged, Ragged | Classes]:
     """Nearest points of the same class (targets) and of other classes (impostors) for each point.
 
@@ -32,6 +32,8 @@ def mine(
         Targets a point; fewer in classes that have no more.
     n_impostors : int or "all"
         Impostors a point.
+    quiet : bool, default=False
+        Leave out the warning of small classes.
 
     Returns
     -------
@@ -50,7 +52,9 @@ def mine(
     check_consistent_length(samples, labels)
     check_classification_targets(labels)
     classes, label, sizes = np.unique(labels, return_inverse=True, return_counts=True)
-    _check_classes(classes, sizes, n_neighbors)
+    _check_classes(classes, sizes)
+    if not quiet:
+        _warn_of_small_classes(classes, sizes, n_neighbors)
     _check_size(sizes, n_neighbors, n_impostors)
 
     points, exponent = centre_and_scale(samples)
@@ -87,8 +91,8 @@ def _check_size(sizes: NDArray[np.int64], n_neighbors: int, n_impostors: int | L
         )
 
 
-def _check_classes(classes: NDArray[Any], sizes: NDArray[np.int64], n_neighbors: int) -> None:
-    """Refuse labels that allow no comparison; warn of classes too small for all their targets."""
+def _check_classes(classes: NDArray[Any], sizes: NDArray[np.int64]) -> None:
+    """Refuse labels that allow no comparison."""
     if len(classes) < 2:
         raise ValueError(
             f"All {sizes[0]} samples have the label {classes.tolist()[0]!r}: comparisons need at least 2 classes. "
@@ -99,6 +103,10 @@ def _check_classes(classes: NDArray[Any], sizes: NDArray[np.int64], n_neighbors:
             f"Each of the {len(classes)} labels occurs once, so no sample has another of its class to be close to. "
             "Labels must repeat: y should name classes, not samples."
         )
+
+
+def _warn_of_small_classes(classes: NDArray[Any], sizes: NDArray[np.int64], n_neighbors: int) -> None:
+    """Warn of classes too small for all their targets."""
     small = sizes <= n_neighbors
     if small.any():
         least = int(np.argmin(sizes))

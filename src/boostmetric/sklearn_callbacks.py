@@ -31,14 +31,23 @@ class SklearnCallbacks:
         Its `fit` must be decorated with `with_callbacks`.
     X, y : object
         The data given to `fit`.
+    max_iter : int
+        Most iterations.
     attributes : callable
         From an `Iteration`, the fitted attributes that the estimator would have if the fit ended there.
     """
 
-    def __init__(self, estimator: Any, X: object, y: object, attributes: Callable[[Iteration], dict[str, Any]]) -> None:
+    def __init__(
+        self,
+        estimator: Any,
+        X: object,
+        y: object,
+        max_iter: int,
+        attributes: Callable[[Iteration], dict[str, Any]],
+    ) -> None:
         self._known: dict[str, Any] = {"estimator": estimator, "X": X, "y": y}
         self._attributes = attributes
-        self._fit = estimator._init_callback_context(max_subtasks=estimator.max_iter)
+        self._fit = estimator._init_callback_context(max_subtasks=max_iter)
 
     def __enter__(self) -> SklearnCallbacks:
         self._fit.call_on_fit_task_begin(**self._known)

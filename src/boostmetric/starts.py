@@ -57,6 +57,7 @@ def _named(name: str, X: Given, y: NDArray[Any] | None) -> FloatArray | None:
         )
     if name == "identity":
         return np.eye(n_features)
+    points: Any
     points, exponent = centre_and_scale(X)
     dense = points.toarray() if sparse.issparse(points) else points
     unit = _spread(dense) if name.startswith("standardized") else np.ones(n_features)

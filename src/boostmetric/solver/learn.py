@@ -74,7 +74,7 @@ def learn(
     watched = None if held_out is None else held_out.restricted()
     fingerprint = cache(lambda: problem.fingerprint(loss, regularization))
     watched_fingerprint = cache(lambda: "" if held_out is None else held_out.fingerprint())
-    given = Progress.nothing(points.shape[1]) if start is None else resumed(start, solver)
+    given = Progress.nothing(points.shape[1]) if start is None else resumed(start, held_out, solver)
     if given.problem and given.problem != fingerprint():
         raise ValueError(
             "The checkpoint belongs to another fit: its points, comparisons, loss or regularization are not those "
@@ -130,12 +130,19 @@ def learn(
             if not begin.history and at_start is not None and at_start >= (best.held_out or 0.0):
                 boosted = replace(roll_back(oracle, v, boosted, 0), stop_reason=StopReason.NO_HEADROOM)
         eigenvalue = scaled(boosted.eigenvalue, 2 * frame.exponent)
-        return replace(in_user_units(boosted), eigenvalue=eigenvalue, after_iteration=None)
+        result = replace(in_user_units(boosted), eigenvalue=eigenvalue, after_iteration=None)
+        return replace(result, watched=watched_fingerprint())
 
 
-def resumed(start: Progress, solver: SolverName) -> Progress:
-    """Where to go on, less scores of iterations that there is no way back to: the corrective solver leaves none."""
-    return start if start.staged and solver == "stagewise" else start.without_scores()
+def resumed(start: Progress, held_out: Problem | None, solver: SolverName) -> Progress:
+    """Where to go on, less scores about other held-out comparisons, or of iterations that there is no way back to.
+
+    The corrective solver leaves no way back.
+    """
+    if not any(record.held_out is not None for record in start.history):
+        return start
+    same = start.watched == ("" if held_out is None else held_out.fingerprint())
+    return start if same and start.staged and solver == "stagewise" else start.without_scores()
 
 
 def _reweighed(start: Progress, oracle: Oracle, v: float, find_step: FindStep) -> Progress:

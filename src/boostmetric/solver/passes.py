@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from boostmetric.solver.learn import learn
+from boostmetric.solver.learn import SolverName, learn, resumed
 from boostmetric.solver.problem import Problem
 from boostmetric.solver.result import Boosted, Iteration, Progress, StopReason
 
@@ -54,7 +54,8 @@ def passes(
     start: Progress,
     *,
     max_iter: Sequence[int],
-    on_iteration: Callable[[Progress, Found], Sequence[Callable[[Iteration], object]]],
+    solver: SolverName,
+    on_iteration: Callable[[Progress], Sequence[Callable[[Iteration], object]]],
     **options: Any,
 ) -> Iterator[Boosted]:
     """What each pass comes to.
@@ -67,13 +68,14 @@ def passes(
     max_iter : sequence of int
         Most iterations of each pass.
     on_iteration : callable
-        What watches a pass, from where it begins and what was found for it.
-    **options
+        What watches a pass, from where it begins.
+    solver, **options
         As for `learn`.
     """
     progress = start
     while True:
         found = find(progress.found_under)
+        progress = resumed(progress, found.held_out, solver)
         n_pass, n_before = len(progress.pass_ends), progress.pass_ends[-1] if progress.pass_ends else 0
         boosted = learn(
             *found.problem,
@@ -81,7 +83,8 @@ def passes(
             start=progress,
             reweigh=len(progress.history) == n_before,
             max_iter=n_before + max_iter[min(n_pass, len(max_iter) - 1)],
-            on_iteration=on_iteration(progress, found),
+            solver=solver,
+            on_iteration=on_iteration(progress),
             **options,
         )
         yield boosted
