@@ -149,9 +149,10 @@ def _reweighed(start: Progress, oracle: Oracle, v: float, find_step: FindStep) -
     """The same metric, with the weight that lowers the loss most, or hardly any weight if none does."""
     if not start.step_sizes.any():
         return start
-    oracle.rebuild(start.directions[:0], start.step_sizes[:0])
-    oracle.project(start.directions, start.step_sizes)
+    shares = start.step_sizes / start.step_sizes.max()  # of a size that cannot overflow
+    oracle.rebuild(start.directions[:0], shares[:0])
+    oracle.project(start.directions, shares)
     along = oracle.moments(np.zeros(1))
     size = math.sqrt(float(along.second[0] + along.first[0] ** 2))
-    weight = find_step(oracle, v * float(start.step_sizes.sum())).size
-    return replace(start, step_sizes=max(weight, _LEAST_CHANGE / max(size, _LEAST_CHANGE)) * start.step_sizes)
+    weight = find_step(oracle, v * float(shares.sum())).size
+    return replace(start, step_sizes=max(weight, _LEAST_CHANGE / max(size, _LEAST_CHANGE)) * shares)

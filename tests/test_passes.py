@@ -1,0 +1,269 @@
+"""Metrics to begin with, and passes that find the comparisons anew."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.optimize import minimize_scalar
+from sklearn.covariance import LedoitWolf
+from sklearn.datasets import load_iris, load_wine
+
+import reference
+from boostmetric import BoostMetric, ComparisonBoostMetric, Comparisons, MahalanobisMetric
+from boostmetric.callbacks import Checkpoint
+from boostmetric.labelled import Labelled
+from boostmetric.solver.learn import learn
+from boostmetric.solver.passes import Finder, Found, best_pass, passes
+from boostmetric.solver.result import Progress, StopReason
+from boostmetric.starts import STARTS, starting_components
+from conftest import make_problem
+
+X, Y = load_wine(return_X_y=True)
+SCALED = (X - X.mean(axis=0)) / X.std(axis=0)
+
+
+@pytest.mark.parametrize("name", ["wine", "triplets", "balance-all"])
+def test_the_weight_of_the_first_weak_learner_is_the_best(name):
+    problem = make_problem(name)
+    points = problem.points / np.abs(problem.points).max()
+    rows = np.random.default_rng(0).standard_normal((2, points.shape[1]))
+    start = learn(points, problem.comparisons, start=Progress.of_metric(rows), reweigh=True, max_iter=0)
+    weight = start.step_sizes.sum() / np.square(rows).sum()
+    expected = minimize_scalar(
+        lambda w: reference.loss(points, problem.quadruplets, 1e-7, w * rows.T @ rows),
+        bounds=(0, 1e4),
+        method="bounded",
+    )
+    assert weight == pytest.approx(expected.x, rel=1e-3, abs=1e-3)
+    assert start.metric().matrix == pytest.approx(weight * rows.T @ rows)
+
+
+def test_boosting_goes_on_from_the_first_weak_learner():
+    metric = BoostMetric(init="identity", max_iter=5).fit(SCALED, Y)
+    n = SCALED.shape[1]
+    assert len(metric.directions_) == n + 5
+    assert metric.directions_[:n] == pytest.approx(np.eye(n))
+    assert np.ptp(metric.step_sizes_[:n]) == 0.0
+    assert len(metric.components_) == n  # of full rank from the start
+    losses = [record.loss for record in metric.history_]
+    start = BoostMetric(init="identity", max_iter=1).fit(SCALED, Y).history_[0].loss
+    assert losses[0] == start
+    assert np.all(np.diff(losses) < 0)
+
+
+def test_a_metric_to_begin_with_may_be_an_earlier_model():
+    first = BoostMetric(max_iter=10).fit(SCALED, Y)
+    for init in (first.get_metric(), first.components_, first.components_.tolist()):
+        metric = BoostMetric(init=init, max_iter=1).fit(SCALED, Y)
+        given, weights = metric.directions_[:-1], metric.step_sizes_[:-1]
+        factor = weights.sum() / first.step_sizes_.sum()
+        assert (given.T * weights) @ given == pytest.approx(factor * first.get_mahalanobis_matrix())
+
+
+def test_targets_and_impostors_are_nearest_in_the_metric_to_begin_with():
+    L = np.diag(1 / X.std(axis=0))
+    direct = BoostMetric(init=L, max_iter=3).fit(X, Y)
+    mapped = learn(
+        X,
+        Comparisons.from_labels(X @ L.T, Y),
+        start=Progress.of_metric(L),
+        reweigh=True,
+        max_iter=3,
+    )
+    assert direct.step_sizes_.tolist() == mapped.step_sizes.tolist()
+
+
+def test_a_base_metric_that_only_hurts_has_next_to_no_weight():
+    # Near pairs are longer than far pairs in every direction.
+    points = np.array([[0.0, 0.0], [3.0, 4.0], [1.0, 1.0], [0.5, 0.2]])
+    metric = ComparisonBoostMetric(init="identity", max_iter=3).fit([[0, 1, 2], [0, 1, 3]], points=points)
+    assert metric.stop_reason_ is StopReason.DUAL_FEASIBLE
+    matrix = metric.get_mahalanobis_matrix()
+    assert matrix == pytest.approx(matrix[0, 0] * np.eye(2))
+    assert 0 < matrix[0, 0] < 1e-6
+
+
+def test_rca_is_the_inverse_of_the_covariance_within_classes():
+    residuals = np.concatenate([X[c == Y] - X[c == Y].mean(axis=0) for c in range(3)])
+    expected = np.linalg.inv(LedoitWolf(assume_centered=True).fit(residuals).covariance_)
+    L = starting_components("rca", X, Y)
+    assert pytest.approx(expected, rel=1e-6, abs=1e-9 * np.abs(expected).max()) == L.T @ L
+    unit = X.std(axis=0)
+    in_units = np.linalg.inv(LedoitWolf(assume_centered=True).fit(residuals / unit).covariance_)
+    L = starting_components("standardized-rca", X, Y)
+    assert pytest.approx(in_units / np.outer(unit, unit), rel=1e-6) == L.T @ L
+
+
+@pytest.mark.parametrize("init", STARTS)
+@pytest.mark.parametrize("scale", [1e-150, 1.0, 1e150])
+def test_starts_of_any_scale(init, scale):
+    metric = BoostMetric(init=init, max_iter=3, regularization=0.0).fit(scale * X, Y)
+    assert np.isfinite(metric.transform(scale * X)).all()
+
+
+@pytest.mark.filterwarnings("ignore:Nothing was learned")
+@pytest.mark.parametrize("init", STARTS)
+def test_starts_with_degenerate_data(init):
+    rng = np.random.default_rng(0)
+    y = np.arange(20) % 2
+    flat = np.column_stack([y, np.ones(20), rng.standard_normal(20)])  # classes are points, a constant, noise
+    wide = rng.standard_normal((20, 60))
+    for points in (flat, wide, np.repeat(wide[:10], 2, axis=0)):
+        metric = BoostMetric(init=init, max_iter=3).fit(points, y)
+        assert np.isfinite(metric.components_).all()
+
+
+def test_starts_of_sparse_data():
+    dense = np.abs(SCALED) * (np.abs(SCALED) > 1)
+    for init in STARTS:
+        a = BoostMetric(init=init, max_iter=3).fit(dense, Y).get_mahalanobis_matrix()
+        b = BoostMetric(init=init, max_iter=3).fit(sparse.csr_array(dense), Y).get_mahalanobis_matrix()
+        assert a == pytest.approx(b, rel=1e-6, abs=1e-9 * np.abs(a).max())
+
+
+def test_wrong_starts_are_named():
+    with pytest.raises(ValueError, match=r"init must be one of 'zero', .*'standardized-rca'. Got 'one'"):
+        BoostMetric(init="one").fit(X, Y)
+    with pytest.raises(ValueError, match=r"init must be one of 'zero', 'identity', 'standardized'. Got 'rca'"):
+        ComparisonBoostMetric(init="rca").fit([[0, 1, 2]], points=X)
+    with pytest.raises(ValueError, match="init has 2 features, the data have 13"):
+        BoostMetric(init=np.eye(2)).fit(X, Y)
+    wide = sparse.random_array((20, 20_000), density=0.01, rng=np.random.default_rng(0), format="csr")
+    with pytest.raises(ValueError, match=r"init='identity' is a matrix of 20,000 x 20,000 numbers.*init=\"zero\""):
+        BoostMetric(init="identity").fit(wide, np.arange(20) % 2)
+    with pytest.raises(ValueError, match="n_passes must be"):
+        BoostMetric(n_passes=0).fit(X, Y)
+
+
+def test_each_pass_finds_its_comparisons_under_the_metric_so_far():
+    data = Labelled(X, Y, None, 3, 3)
+    asked = []
+
+    def find(components):
+        asked.append(components)
+        return Found(data.problem(components), None)
+
+    learned = list(
+        passes(
+            Finder(find),
+            Progress.nothing(13),
+            max_iter=[7, 5, 6],
+            solver="stagewise",
+            on_iteration=lambda progress: [],
+        )
+    )
+    assert [len(boosted.history) for boosted in learned] == [7, 12, 18]
+    assert learned[-1].pass_ends == (7, 12)
+    assert asked[0] is None
+    for i in (0, 1):
+        components = learned[i].metric().components
+        assert asked[i + 1] == pytest.approx(components)
+        comparisons = Comparisons.from_labels(X @ components.T, Y)
+        assert data.problem(asked[i + 1]).comparisons.pairs.tolist() == comparisons.pairs.tolist()
+        # The directions so far stay, weighed by one factor; the loss is that of the comparisons found now.
+        n = len(learned[i].step_sizes)
+        assert learned[i + 1].directions[:n].tolist() == learned[i].directions.tolist()
+        factors = learned[i + 1].step_sizes[:n] / learned[i].step_sizes
+        assert factors == pytest.approx(factors[0])
+        assert learned[i + 1].stop_reason is StopReason.ITERATION_LIMIT
+        X_matrix = learned[i + 1].metric().matrix
+        quadruplets = comparisons.quadruplets()
+        assert learned[i + 1].history[-1].loss == pytest.approx(
+            reference.loss(X, quadruplets, 1e-7, X_matrix), rel=1e-6
+        )
+
+
+def test_passes_end_when_held_out_comparisons_no_longer_improve():
+    data = Labelled(SCALED, Y, None, 3, 3)
+
+    def find(components):
+        train, test = data.problem(components).comparisons.split(0.3, 0)
+        return Found(data.problem(components)._replace(comparisons=train), data.problem()._replace(comparisons=test))
+
+    finder, start = Finder(find), Progress.nothing(13)
+    options = {"solver": "stagewise", "loss": "logistic"}
+
+    def learned(n):
+        return passes(finder, start, max_iter=[10] * n, on_iteration=lambda progress: [], **options)
+
+    everything = list(learned(8))
+    scores = [finder.score(boosted) for boosted in everything]
+    worse = next(i for i in range(1, 8) if scores[i] <= scores[i - 1])
+    best = best_pass(finder, start, learned(8), **options)
+    assert best.step_sizes.tolist() == everything[worse - 1].step_sizes.tolist()
+    assert best.stop_reason is StopReason.PASSES
+    assert best_pass(finder, start, learned(worse), **options).stop_reason is not StopReason.PASSES
+
+
+def test_the_estimator_runs_passes():
+    X, y = load_iris(return_X_y=True)
+    metric = BoostMetric(n_passes=20, max_iter=5, loss="logistic", random_state=0).fit(X, y)
+    assert metric.stop_reason_ is StopReason.PASSES
+    assert 1 <= metric.n_passes_ < 20
+    assert metric.n_iter_ == len(metric.history_) == len(metric.directions_)
+    assert [record.number for record in metric.history_] == list(range(1, metric.n_iter_ + 1))
+
+
+def test_no_headroom():
+    rng = np.random.default_rng(0)
+    points, y = rng.standard_normal((60, 5)), rng.integers(0, 2, 60)  # labels that say nothing
+    kept = 0
+    for seed in range(5):
+        for settings in ({"early_stopping": True}, {"n_passes": 3}):
+            metric = BoostMetric(
+                init="identity", loss="logistic", max_iter=20, validation_fraction=0.3, random_state=seed, **settings
+            ).fit(points, y)
+            if metric.stop_reason_ is StopReason.NO_HEADROOM:
+                kept += 1
+                matrix = metric.get_mahalanobis_matrix()
+                assert matrix == pytest.approx(matrix[0, 0] * np.eye(5), abs=1e-12 * matrix[0, 0])
+                assert metric.n_iter_ == 0
+    assert kept >= 3
+
+
+def test_a_fit_killed_in_a_later_pass_goes_on_with_the_same_bits(tmp_path):
+    path = tmp_path / "passes.npz"
+    settings = {"n_passes": 3, "max_iter": 12, "init": "standardized", "loss": "logistic", "random_state": 0}
+
+    class Killed:
+        def on_iteration(self, record):
+            if record.number == 17:
+                raise KeyboardInterrupt
+
+    whole = BoostMetric(**settings).fit(X, Y)
+    assert whole.n_iter_ > 17
+    with pytest.raises(KeyboardInterrupt):
+        BoostMetric(callbacks=[Checkpoint(path), Killed()], **settings).fit(X, Y)
+    resumed = BoostMetric(**settings).fit(X, Y, resume_from=path)
+    assert resumed.n_iter_ == whole.n_iter_
+    assert resumed.step_sizes_.tobytes() == whole.step_sizes_.tobytes()
+    assert resumed.directions_.tobytes() == whole.directions_.tobytes()
+    assert resumed.stop_reason_ is whole.stop_reason_
+
+
+def test_warm_start_goes_on_in_the_last_pass():
+    metric = BoostMetric(n_passes=2, max_iter=5, warm_start=True, random_state=0, n_iter_no_change=100).fit(X, Y)
+    n_passes, n_before = metric.n_passes_, metric.n_iter_
+    metric.set_params(max_iter=30).fit(X, Y)
+    assert metric.n_passes_ >= n_passes
+    assert metric.n_iter_ >= n_before
+    with pytest.raises(ValueError, match=r"max_iter=1 is less than the \d+ iterations"):
+        metric.set_params(max_iter=1).fit(X, Y)
+
+
+def test_passes_with_an_eval_set():
+    metric = BoostMetric(n_passes=3, max_iter=10, loss="logistic").fit(X[::2], Y[::2], eval_set=(X[1::2], Y[1::2]))
+    assert all(record.held_out is not None for record in metric.history_[-1:])
+    assert isinstance(metric.get_metric(), MahalanobisMetric)
+
+
+def test_passes_with_the_corrective_solver():
+    metric = BoostMetric(n_passes=3, max_iter=5, solver="corrective", loss="logistic", random_state=0).fit(SCALED, Y)
+    assert np.isfinite(metric.components_).all()
+
+
+def test_small_classes_are_warned_of_once():
+    y = Y.copy()
+    y[:2] = 7
+    with pytest.warns(UserWarning, match="fewer than n_neighbors") as caught:
+        BoostMetric(n_passes=3, max_iter=3, random_state=0).fit(X, y)
+    assert len(caught) == 1
