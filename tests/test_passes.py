@@ -74,8 +74,8 @@ def test_targets_and_impostors_are_nearest_in_the_metric_to_begin_with():
 
 def test_a_base_metric_that_only_hurts_has_next_to_no_weight():
     # Near pairs are longer than far pairs in every direction.
-    points = np.array([[0.0, 0.0], [3.0, 4.0], [1.0, 1.0], [0.5, 0.2]])
-    metric = ComparisonBoostMetric(init="identity", max_iter=3).fit([[0, 1, 2], [0, 1, 3]], points=points)
+    points = np.array([[0.0, 0.0], [3.0, 4.0], [-4.0, 3.0], [0.1, 0.2]])
+    metric = ComparisonBoostMetric(init="identity", max_iter=3).fit([[0, 1, 3], [0, 2, 3]], points=points)
     assert metric.stop_reason_ is StopReason.DUAL_FEASIBLE
     matrix = metric.get_mahalanobis_matrix()
     assert matrix == pytest.approx(matrix[0, 0] * np.eye(2))

@@ -96,8 +96,11 @@ def nearest(points: Given, queries: Given | None, n_neighbors: int, rounding: fl
         return number[~(beyond > reach**2)] if n_candidates < len(points) else number[:0]
 
     chunks = [slice(start, min(start + _QUERIES, len(asked))) for start in range(0, len(asked), _QUERIES)]
-    with ThreadPoolExecutor(joblib.effective_n_jobs(-1)) as pool:
-        doubtful = np.concatenate([np.empty(0, dtype=np.int64), *pool.map(find, chunks)])
+    if len(chunks) == 1:  # a pool of threads would take longer, and with a hundred classes there are many searches
+        doubtful = find(chunks[0])
+    else:
+        with ThreadPoolExecutor(joblib.effective_n_jobs(-1)) as pool:
+            doubtful = np.concatenate([np.empty(0, dtype=np.int64), *pool.map(find, chunks)])
     answer[doubtful] = _among_all(points, asked, doubtful, n_neighbors, rounding, without_self)
     return answer
 
