@@ -62,8 +62,10 @@ def test_a_constant_column_changes_nothing(value):
     assert distances_to(points, answer) == pytest.approx(true_neighbors(points, 3), rel=1e-4)
 
 
-@pytest.mark.parametrize("n_features", [2, 30])  # a tree is searched, or all
-def test_agrees_with_brute_force(n_features):
+@pytest.mark.parametrize("n_features", [2, 30])
+@pytest.mark.parametrize("least", [0, 10**6])  # a tree is searched, or all
+def test_agrees_with_brute_force(n_features, least, monkeypatch):
+    monkeypatch.setattr("boostmetric.neighbors._LEAST_POINTS_OF_A_TREE", least)
     rng = np.random.default_rng(1)
     points, queries = rng.standard_normal((200, n_features)), rng.standard_normal((50, n_features))
     distance = np.linalg.norm(points[None] - queries[:, None], axis=2)

@@ -88,6 +88,31 @@ class ProgressBar:
         self._progress.stop()
 
 
+class Steps:
+    """A progress bar on standard error for work that is not boosting itself; a context manager.
+
+    Parameters
+    ----------
+    description : str
+    visible : bool
+    """
+
+    def __init__(self, description: str, *, visible: bool) -> None:
+        self._progress = RichProgress(console=Console(stderr=True), disable=not visible)
+        self._task = self._progress.add_task(description, total=None)
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def update(self, done: int, total: int) -> None:
+        """Move the bar."""
+        self._progress.update(self._task, completed=done, total=total)
+
+    def __exit__(self, *error: object) -> None:
+        self._progress.stop()
+
+
 class EarlyStopping:
     """Stop when held-out comparisons have not improved for a while.
 

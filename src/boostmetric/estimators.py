@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Iterator, Sequence
+from pathlib import Path as FilePath
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.utils import ClassifierTags, Tags
+from sklearn.utils import ClassifierTags, Tags, check_random_state
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
-from boostmetric.callbacks import Callback
+from boostmetric.callbacks import Callback, Steps
 from boostmetric.comparisons import Comparisons
 from boostmetric.frame import Given
 from boostmetric.labelled import Labelled
@@ -27,13 +27,23 @@ from boostmetric.samples import (
     hold_points,
     squared_distance,
 )
+from boostmetric.selection import AUTO, Candidate, Path, choose, find_candidates
 from boostmetric.sklearn_callbacks import with_callbacks
-from boostmetric.solver.learn import SolverName
-from boostmetric.solver.passes import Found
+from boostmetric.solver.learn import SOLVERS, SolverName
+from boostmetric.solver.passes import Finder, Found, passes
 from boostmetric.solver.problem import Problem
-from boostmetric.solver.result import Iteration, Progress
+from boostmetric.solver.result import Iteration, Progress, StopReason
 from boostmetric.starts import PLAIN_STARTS, STARTS, Init, starting_components
-from boostmetric.validation import check_choice, check_count, checked
+from boostmetric.validation import check_choice, check_count, checked, warn
+
+_RECOMMENDED: dict[str, Any] = {
+    "loss": "logistic",
+    "solver": AUTO,
+    "init": AUTO,
+    "n_passes": 10,
+    "max_iter": 20,
+    "tol": 1e-3,
+}
 
 
 class BoostMetric(MetricLearner):
@@ -56,11 +66,11 @@ class BoostMetric(MetricLearner):
     loss : {"exponential", "logistic"}, default="exponential"
         The paper's loss, or one that grows only linearly with the distances of an unsatisfied comparison: mislabelled
         points do less harm. In the logistic loss a group of comparisons, such as those of one anchor, counts once.
-    solver : {"stagewise", "corrective"}, default="stagewise"
+    solver : {"stagewise", "corrective", "auto"}, default="stagewise"
         What an iteration does with its new direction. "stagewise" is the paper's algorithm: the direction gets its best
         weight, and all others stay as they are. "corrective" then optimises all of the metric, weights and directions,
         and so comes to the minimum of the objective; its iterations are fewer and longer, and the time grows faster
-        with the number of features.
+        with the number of features. "auto" chooses by validation, see `init`.
     regularization : float, default=1e-7
         The factor v of the trace of X in the objective.
     max_iter : int, default=500
@@ -73,13 +83,15 @@ class BoostMetric(MetricLearner):
     line_search : {"exact", "bisection"}, default="exact"
         How the step along a direction is found: from one pass or by Newton's method, whichever suits the comparisons,
         or by the paper's bisection. The steps are the same; bisection takes about ten times as many evaluations.
-    init : {"zero", "identity", "standardized", "rca", "standardized-rca"}, metric or array-like, default="zero"
+    init : {"zero", "identity", "standardized", "rca", "standardized-rca", "auto"}, metric or array, default="zero"
         The metric to begin with. It is the first weak learner: its weight comes from the same line search as that of
         any direction. "identity" is the Euclidean distance, "standardized" that of features in units of their standard
         deviation, "rca" (relevant component analysis) that of samples whose covariance within the classes is made the
         identity, and "standardized-rca" the same for features of different units. Or a `MahalanobisMetric`, such as an
         earlier model's ``get_metric()``, or the array of its components. Targets and impostors are the nearest in this
-        metric; with "zero" in the Euclidean distance.
+        metric; with "zero" in the Euclidean distance. "auto" chooses among all named here but "zero", and how many
+        passes are best, from none to `n_passes`, by the errors of nearest neighbours on samples that are left out in
+        turn (or on the `eval_set`); then it learns from all samples.
     n_passes : int, default=1
         Most passes. In each after the first, targets and impostors are found again under the metric learned so far, and
         boosting goes on with them for up to `max_iter` iterations. With more than one pass comparisons are held out as
@@ -118,6 +130,10 @@ class BoostMetric(MetricLearner):
         Iterations run, and kept.
     n_passes_ : int
         Passes run, and kept.
+    init_, solver_ : str
+        The start and the solver used, where "auto" chose them.
+    candidates_ : list of Candidate
+        What "auto" chose from: start, solver, number of passes, and validation error of each.
     history_ : list of Iteration
         Loss, eigenvalue, step size, trace and violated fraction of each iteration, and the held-out score.
     stop_reason_ : StopReason
@@ -161,7 +177,7 @@ class BoostMetric(MetricLearner):
         n_neighbors: int = 3,
         n_impostors: int | Literal["all"] = 3,
         loss: Literal["exponential", "logistic"] = "exponential",
-        solver: SolverName = "stagewise",
+        solver: Literal["stagewise", "corrective", "auto"] = "stagewise",
         regularization: float = 1e-7,
         max_iter: int = 500,
         tol: float = 0.0,
@@ -199,6 +215,32 @@ class BoostMetric(MetricLearner):
         self.n_impostors = n_impostors
         self.n_passes = n_passes
 
+    @classmethod
+    def recommended(cls, **overrides: Any) -> Self:
+        """The setting that does best without being tuned.
+
+        Parameters
+        ----------
+        **overrides
+            Parameters that are to be other ones.
+
+        Returns
+        -------
+        BoostMetric
+            With the logistic loss, in up to ten passes of 20 iterations. Where to begin, with which solver to go on,
+            and after how many passes to stop is chosen by validation inside the training data (``"auto"``); the
+            Euclidean distance is one of the candidates. Then all of the data is learned from.
+
+        Examples
+        --------
+        >>> from boostmetric import BoostMetric
+        >>> from sklearn.datasets import load_wine
+        >>> metric = BoostMetric.recommended(random_state=0).fit(*load_wine(return_X_y=True))
+        >>> metric.init_
+        'standardized-rca'
+        """
+        return cls(**{**_RECOMMENDED, **overrides})
+
     @with_callbacks
     def fit(
         self,
@@ -207,7 +249,7 @@ class BoostMetric(MetricLearner):
         sample_weight: ArrayLike | None = None,
         *,
         eval_set: tuple[Any, ArrayLike] | None = None,
-        resume_from: str | Path | None = None,
+        resume_from: str | FilePath | None = None,
     ) -> Self:
         """Learn the metric.
 
@@ -233,15 +275,62 @@ class BoostMetric(MetricLearner):
         self._check_parameters()
         data = self._labelled(X, y, sample_weight, reset=not self._goes_on(resume_from))
         held_out = None if eval_set is None else self._held_out(eval_set)
-        init = starting_components(self.init, data.X, data.y)
-
-        def find(components: FloatArray | None) -> Found:
-            watched = None if held_out is None else held_out.problem(components, quiet=True)
-            return Found(data.problem(components, quiet=components is not init), watched)
-
+        init: Init = self.init
+        solver: str = self.solver
+        max_iter = [self.max_iter] * self.n_passes
         hold_out = self.early_stopping or self.n_passes > 1
-        self._learn(find, init, [self.max_iter] * self.n_passes, resume_from, (X, y), hold_out=hold_out)
+        self.__dict__.pop("candidates_", None)
+        if AUTO in (init, solver):
+            hold_out = False
+            if self._goes_on(resume_from):
+                init, solver, max_iter = "zero", self.solver_, [self.max_iter] * self.n_passes_
+            else:
+                chosen = self._select(data, held_out)
+                init, solver = chosen.path
+                max_iter = [self.max_iter] * chosen.n_passes or [0]
+        components = starting_components(init, data.X, data.y)
+
+        def find(under: FloatArray | None) -> Found:
+            watched = None if held_out is None or not hold_out else held_out.problem(under, quiet=True)
+            return Found(data.problem(under, quiet=under is not components), watched)
+
+        self._learn(find, components, max_iter, resume_from, (X, y), solver=solver, hold_out=hold_out)
+        self.init_: Init = init
+        self.solver_: str = solver
+        if max_iter == [0]:
+            self.stop_reason_ = StopReason.NO_HEADROOM
         return self
+
+    def _select(self, data: Labelled, held_out: Labelled | None) -> Candidate:
+        """Choose by validation what is to be chosen."""
+        rng = check_random_state(self.random_state)
+
+        def follow(part: Labelled, path: Path) -> Iterator[FloatArray]:
+            init = starting_components(path.init, part.X, part.y)
+            yield np.eye(part.X.shape[1]) if init is None else init
+            start = Progress.beginning(init, part.X.shape[1])
+            finder = Finder(lambda under: Found(part.problem(under, quiet=True), None))
+            max_iter = [self.max_iter] * self.n_passes
+            for boosted in passes(finder, start, max_iter=max_iter, solver=path.solver, **self._options(rng)):
+                yield boosted.metric().components
+
+        with Steps("Choosing", visible=bool(self.verbose)) as steps:
+            self.candidates_ = find_candidates(
+                data,
+                held_out,
+                init=self.init,
+                solver=self.solver,
+                follow=follow,
+                rng=rng,
+                on_path=steps.update,
+            )
+        if not self.candidates_:
+            warn(
+                f"{len(data.y)} samples of so few classes or so few of a class are not enough to validate on: one pass "
+                "is made from the Euclidean distance. Set init and solver, or give an eval_set."
+            )
+            return Candidate(Path("identity", "stagewise"), 1, np.nan)
+        return choose(self.candidates_)
 
     def _held_out(self, eval_set: Any) -> Labelled:
         if not isinstance(eval_set, (tuple, list)) or len(eval_set) != 2:
@@ -297,8 +386,14 @@ class BoostMetric(MetricLearner):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_count("n_passes", self.n_passes)
+        check_choice("solver", self.solver, [*SOLVERS, AUTO])
         if isinstance(self.init, str):
-            check_choice("init", self.init, STARTS)
+            check_choice("init", self.init, [*STARTS, AUTO])
+        if self.early_stopping and AUTO in (self.init, self.solver):
+            raise ValueError(
+                'early_stopping=True and "auto" exclude each other: to choose init or solver is to validate, and stops '
+                "as early as that says. Leave early_stopping out, or set both init and solver."
+            )
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -461,7 +556,7 @@ class ComparisonBoostMetric(MetricLearner):
         points: Any = None,
         sample_weight: ArrayLike | None = None,
         eval_set: Any = None,
-        resume_from: str | Path | None = None,
+        resume_from: str | FilePath | None = None,
     ) -> Self:
         """Learn the metric.
 
@@ -496,7 +591,15 @@ class ComparisonBoostMetric(MetricLearner):
         try:
             self._points = problem.points if given is None else given
             fit_data = (comparisons, y)
-            self._learn(lambda _: found, init, [self.max_iter], resume_from, fit_data, hold_out=self.early_stopping)
+            self._learn(
+                lambda _: found,
+                init,
+                [self.max_iter],
+                resume_from,
+                fit_data,
+                solver=self.solver,
+                hold_out=self.early_stopping,
+            )
         finally:
             self._pairs = None
         return self
@@ -690,6 +793,7 @@ class ComparisonBoostMetric(MetricLearner):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
+        check_choice("solver", self.solver, SOLVERS)
         if isinstance(self.init, str):
             check_choice("init", self.init, PLAIN_STARTS)
 

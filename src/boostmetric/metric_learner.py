@@ -5,9 +5,8 @@ from __future__ import annotations
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -22,7 +21,7 @@ from boostmetric.callbacks import Callback, Checkpoint, EarlyStopping, ProgressB
 from boostmetric.metric import MahalanobisMetric
 from boostmetric.oracles.losses import LOSSES, LossName
 from boostmetric.sklearn_callbacks import CallbackSupportMixin, SklearnCallbacks
-from boostmetric.solver.learn import SOLVERS, STEP_FINDERS, SolverName
+from boostmetric.solver.learn import STEP_FINDERS, SolverName
 from boostmetric.solver.online import Stream
 from boostmetric.solver.passes import Finder, Found, best_pass, passes
 from boostmetric.solver.problem import Problem
@@ -44,7 +43,7 @@ class MetricLearner(
         n_components: int | None,
         *,
         loss: LossName,
-        solver: SolverName,
+        solver: str,
         regularization: float,
         max_iter: int,
         tol: float,
@@ -84,6 +83,7 @@ class MetricLearner(
         resume_from: str | Path | None,
         fit_data: tuple[object, object],
         *,
+        solver: str,
         hold_out: bool,
     ) -> None:
         """Learn from comparisons, and set the fitted attributes.
@@ -100,6 +100,8 @@ class MetricLearner(
             As in `fit`.
         fit_data : tuple
             What was given to `fit`.
+        solver : str
+            "stagewise" or "corrective".
         hold_out : bool
             Whether to watch some of the comparisons, unless `find` brings others, instead of learning from them.
         """
@@ -116,15 +118,7 @@ class MetricLearner(
 
         finder = Finder(find_and_split)
         start = self._start(init, max_iter, resume_from)
-        options: dict[str, Any] = {
-            "loss": self.loss,
-            "solver": self.solver,
-            "regularization": self.regularization,
-            "tol": self.tol,
-            "line_search": self.line_search,
-            "n_threads": effective_n_jobs(self.n_jobs),
-            "rng": rng,
-        }
+        options = self._options(rng)
         with ExitStack() as stack:
             callbacks = self._callbacks(sum(max_iter), fit_data)
             for callback in callbacks:
@@ -136,19 +130,32 @@ class MetricLearner(
                 watching = [*callbacks, *self._early_stopping(finder(progress.found_under), progress)]
                 return [callback.on_iteration for callback in watching]
 
-            learned = passes(finder, start, max_iter=max_iter, on_iteration=watch, **options)
+            learned = passes(
+                finder, start, max_iter=max_iter, solver=cast(SolverName, solver), on_iteration=watch, **options
+            )
             if len(max_iter) > 1 and hold_out:
-                boosted = best_pass(finder, start, learned, **options)
+                boosted = best_pass(finder, start, learned, solver=solver, **options)
             else:
                 *_, boosted = learned
         self._warn_of(boosted)
         self._set(self._attributes(boosted))
         self.stop_reason_ = boosted.stop_reason
         self.duality_gap_ = boosted.duality_gap
-        self.n_passes_ = len(boosted.pass_ends) + 1
+        self.n_passes_ = len({0, *boosted.pass_ends, len(boosted.history)}) - 1
         self._boosted: Progress = boosted
         for name in ("_stream", "n_batches_"):
             self.__dict__.pop(name, None)
+
+    def _options(self, rng: np.random.RandomState) -> dict[str, Any]:
+        """What `learn` is told, of the parameters."""
+        return {
+            "loss": self.loss,
+            "regularization": self.regularization,
+            "tol": self.tol,
+            "line_search": self.line_search,
+            "n_threads": effective_n_jobs(self.n_jobs),
+            "rng": rng,
+        }
 
     def _follow(self, batch: Problem) -> None:
         """Learn from one batch of a stream, and set the fitted attributes."""
@@ -190,10 +197,8 @@ class MetricLearner(
                 )
         elif self._goes_on():
             start = self._boosted
-        elif init is None:
-            return Progress.nothing(n_features)
         else:
-            return replace(Progress.of_metric(init), found_under=init)
+            return Progress.beginning(init, n_features)
         n_earlier = start.pass_ends[-1] if start.pass_ends else 0
         n_iterations = len(start.history) - n_earlier
         if max_iter[min(len(start.pass_ends), len(max_iter) - 1)] < n_iterations:
@@ -246,7 +251,9 @@ class MetricLearner(
         """Warn where the result is not what the user will expect."""
         if not len(boosted.step_sizes):
             self._warn_of_zero(f"The largest eigenvalue of A_hat is {boosted.eigenvalue:.3g}.")
-        if self.tol > 0 and boosted.stop_reason is StopReason.ITERATION_LIMIT:
+        # The passes before the last one are not meant to converge.
+        one_pass = getattr(self, "n_passes", 1) == 1
+        if one_pass and self.tol > 0 and boosted.stop_reason is StopReason.ITERATION_LIMIT:
             warn(
                 f"max_iter={self.max_iter} was reached before tol={self.tol:g}. Raise max_iter or tol.",
                 ConvergenceWarning,
@@ -327,7 +334,6 @@ class MetricLearner(
     def _check_parameters(self) -> None:
         """Refuse wrong parameters before any work."""
         check_choice("loss", self.loss, LOSSES)
-        check_choice("solver", self.solver, SOLVERS)
         check_number("regularization", self.regularization)
         check_count("max_iter", self.max_iter)
         check_number("tol", self.tol, below=1.0)

@@ -6,7 +6,7 @@ neighbour is, among the points no farther than the nearest one left, up to the r
 lowest number. A search only proposes candidates; where it cannot be certain that they suffice, all points are asked.
 Sparse points are always all asked: for them the distances to all points are one product of sparse matrices.
 
-Searches: scikit-learn's trees in few dimensions; in more, where no tree helps, all distances by `kernels.neighbors`.
+Searches: scikit-learn's trees for many points in few dimensions; else, all distances by `kernels.neighbors`.
 That is faster than scikit-learn's or faiss's search of the kind, and finds the same (``python -m benchmarks mining``).
 """
 
@@ -27,7 +27,8 @@ from boostmetric.frame import Given
 
 _SPARE = 8  # candidates beyond those asked for, so that ties at the end of the list are seen
 _FEW = 20  # queries are few if there are this many times as many points
-_MOST_FEATURES_OF_A_TREE = 15
+_MOST_FEATURES_OF_A_TREE = 4
+_LEAST_POINTS_OF_A_TREE = 10_000
 _QUERIES = 1024  # asked at once by a thread
 _CHUNK = 2**22  # numbers held at once
 _MOST_ROUNDING = 1e-4  # of a distance: no tie is ever broken for a point farther than this
@@ -114,8 +115,9 @@ def _scaled(points: NDArray[Any], queries: NDArray[Any]) -> tuple[NDArray[Any], 
 
 def _search(points: NDArray[Any], n_candidates: int, n_queries: int) -> Callable[[NDArray[Any]], NDArray[np.int64]]:
     """A function from queries to the numbers of their nearest points, in any order."""
-    # A tree over many points is not worth its making for a few queries, as with a thousand classes.
-    if points.shape[1] <= _MOST_FEATURES_OF_A_TREE and _FEW * n_queries >= len(points):
+    # A tree is not worth its making for a few points, nor over many points for a few queries, as with many classes.
+    enough = _LEAST_POINTS_OF_A_TREE <= len(points) <= _FEW * n_queries
+    if points.shape[1] <= _MOST_FEATURES_OF_A_TREE and enough:
         tree = NearestNeighbors(n_neighbors=n_candidates, algorithm="kd_tree").fit(points)
         return lambda queries: np.asarray(tree.kneighbors(queries, return_distance=False))
 

@@ -36,12 +36,21 @@ def knn_predict(X_train: ArrayLike, y_train: ArrayLike, X_test: ArrayLike, n_nei
     'c'
     """
     check_count("n_neighbors", n_neighbors)
+    return vote(neighbor_labels(X_train, y_train, X_test, n_neighbors))
+
+
+def neighbor_labels(X_train: ArrayLike, y_train: ArrayLike, X_test: ArrayLike, n_neighbors: int) -> NDArray[Any]:
+    """Labels of the nearest training points of each test point, nearest first."""
     train, test = (checked(check_array, X, dtype=[np.float64, np.float32]) for X in (X_train, X_test))
     known = column_or_1d(y_train)
     check_consistent_length(train, known)
     if n_neighbors > len(known):
         raise ValueError(f"n_neighbors={n_neighbors} is more than the {len(known)} training points.")
-    labels = known[nearest(train, test, n_neighbors, rounding_of_distances(train))]
+    return np.asarray(known[nearest(train, test, n_neighbors, rounding_of_distances(train))])
+
+
+def vote(labels: NDArray[Any]) -> NDArray[Any]:
+    """The most frequent label of each row; among equals, the first."""
     # Votes for the label of each neighbour, nearest first: the first of the largest counts wins.
     votes = (labels[:, :, None] == labels[:, None, :]).sum(axis=2)
     return np.asarray(labels[np.arange(len(labels)), votes.argmax(axis=1)])

@@ -55,7 +55,7 @@ def passes(
     *,
     max_iter: Sequence[int],
     solver: SolverName,
-    on_iteration: Callable[[Progress], Sequence[Callable[[Iteration], object]]],
+    on_iteration: Callable[[Progress], Sequence[Callable[[Iteration], object]]] = lambda _: (),
     **options: Any,
 ) -> Iterator[Boosted]:
     """What each pass comes to.

@@ -154,6 +154,11 @@ class Progress:
         return cls(np.empty((0, n_features)), np.empty(0), [])
 
     @classmethod
+    def beginning(cls, init: FloatArray | None, n_features: int) -> Progress:
+        """Where a fit begins: with the metric of a linear map, under which its comparisons are found, or with none."""
+        return cls.nothing(n_features) if init is None else replace(cls.of_metric(init), found_under=init)
+
+    @classmethod
     def of_metric(cls, components: FloatArray) -> Progress:
         """The metric of a linear map, to begin with."""
         lengths = np.linalg.norm(components, axis=1)
