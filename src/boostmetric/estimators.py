@@ -27,7 +27,7 @@ from boostmetric.samples import (
     hold_points,
     squared_distance,
 )
-from boostmetric.selection import AUTO, Candidate, Path, choose, find_candidates
+from boostmetric.selection import AUTO, Candidate, Path, choose, find_candidates, iterations
 from boostmetric.sklearn_callbacks import with_callbacks
 from boostmetric.solver.learn import SOLVERS, SolverName
 from boostmetric.solver.passes import Finder, Found, passes
@@ -227,9 +227,10 @@ class BoostMetric(MetricLearner):
         Returns
         -------
         BoostMetric
-            With the logistic loss, in up to ten passes of 20 iterations. Where to begin, with which solver to go on,
-            and after how many passes to stop is chosen by validation inside the training data (``"auto"``); the
-            Euclidean distance is one of the candidates. Then all of the data is learned from.
+            With the logistic loss, in up to ten passes of 20 iterations (or a fifth of that, with the corrective
+            solver). Where to begin, with which solver to go on, and after how many passes to stop is chosen by
+            validation inside the training data (``"auto"``); the Euclidean distance is one of the candidates. Then all
+            of the data is learned from.
 
         Examples
         --------
@@ -278,20 +279,19 @@ class BoostMetric(MetricLearner):
         init: Init = self.init
         solver: str = self.solver
         max_iter = [self.max_iter] * self.n_passes
-        hold_out = self.early_stopping or self.n_passes > 1
+        hold_out = not self._is_auto and (self.early_stopping or self.n_passes > 1)
         self.__dict__.pop("candidates_", None)
-        if AUTO in (init, solver):
-            hold_out = False
+        if self._is_auto:
             if self._goes_on(resume_from):
-                init, solver, max_iter = "zero", self.solver_, [self.max_iter] * self.n_passes_
+                init, solver, n_passes = self.init_, self.solver_, self.n_passes_
             else:
                 chosen = self._select(data, held_out)
-                init, solver = chosen.path
-                max_iter = [self.max_iter] * chosen.n_passes or [0]
+                (init, solver), n_passes = chosen.path, chosen.n_passes
+            max_iter = [iterations(solver, self.max_iter)] * n_passes or [0]
         components = starting_components(init, data.X, data.y)
 
         def find(under: FloatArray | None) -> Found:
-            watched = None if held_out is None or not hold_out else held_out.problem(under, quiet=True)
+            watched = None if held_out is None or self._is_auto else held_out.problem(under, quiet=True)
             return Found(data.problem(under, quiet=under is not components), watched)
 
         self._learn(find, components, max_iter, resume_from, (X, y), solver=solver, hold_out=hold_out)
@@ -300,6 +300,11 @@ class BoostMetric(MetricLearner):
         if max_iter == [0]:
             self.stop_reason_ = StopReason.NO_HEADROOM
         return self
+
+    @property
+    def _is_auto(self) -> bool:
+        """Whether something is to be chosen by validation."""
+        return self.solver == AUTO or (isinstance(self.init, str) and self.init == AUTO)
 
     def _select(self, data: Labelled, held_out: Labelled | None) -> Candidate:
         """Choose by validation what is to be chosen."""
@@ -310,7 +315,7 @@ class BoostMetric(MetricLearner):
             yield np.eye(part.X.shape[1]) if init is None else init
             start = Progress.beginning(init, part.X.shape[1])
             finder = Finder(lambda under: Found(part.problem(under, quiet=True), None))
-            max_iter = [self.max_iter] * self.n_passes
+            max_iter = [iterations(path.solver, self.max_iter)] * self.n_passes
             for boosted in passes(finder, start, max_iter=max_iter, solver=path.solver, **self._options(rng)):
                 yield boosted.metric().components
 
@@ -389,7 +394,7 @@ class BoostMetric(MetricLearner):
         check_choice("solver", self.solver, [*SOLVERS, AUTO])
         if isinstance(self.init, str):
             check_choice("init", self.init, [*STARTS, AUTO])
-        if self.early_stopping and AUTO in (self.init, self.solver):
+        if self.early_stopping and self._is_auto:
             raise ValueError(
                 'early_stopping=True and "auto" exclude each other: to choose init or solver is to validate, and stops '
                 "as early as that says. Leave early_stopping out, or set both init and solver."

@@ -24,15 +24,15 @@ FloatArray = NDArray[np.float64]
 
 AUTO: Literal["auto"] = "auto"
 
-# In small data all samples are validated on in turn; in large data one in so many of them is, and paths begin with the
-# best of the starts only.
+# In small data all samples are validated on in turn; in large data one in so many of them is.
 _LARGE = 1500
 _N_FOLDS = 5
 _VALIDATED_OF_LARGE = 4
-_STARTS_OF_LARGE = 2
 # The corrective solver is tried in no more features than these, and if the metric has no more numbers than there are
 # samples: beyond, it fits the training data too well, and takes long.
 _MOST_FEATURES_CORRECTED = 32
+# An iteration of it stands for so many stagewise ones.
+_CORRECTIVE_DOES = 5
 # A path is given up after so many passes that are no better than an earlier one.
 _PATIENCE = 3
 # Numbers of neighbours whose errors are averaged: less noisy than one number, when candidates are close.
@@ -81,6 +81,8 @@ def find_candidates(
 ) -> list[Candidate]:
     """All candidates, with their errors; none if there are too few samples to validate on.
 
+    First the starts are judged as they are; then paths are followed from the best of them, one with each solver.
+
     Parameters
     ----------
     data : Labelled
@@ -99,31 +101,30 @@ def find_candidates(
     if not parts:
         return []
     solvers = _solvers(*data.X.shape) if solver == AUTO else [cast(SolverName, solver)]
-    inits: list[Init] = list(STARTS[1:]) if isinstance(init, str) and init == AUTO else ["identity", init]
-    starts = [Path(init, solvers[0]) for init in inits]
-    found = [Candidate(path, 0, next(_errors(parts, follow, path))) for path in starts]
-    if len(inits) == 2:
-        promising = found[1:]  # the one given; the Euclidean distance is a candidate as it is
-    elif len(data.y) >= _LARGE:
-        promising = sorted(found, key=lambda start: start.error)[:_STARTS_OF_LARGE]
-    else:
-        promising = list(found)
-    paths = [Path(start.path.init, solver) for start in promising for solver in solvers]
-    for number, path in enumerate(paths):
-        on_path(number, len(paths))
+    init_is_free = isinstance(init, str) and init == AUTO
+    inits: list[Init] = list(STARTS[1:]) if init_is_free else ["identity", init]
+    found = [Candidate(path, 0, next(_errors(parts, follow, path))) for path in (Path(i, solvers[0]) for i in inits)]
+    start = choose(found).path.init if init_is_free else init
+    for number, path in enumerate([Path(start, solver) for solver in solvers]):
+        on_path(number, len(solvers))
         errors: list[float] = []
         for error in _errors(parts, follow, path):
             errors.append(error)
             if len(errors) - 1 - errors.index(min(errors)) >= _PATIENCE:
                 break
         found += [Candidate(path, n, error) for n, error in enumerate(errors) if n > 0]
-    on_path(len(paths), len(paths))
+    on_path(len(solvers), len(solvers))
     return found
 
 
 def choose(found: Sequence[Candidate]) -> Candidate:
     """The candidate of the smallest error; among equals that of fewest passes, and the first of these."""
     return min(found, key=lambda candidate: (candidate.error, candidate.n_passes))
+
+
+def iterations(solver: str, max_iter: int) -> int:
+    """Iterations of a pass: those of the corrective solver do more, and a few are enough before the next pass."""
+    return max_iter if solver == "stagewise" else -(-max_iter // _CORRECTIVE_DOES)
 
 
 def _solvers(n_samples: int, n_features: int) -> list[SolverName]:

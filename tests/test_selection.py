@@ -1,0 +1,192 @@
+"""The recommended setting: what it chooses from, how it judges, and what it promises."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_iris, load_wine
+
+from boostmetric import BoostMetric, MahalanobisMetric
+from boostmetric.labelled import Labelled
+from boostmetric.scoring import knn_error
+from boostmetric.selection import Candidate, Path, choose, find_candidates
+from boostmetric.solver.result import StopReason
+from conftest import labelled
+
+X, Y = load_wine(return_X_y=True)
+QUICK = {"n_passes": 2, "max_iter": 5, "random_state": 0}
+
+
+def mean_error(train, test, components):
+    mapped = MahalanobisMetric(components).transform
+    return np.mean([knn_error(mapped(train[0]), train[1], mapped(test[0]), test[1], k) for k in (1, 3, 5)])
+
+
+def test_never_worse_than_euclidean_on_its_own_validation_samples():
+    metric = BoostMetric.recommended(**QUICK).fit(X, Y)
+    euclidean = next(c for c in metric.candidates_ if c.path.init == "identity" and c.n_passes == 0)
+    best = min(candidate.error for candidate in metric.candidates_)
+    chosen = [c for c in metric.candidates_ if c.path == Path(metric.init_, metric.solver_)]
+    assert best <= euclidean.error
+    assert min(candidate.error for candidate in chosen) == best or metric.n_passes_ == 0
+    assert {candidate.path.init for candidate in metric.candidates_} == {
+        "identity",
+        "standardized",
+        "rca",
+        "standardized-rca",
+    }
+    assert {candidate.path.solver for candidate in metric.candidates_} == {"stagewise", "corrective"}
+
+
+def test_errors_are_those_on_the_eval_set():
+    train, test = (X[::2], Y[::2]), (X[1::2], Y[1::2])
+    metric = BoostMetric.recommended(**QUICK, n_neighbors=2).fit(*train, eval_set=test)
+    euclidean = next(c for c in metric.candidates_ if c.path.init == "identity" and c.n_passes == 0)
+    assert euclidean.error == pytest.approx(mean_error(train, test, np.eye(X.shape[1])))
+    # With samples set aside, the chosen metric is the one that was judged.
+    best = min(candidate.error for candidate in metric.candidates_)
+    assert mean_error(train, test, metric.components_) == pytest.approx(best)
+
+
+def test_the_result_is_learned_from_all_samples_as_if_it_had_been_asked_for():
+    X, Y = labelled("balance")
+    metric = BoostMetric.recommended(**QUICK).fit(X, Y)
+    assert metric.n_passes_ > 0
+    same = BoostMetric.recommended(**QUICK).fit(X, Y)
+    assert same.components_.tobytes() == metric.components_.tobytes()
+    max_iter = 5 if metric.solver_ == "stagewise" else 1
+    asked = BoostMetric.recommended(
+        init=metric.init_, solver=metric.solver_, n_passes=1, max_iter=max_iter, random_state=0
+    ).fit(X, Y)
+    assert metric.history_[: asked.n_iter_] == asked.history_
+
+
+def test_overrides_and_clones():
+    metric = BoostMetric.recommended(n_components=2, n_neighbors=5)
+    assert metric.n_components == 2
+    assert metric.n_neighbors == 5
+    assert metric.init == metric.solver == "auto"
+    assert metric.loss == "logistic"
+    assert clone(metric).get_params() == metric.get_params()
+    with pytest.raises(TypeError, match="unexpected keyword"):
+        BoostMetric.recommended(speed="high")
+    assert BoostMetric.recommended(**QUICK, n_components=2).fit(X, Y).transform(X).shape == (len(X), 2)
+
+
+@pytest.mark.parametrize("init", ["identity", "zero", np.eye(13)], ids=["identity", "zero", "array"])
+def test_only_what_is_auto_is_chosen(init):
+    metric = BoostMetric.recommended(**QUICK, init=init).fit(X, Y)
+    assert metric.init_ is init or metric.init_ == "identity"
+    learned = [candidate for candidate in metric.candidates_ if candidate.n_passes > 0]
+    assert all(candidate.path.init is init for candidate in learned)
+    stagewise = BoostMetric.recommended(**QUICK, solver="stagewise").fit(X, Y)
+    assert {candidate.path.solver for candidate in stagewise.candidates_} == {"stagewise"}
+
+
+def test_no_headroom_is_said():
+    rng = np.random.default_rng(0)
+    points = np.concatenate([rng.standard_normal((60, 2)), rng.standard_normal((60, 2)) + np.array([4.0, 0.0])])
+    y = np.repeat([0, 1], 60)
+    metric = BoostMetric.recommended(random_state=0, init="identity", n_passes=2).fit(points, y)
+    euclidean = metric.candidates_[0]
+    assert euclidean.error == min(candidate.error for candidate in metric.candidates_)
+    assert metric.stop_reason_ is StopReason.NO_HEADROOM
+    assert str(metric.stop_reason_).startswith("No headroom")
+    assert metric.n_passes_ == metric.n_iter_ == 0
+    matrix = metric.get_mahalanobis_matrix()
+    assert matrix == pytest.approx(matrix[0, 0] * np.eye(2))
+
+
+def test_the_smallest_error_and_then_the_fewest_passes():
+    paths = [Path("identity", "stagewise"), Path("rca", "stagewise")]
+    found = [Candidate(paths[0], 0, 0.2), Candidate(paths[0], 3, 0.1), Candidate(paths[1], 1, 0.1)]
+    assert choose(found) == found[2]
+
+
+def candidates_of(data, follow, held_out=None, solver="auto"):
+    rng = np.random.RandomState(0)
+    return find_candidates(
+        data, held_out, init="auto", solver=solver, follow=follow, rng=rng, on_path=lambda done, total: None
+    )
+
+
+def test_paths_never_see_what_they_are_judged_on():
+    n = 100
+    data = Labelled(np.arange(2.0 * n).reshape(n, 2), np.arange(n) % 2, None, 3, 3)
+    seen = []
+
+    def follow(part, path):
+        seen.append(part.X[:, 0])
+        yield np.eye(2)
+        yield np.eye(2)
+
+    found = candidates_of(data, follow, solver="stagewise")
+    parts = [tuple(part) for part in seen[:5]]
+    left_out = [set(data.X[:, 0]) - set(part) for part in parts]
+    assert [len(part) for part in left_out] == [20] * 5
+    assert set.union(*left_out) == set(data.X[:, 0])
+    assert all(tuple(part) in parts for part in seen)
+    assert len(found) == 4 + 1  # four starts, and a pass from the best
+
+
+def test_large_data_are_validated_on_once():
+    rng = np.random.default_rng(0)
+    data = Labelled(rng.standard_normal((2000, 40)), rng.integers(0, 2, 2000), None, 3, 3)
+    asked = []
+
+    def follow(part, path):
+        asked.append((path, len(part.y)))
+        yield np.eye(40)
+        yield np.eye(40)
+
+    found = candidates_of(data, follow)
+    assert {n for _, n in asked} == {1500}
+    assert {path.solver for path, _ in asked} == {"stagewise"}  # too many features for the other one
+    assert len(found) == 4 + 1
+
+
+def test_a_path_that_gets_no_better_is_given_up():
+    data = Labelled(np.arange(40.0).reshape(20, 2), np.arange(20) % 2, None, 3, 3)
+    taken = []
+
+    def follow(part, path):
+        for n in range(100):
+            taken.append(n)
+            yield np.eye(2)
+
+    candidates_of(data, follow, held_out=data, solver="stagewise")
+    assert max(taken) == 3
+
+
+@pytest.mark.filterwarnings("ignore:.*fewer than n_neighbors")
+def test_too_few_samples_to_validate_on():
+    with pytest.warns(UserWarning, match="3 samples .* are not enough to validate on"):
+        metric = BoostMetric.recommended(n_neighbors=1).fit([[0.0], [1.0], [5.0]], [0, 0, 1])
+    assert metric.candidates_ == []
+    assert metric.init_ == "identity"
+
+
+def test_auto_and_early_stopping_exclude_each_other():
+    with pytest.raises(ValueError, match='early_stopping=True and "auto" exclude each other'):
+        BoostMetric.recommended(early_stopping=True).fit(X, Y)
+
+
+def test_warm_start_goes_on_with_what_was_chosen():
+    metric = BoostMetric.recommended(**QUICK, warm_start=True).fit(X, Y)
+    chosen, n_iter = (metric.init_, metric.solver_), metric.n_iter_
+    metric.set_params(max_iter=8).fit(X, Y)
+    assert metric.solver_ == chosen[1]
+    assert metric.n_iter_ >= n_iter
+
+
+def test_better_than_euclidean_on_new_samples():
+    """A guard against mistakes, not a benchmark."""
+    errors = {"euclidean": [], "recommended": []}
+    for points, y in ((X, Y), load_iris(return_X_y=True)):
+        for seed in range(3):
+            order = np.random.default_rng(seed).permutation(len(y))
+            train, test = order[: len(y) * 7 // 10], order[len(y) * 7 // 10 :]
+            metric = BoostMetric.recommended(random_state=0, n_passes=3).fit(points[train], y[train])
+            mapped = metric.transform(points)
+            errors["euclidean"].append(knn_error(points[train], y[train], points[test], y[test]))
+            errors["recommended"].append(knn_error(mapped[train], y[train], mapped[test], y[test]))
+    assert np.mean(errors["recommended"]) < 0.5 * np.mean(errors["euclidean"])
