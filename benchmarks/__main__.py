@@ -14,6 +14,7 @@ import sklearn
 
 import boostmetric
 from benchmarks import (
+    ablation,
     billion,
     cold_start,
     dimension,
@@ -39,6 +40,7 @@ BENCHMARKS = {
     "mining": mining.run,
     "dimension": dimension.run,
     "learners": learners.run,
+    "ablation": ablation.run,
 }
 RESULTS = Path(__file__).parent / "results"
 

@@ -47,6 +47,7 @@ def test_errors_are_those_on_the_eval_set():
     assert mean_error(train, test, metric.components_) == pytest.approx(best)
 
 
+@pytest.mark.filterwarnings("ignore:max_iter=. was reached before tol")
 def test_the_result_is_learned_from_all_samples_as_if_it_had_been_asked_for():
     X, Y = labelled("balance")
     metric = BoostMetric.recommended(**QUICK).fit(X, Y)

@@ -62,8 +62,15 @@ def paper_setting(benchmark: Benchmark, n_jobs: int | None = None) -> BoostMetri
     return BoostMetric(n_neighbors=benchmark.n_neighbors, n_impostors=benchmark.n_neighbors, n_jobs=n_jobs)
 
 
-def run(metric: BoostMetric | None, split: Split) -> Outcome:
-    """Learn from the training part and classify the test part; without a learner, by the Euclidean distance."""
+def run(metric: Any, split: Split) -> Outcome:
+    """Learn from the training part and classify the test part.
+
+    Parameters
+    ----------
+    metric : transformer that learns from labels, or None
+        None for the Euclidean distance.
+    split : Split
+    """
     if metric is None:
         return Outcome(split.error(), 0.0)
     start = perf_counter()
