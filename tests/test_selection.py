@@ -23,18 +23,17 @@ def mean_error(train, test, components):
 
 def test_never_worse_than_euclidean_on_its_own_validation_samples():
     metric = BoostMetric.recommended(**QUICK).fit(X, Y)
-    euclidean = next(c for c in metric.candidates_ if c.path.init == "identity" and c.n_passes == 0)
-    best = min(candidate.error for candidate in metric.candidates_)
-    chosen = [c for c in metric.candidates_ if c.path == Path(metric.init_, metric.solver_)]
-    assert best <= euclidean.error
-    assert min(candidate.error for candidate in chosen) == best or metric.n_passes_ == 0
-    assert {candidate.path.init for candidate in metric.candidates_} == {
-        "identity",
-        "standardized",
-        "rca",
-        "standardized-rca",
-    }
-    assert {candidate.path.solver for candidate in metric.candidates_} == {"stagewise", "corrective"}
+    euclidean, *others = metric.candidates_
+    assert euclidean.path.init == "identity"
+    assert euclidean.n_passes == 0
+    chosen = choose(metric.candidates_, len(Y))
+    assert chosen.path == Path(metric.init_, metric.solver_)
+    assert chosen.n_passes == metric.n_passes_
+    assert chosen.error < euclidean.error
+    assert {other.path.init for other in others} == {"standardized", "rca", "standardized-rca"}
+    assert {other.path.solver for other in others} == {"stagewise", "corrective"}
+    best_start = min([euclidean, *others], key=lambda c: c.error if c.n_passes == 0 else np.inf)
+    assert {other.path.init for other in others if other.n_passes > 0} == {best_start.path.init}
 
 
 def test_errors_are_those_on_the_eval_set():
@@ -43,8 +42,8 @@ def test_errors_are_those_on_the_eval_set():
     euclidean = next(c for c in metric.candidates_ if c.path.init == "identity" and c.n_passes == 0)
     assert euclidean.error == pytest.approx(mean_error(train, test, np.eye(X.shape[1])))
     # With samples set aside, the chosen metric is the one that was judged.
-    best = min(candidate.error for candidate in metric.candidates_)
-    assert mean_error(train, test, metric.components_) == pytest.approx(best)
+    chosen = choose(metric.candidates_, len(train[1]))
+    assert mean_error(train, test, metric.components_) == pytest.approx(chosen.error)
 
 
 @pytest.mark.filterwarnings("ignore:max_iter=. was reached before tol")
@@ -89,7 +88,7 @@ def test_no_headroom_is_said():
     y = np.repeat([0, 1], 60)
     metric = BoostMetric.recommended(random_state=0, init="identity", n_passes=2).fit(points, y)
     euclidean = metric.candidates_[0]
-    assert euclidean.error == min(candidate.error for candidate in metric.candidates_)
+    assert not any(candidate.is_clearly_better(euclidean, 2.0) for candidate in metric.candidates_)
     assert metric.stop_reason_ is StopReason.NO_HEADROOM
     assert str(metric.stop_reason_).startswith("No headroom")
     assert metric.n_passes_ == metric.n_iter_ == 0
@@ -97,10 +96,18 @@ def test_no_headroom_is_said():
     assert matrix == pytest.approx(matrix[0, 0] * np.eye(2))
 
 
-def test_the_smallest_error_and_then_the_fewest_passes():
-    paths = [Path("identity", "stagewise"), Path("rca", "stagewise")]
-    found = [Candidate(paths[0], 0, 0.2), Candidate(paths[0], 3, 0.1), Candidate(paths[1], 1, 0.1)]
-    assert choose(found) == found[2]
+def test_only_what_is_clearly_better_is_chosen():
+    n = 100
+    errors = {share: (np.arange(n) < share).astype(float) for share in (1, 2, 10, 12, 14, 30)}
+    euclidean, rca = Path("identity", "stagewise"), Path("rca", "stagewise")
+
+    def chosen(*found):
+        return choose([Candidate(path, n_passes, errors[share]) for path, n_passes, share in found], n)
+
+    assert chosen((euclidean, 0, 14), (rca, 0, 12)).path == euclidean  # two errors of a hundred are chance
+    assert chosen((euclidean, 0, 30), (rca, 0, 12), (rca, 1, 10)).n_passes == 0
+    assert chosen((euclidean, 0, 30), (rca, 0, 12), (rca, 1, 2), (rca, 2, 2)).n_passes == 1
+    assert chosen((euclidean, 0, 14), (rca, 0, 12), (rca, 3, 1)).n_passes == 3
 
 
 def candidates_of(data, follow, held_out=None, solver="auto"):
@@ -121,10 +128,10 @@ def test_paths_never_see_what_they_are_judged_on():
         yield np.eye(2)
 
     found = candidates_of(data, follow, solver="stagewise")
-    parts = [tuple(part) for part in seen[:5]]
+    parts = [tuple(part) for part in seen[:10]]  # five folds, twice
     left_out = [set(data.X[:, 0]) - set(part) for part in parts]
-    assert [len(part) for part in left_out] == [20] * 5
-    assert set.union(*left_out) == set(data.X[:, 0])
+    assert [len(part) for part in left_out] == [20] * 10
+    assert set.union(*left_out[:5]) == set.union(*left_out[5:]) == set(data.X[:, 0])
     assert all(tuple(part) in parts for part in seen)
     assert len(found) == 4 + 1  # four starts, and a pass from the best
 

@@ -18,7 +18,7 @@ from boostmetric.frame import Given
 from boostmetric.labelled import Labelled
 from boostmetric.metric import MahalanobisMetric
 from boostmetric.metric_learner import FloatArray, MetricLearner
-from boostmetric.numbering import check_in_range
+from boostmetric.numbering import check_in_range, check_weights
 from boostmetric.points import Points
 from boostmetric.samples import (
     as_comparisons,
@@ -131,7 +131,7 @@ class BoostMetric(MetricLearner):
     n_passes_ : int
         Passes run, and kept.
     init_, solver_ : str
-        The start and the solver used, where "auto" chose them.
+        The start and the solver used.
     candidates_ : list of Candidate
         What "auto" chose from: start, solver, number of passes, and validation error of each.
     history_ : list of Iteration
@@ -334,8 +334,8 @@ class BoostMetric(MetricLearner):
                 f"{len(data.y)} samples of so few classes or so few of a class are not enough to validate on: one pass "
                 "is made from the Euclidean distance. Set init and solver, or give an eval_set."
             )
-            return Candidate(Path("identity", "stagewise"), 1, np.nan)
-        return choose(self.candidates_)
+            return Candidate(Path("identity", "stagewise"), 1, np.empty(0))
+        return choose(self.candidates_, len(data.y))
 
     def _held_out(self, eval_set: Any) -> Labelled:
         if not isinstance(eval_set, (tuple, list)) or len(eval_set) != 2:
@@ -385,7 +385,9 @@ class BoostMetric(MetricLearner):
             reset=reset,
         )
         self._check_n_components(samples.shape[1])
-        weights = None if sample_weight is None else np.asarray(sample_weight)
+        weights = (
+            None if sample_weight is None else check_weights("sample_weight", sample_weight, len(labels), "sample")
+        )
         return Labelled(samples, labels, weights, self.n_neighbors, self.n_impostors)
 
     def _check_parameters(self) -> None:

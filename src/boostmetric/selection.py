@@ -8,7 +8,7 @@ has not seen: parts of the training data, or samples set aside for it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, cast
 
 import numpy as np
@@ -24,10 +24,15 @@ FloatArray = NDArray[np.float64]
 
 AUTO: Literal["auto"] = "auto"
 
-# In small data all samples are validated on in turn; in large data one in so many of them is.
+# In large data, one sample in so many is validated on. In small data all of them are in turn, in so many folds, and in
+# the smallest data twice.
 _LARGE = 1500
-_N_FOLDS = 5
 _VALIDATED_OF_LARGE = 4
+_N_FOLDS = 5
+_SMALLEST = 1000
+# By how many standard errors a candidate must be better than a simpler one to be chosen: the best of many is so in part
+# by chance. In large data the standard error is small itself.
+_DOUBT, _DOUBT_OF_LARGE = 2.0, 1.0
 # The corrective solver is tried in no more features than these, and if the metric has no more numbers than there are
 # samples: beyond, it fits the training data too well, and takes long.
 _MOST_FEATURES_CORRECTED = 32
@@ -55,18 +60,35 @@ class Candidate:
     path : Path
     n_passes : int
         Passes of the path; 0 for the metric it begins with.
-    error : float
-        Share of the validation samples that nearest neighbours get wrong, averaged over 1, 3 and 5 neighbours.
+    errors : ndarray of shape (n_validated,)
+        How often nearest neighbours get each validation sample wrong, averaged over 1, 3 and 5 neighbours.
     """
 
     path: Path
     n_passes: int
-    error: float
+    errors: FloatArray = field(repr=False, compare=False)
+
+    @property
+    def error(self) -> float:
+        """Mean over the samples."""
+        return float(self.errors.mean())
+
+    def is_clearly_better(self, other: Candidate, doubt: float) -> bool:
+        """Whether its errors are fewer, by more than so many standard errors."""
+        fewer = other.errors - self.errors
+        return bool(fewer.sum() > doubt * np.sqrt(np.square(fewer).sum()))
 
 
 # Linear maps of the metrics of a path, learned from some data: at the beginning, and after each pass.
 Follow = Callable[[Labelled, Path], Iterator[FloatArray]]
-Part = tuple[Labelled, Labelled]
+
+
+class Part(NamedTuple):
+    """Samples to learn from, samples to validate on, and the numbers of the latter."""
+
+    train: Labelled
+    test: Labelled
+    numbers: NDArray[np.int64]
 
 
 def find_candidates(
@@ -97,27 +119,45 @@ def find_candidates(
     on_path : callable
         Told how many paths have been followed, and how many there are.
     """
-    parts = [(data, held_out)] if held_out is not None else list(_parts(data, rng))
+    parts = list(_parts(data, rng)) if held_out is None else [Part(data, held_out, np.arange(len(held_out.y)))]
     if not parts:
         return []
     solvers = _solvers(*data.X.shape) if solver == AUTO else [cast(SolverName, solver)]
     init_is_free = isinstance(init, str) and init == AUTO
     inits: list[Init] = list(STARTS[1:]) if init_is_free else ["identity", init]
     found = [Candidate(path, 0, next(_errors(parts, follow, path))) for path in (Path(i, solvers[0]) for i in inits)]
-    start = choose(found).path.init if init_is_free else init
+    start = _best(found).path.init if init_is_free else init
     for number, path in enumerate([Path(start, solver) for solver in solvers]):
         on_path(number, len(solvers))
-        errors: list[float] = []
-        for error in _errors(parts, follow, path):
-            errors.append(error)
-            if len(errors) - 1 - errors.index(min(errors)) >= _PATIENCE:
+        along: list[Candidate] = []
+        for errors in _errors(parts, follow, path):
+            along.append(Candidate(path, len(along), errors))
+            if len(along) - 1 - _best(along).n_passes >= _PATIENCE:
                 break
-        found += [Candidate(path, n, error) for n, error in enumerate(errors) if n > 0]
+        found += along[1:]
     on_path(len(solvers), len(solvers))
     return found
 
 
-def choose(found: Sequence[Candidate]) -> Candidate:
+def choose(found: Sequence[Candidate], n_samples: int) -> Candidate:
+    """The Euclidean distance, unless the best start is clearly better; or that, unless the best of all is.
+
+    Parameters
+    ----------
+    found : sequence of Candidate
+        The first being the Euclidean distance.
+    n_samples : int
+        Of the training data.
+    """
+    doubt = _DOUBT if n_samples < _LARGE else _DOUBT_OF_LARGE
+    chosen = found[0]
+    for best in (_best([start for start in found if start.n_passes == 0]), _best(found)):
+        if best.is_clearly_better(chosen, doubt):
+            chosen = best
+    return chosen
+
+
+def _best(found: Sequence[Candidate]) -> Candidate:
     """The candidate of the smallest error; among equals that of fewest passes, and the first of these."""
     return min(found, key=lambda candidate: (candidate.error, candidate.n_passes))
 
@@ -132,12 +172,13 @@ def _solvers(n_samples: int, n_features: int) -> list[SolverName]:
     return ["stagewise", "corrective"] if few else ["stagewise"]
 
 
-def _errors(parts: Sequence[Part], follow: Follow, path: Path) -> Iterator[float]:
-    """Errors of the metrics of a path, over all parts."""
-    learned = [follow(train, path) for train, _ in parts]
-    for metrics in zip(*learned, strict=True):
-        wrong = [_wrong(train, test, metric) for (train, test), metric in zip(parts, metrics, strict=True)]
-        yield float(np.concatenate(wrong, axis=1).mean())
+def _errors(parts: Sequence[Part], follow: Follow, path: Path) -> Iterator[FloatArray]:
+    """Errors of the metrics of a path, on each sample that is validated on."""
+    numbers = np.concatenate([part.numbers for part in parts])
+    _, place, times = np.unique(numbers, return_inverse=True, return_counts=True)
+    for metrics in zip(*[follow(part.train, path) for part in parts], strict=True):
+        wrong = [_wrong(part.train, part.test, metric) for part, metric in zip(parts, metrics, strict=True)]
+        yield np.bincount(place, np.concatenate(wrong, axis=1).mean(axis=0)) / times
 
 
 def _wrong(train: Labelled, test: Labelled, components: FloatArray) -> NDArray[np.bool_]:
@@ -152,10 +193,11 @@ def _parts(data: Labelled, rng: np.random.RandomState) -> Iterator[Part]:
     """Parts to learn from with parts to validate on; classes are spread over the parts evenly."""
     n = len(data.y)
     n_parts, n_used = (_N_FOLDS, _N_FOLDS) if n < _LARGE else (_VALIDATED_OF_LARGE, 1)
-    part = np.empty(n, dtype=np.int64)
-    part[np.lexsort((rng.permutation(n), data.y))] = np.arange(n) % n_parts
-    for i in range(n_used):
-        train, test = np.flatnonzero(part != i), np.flatnonzero(part == i)
-        _, sizes = np.unique(data.y[train], return_counts=True)
-        if len(test) and len(sizes) > 1 and sizes.max() > 1:
-            yield data.take(train), data.take(test)
+    for _ in range(2 if n < _SMALLEST else 1):
+        part = np.empty(n, dtype=np.int64)
+        part[np.lexsort((rng.permutation(n), data.y))] = np.arange(n) % n_parts
+        for i in range(n_used):
+            train, test = np.flatnonzero(part != i), np.flatnonzero(part == i)
+            _, sizes = np.unique(data.y[train], return_counts=True)
+            if len(test) and len(sizes) > 1 and sizes.max() > 1:
+                yield Part(data.take(train), data.take(test), test)

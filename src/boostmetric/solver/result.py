@@ -51,7 +51,7 @@ class StopReason(Enum):
         "metric is that of the pass before."
     )
     NO_HEADROOM = (
-        "No headroom: no learned metric did better, on what was held out, than the one to begin with, which is "
+        "No headroom: on what was held out, no learned metric did clearly better than the one to begin with, which is "
         "therefore the result."
     )
     BATCH = "partial_fit ran its rounds on the last batch."
