@@ -10,7 +10,7 @@ from sklearn.datasets import load_iris, load_wine
 import reference
 from boostmetric import BoostMetric, ComparisonBoostMetric, Comparisons, MahalanobisMetric
 from boostmetric.callbacks import Checkpoint
-from boostmetric.labelled import Labelled
+from boostmetric.estimators.labelled import Labelled
 from boostmetric.solver.learn import learn
 from boostmetric.solver.passes import Finder, Found, best_pass, passes
 from boostmetric.solver.result import Progress, StopReason
@@ -121,7 +121,7 @@ def test_starts_of_sparse_data():
 
 
 def test_wrong_starts_are_named():
-    with pytest.raises(ValueError, match=r"init must be one of 'zero', .*'standardized-rca'. Got 'one'"):
+    with pytest.raises(ValueError, match=r"init must be one of 'zero', .*'standardized-rca', 'auto'. Got 'one'"):
         BoostMetric(init="one").fit(X, Y)
     with pytest.raises(ValueError, match=r"init must be one of 'zero', 'identity', 'standardized'. Got 'rca'"):
         ComparisonBoostMetric(init="rca").fit([[0, 1, 2]], points=X)

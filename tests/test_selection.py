@@ -6,9 +6,9 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris, load_wine
 
 from boostmetric import BoostMetric, MahalanobisMetric
-from boostmetric.labelled import Labelled
+from boostmetric.estimators.labelled import Labelled
+from boostmetric.estimators.selection import Candidate, Path, choose, find_candidates
 from boostmetric.scoring import knn_error
-from boostmetric.selection import Candidate, Path, choose, find_candidates
 from boostmetric.solver.result import StopReason
 from conftest import labelled
 

@@ -18,9 +18,9 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from boostmetric.callbacks import Callback, Checkpoint, EarlyStopping, ProgressBar
+from boostmetric.estimators.sklearn_callbacks import CallbackSupportMixin, SklearnCallbacks
 from boostmetric.metric import MahalanobisMetric
 from boostmetric.oracles.losses import LOSSES, LossName
-from boostmetric.sklearn_callbacks import CallbackSupportMixin, SklearnCallbacks
 from boostmetric.solver.learn import STEP_FINDERS, SolverName
 from boostmetric.solver.online import Stream
 from boostmetric.solver.passes import Finder, Found, best_pass, passes

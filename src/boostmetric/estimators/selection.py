@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from boostmetric.labelled import Labelled
+from boostmetric.estimators.labelled import Labelled
 from boostmetric.metric import MahalanobisMetric
 from boostmetric.scoring import neighbor_labels, vote
 from boostmetric.solver.learn import SolverName
