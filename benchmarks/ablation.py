@@ -37,7 +37,7 @@ _MOST_FEATURES_CORRECTED = 64
 
 
 def run(data_dir: Path | None) -> list[dict[str, object]]:
-    """3-NN test error in per cent, mean of three splits of the paper's sets (one of those of 5,000 samples and more)."""
+    """3-NN test error in per cent, mean of three splits of the paper's sets (one, of 5,000 samples and more)."""
     rows: list[dict[str, object]] = []
     for benchmark in BENCHMARKS:
         try:
