@@ -168,6 +168,7 @@ def test_several_directions_are_projected_on_at_once(name):
         part.project(xi, np.array(factors))
         state = part.commit(0.1)
         together = part.rebuild(xi, 0.1 * np.array(factors))
+        assert part.rebuild(xi, 0.1 * np.array(factors), at_once=True).margin == pytest.approx(state.margin, rel=1e-9)
         assert state.log_mass == pytest.approx(together.log_mass, rel=1e-12)
         assert state.margin == pytest.approx(together.margin, rel=1e-9)
 

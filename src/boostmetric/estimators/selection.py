@@ -29,7 +29,7 @@ AUTO: Literal["auto"] = "auto"
 _LARGE = 1500
 _VALIDATED_OF_LARGE = 4
 _N_FOLDS = 5
-_SMALLEST = 1000
+_SMALLEST = 500
 # By how many standard errors a candidate must be better than a simpler one to be chosen: the best of many is so in part
 # by chance. In large data the standard error is small itself.
 _DOUBT, _DOUBT_OF_LARGE = 2.0, 1.0

@@ -27,8 +27,9 @@ class WithHeldOut:
         self._oracle = oracle
         self._watched = watched
 
-    def rebuild(self, directions: FloatArray, step_sizes: FloatArray) -> State:
-        return _judged(self._oracle.rebuild(directions, step_sizes), by=self._watched.rebuild(directions, step_sizes))
+    def rebuild(self, directions: FloatArray, step_sizes: FloatArray, *, at_once: bool = False) -> State:
+        watched = self._watched.rebuild(directions, step_sizes, at_once=at_once)
+        return _judged(self._oracle.rebuild(directions, step_sizes, at_once=at_once), by=watched)
 
     def project(self, xi: FloatArray, factors: FloatArray = ONE) -> None:
         self._oracle.project(xi, factors)

@@ -16,8 +16,8 @@ commit(step)        Eq. (9)       `State` after X grew by step * xi xi'
 
 The order matters: `moments` and `commit` follow a `project`, and after a `commit` the projection is used up. A
 `rebuild` leaves the very bits that as many calls of `project` and `commit` would have left, so a fit that goes on from
-a checkpoint ends as if it had never stopped. `project` also takes several directions with factors of any sign, and then
-h is the growth along sum_k factors[k] xi_k xi_k'.
+a checkpoint ends as if it had never stopped; `at_once` it is faster, and the last bits are other ones. `project` also
+takes several directions with factors of any sign, and then h is the growth along sum_k factors[k] xi_k xi_k'.
 
 The loss is that of the paper's problem (P0) or the logistic one (see `losses`), without the term v Tr X. A_hat is minus
 its gradient with respect to X.
@@ -44,7 +44,7 @@ class Oracle(Protocol):
 
     n_features: int
 
-    def rebuild(self, directions: FloatArray, step_sizes: FloatArray) -> State: ...
+    def rebuild(self, directions: FloatArray, step_sizes: FloatArray, *, at_once: bool = False) -> State: ...
     def gram(self) -> FloatArray: ...
     def matvec(self, x: FloatArray) -> FloatArray: ...
     def project(self, xi: FloatArray, factors: FloatArray = ONE) -> None: ...

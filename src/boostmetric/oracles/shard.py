@@ -42,8 +42,11 @@ class Shard(ABC):
         self._log_mass = 0.0
         self._flow = np.empty(len(self._points))
 
-    def rebuild(self, directions: FloatArray, step_sizes: FloatArray) -> Mass:
+    def rebuild(self, directions: FloatArray, step_sizes: FloatArray, at_once: bool = False) -> Mass:
         self._forget()
+        if at_once and len(directions):
+            self.project(directions, step_sizes)
+            return self.commit(1.0)
         for xi, step in zip(directions, step_sizes, strict=True):
             self.project(xi)
             self._grow(step)

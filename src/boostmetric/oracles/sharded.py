@@ -43,8 +43,8 @@ class ShardedOracle:
         self._share = np.ones(0)
         self._all_single = True
 
-    def rebuild(self, directions: FloatArray, step_sizes: FloatArray) -> State:
-        return self._settle(self._engine.each("rebuild", directions, step_sizes))
+    def rebuild(self, directions: FloatArray, step_sizes: FloatArray, *, at_once: bool = False) -> State:
+        return self._settle(self._engine.each("rebuild", directions, step_sizes, at_once))
 
     def commit(self, step: float) -> State:
         return self._settle(self._engine.each("commit", step))

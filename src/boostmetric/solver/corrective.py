@@ -52,7 +52,7 @@ class Corrective:
 
     def begin(self, oracle: Oracle) -> None:
         """Learn the loss and its slopes at X = 0."""
-        self._loss_of_nothing = _put(oracle, np.empty((0, oracle.n_features))).loss
+        self._loss_of_nothing = oracle.rebuild(np.empty((0, oracle.n_features)), np.empty(0)).loss
         anywhere = np.random.RandomState(0).standard_normal(oracle.n_features)
         self._first_eigenvalue, _ = leading_direction(oracle, anywhere)
         self._growths = _growths(oracle)
@@ -116,7 +116,7 @@ def corrected(oracle: Oracle, v: float, rows: FloatArray, units: FloatArray, los
 
     def loss_and_slope(flat: FloatArray) -> tuple[float, FloatArray]:
         at = flat.reshape(rows.shape) / units
-        loss = _put(oracle, at).loss + v * float(np.square(at).sum())
+        loss = oracle.rebuild(at, np.ones(len(at)), at_once=True).loss + v * float(np.square(at).sum())
         if loss < low:
             raise _LowEnoughError(at)
         return loss, (2 * (v * at - _times_a_hat(oracle, at)) / units).ravel()
@@ -149,15 +149,6 @@ def _growths(oracle: Oracle) -> FloatArray:
         along = oracle.moments(np.zeros(1))
         squares[j] = along.second[0] + along.first[0] ** 2
     return np.sqrt(squares)
-
-
-def _put(oracle: Oracle, rows: FloatArray) -> State:
-    """Put the distances at X = rows' rows."""
-    nothing = oracle.rebuild(np.empty((0, oracle.n_features)), np.empty(0))
-    if not len(rows):
-        return nothing
-    oracle.project(rows, np.ones(len(rows)))
-    return oracle.commit(1.0)
 
 
 def _times_a_hat(oracle: Oracle, rows: FloatArray) -> FloatArray:

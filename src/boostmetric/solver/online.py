@@ -76,9 +76,7 @@ class Stream:
             v = scaled(regularization, -2 * frame.exponent)
             rows = np.ldexp(self.current * unit, frame.exponent)  # distances in units of the frame
             for _ in range(_ROUNDS):
-                oracle.rebuild(np.empty((0, oracle.n_features)), np.empty(0))
-                oracle.project(frame.lower(rows), np.ones(len(rows)))
-                oracle.commit(1.0)
+                oracle.rebuild(frame.lower(rows), np.ones(len(rows)), at_once=True)
                 values, vectors = _gradient(oracle, rng)
                 oracle.project(vectors, values - v)
                 along = oracle.moments(np.zeros(1))
