@@ -106,7 +106,7 @@ def make_triplet():
 
 
 def test_outliers_weigh_less():
-    """One class with its labels shuffled in a tenth of the points: the logistic metric follows the others."""
+    """Labels shuffled in a fifth of the points: the logistic metric follows the others."""
     X, y = labelled("wine")
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     rng = np.random.default_rng(0)

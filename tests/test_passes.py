@@ -8,14 +8,14 @@ from sklearn.covariance import LedoitWolf
 from sklearn.datasets import load_iris, load_wine
 
 import reference
-from boostmetric import BoostMetric, ComparisonBoostMetric, Comparisons, MahalanobisMetric
+from boostmetric import BoostMetric, ComparisonBoostMetric, Comparisons
 from boostmetric.callbacks import Checkpoint
 from boostmetric.estimators.labelled import Labelled
 from boostmetric.solver.learn import learn
 from boostmetric.solver.passes import Finder, Found, best_pass, passes
 from boostmetric.solver.result import Progress, StopReason
 from boostmetric.starts import STARTS, starting_components
-from conftest import make_problem
+from conftest import labelled, make_problem
 
 X, Y = load_wine(return_X_y=True)
 SCALED = (X - X.mean(axis=0)) / X.std(axis=0)
@@ -186,7 +186,7 @@ def test_passes_end_when_held_out_comparisons_no_longer_improve():
         return passes(finder, start, max_iter=[10] * n, on_iteration=lambda progress: [], **options)
 
     everything = list(learned(8))
-    scores = [finder.score(boosted) for boosted in everything]
+    scores = [finder.judge(boosted) for boosted in everything]
     worse = next(i for i in range(1, 8) if scores[i] <= scores[i - 1])
     best = best_pass(finder, start, learned(8), **options)
     assert best.step_sizes.tolist() == everything[worse - 1].step_sizes.tolist()
@@ -251,14 +251,22 @@ def test_warm_start_goes_on_in_the_last_pass():
 
 
 def test_passes_with_an_eval_set():
-    metric = BoostMetric(n_passes=3, max_iter=10, loss="logistic").fit(X[::2], Y[::2], eval_set=(X[1::2], Y[1::2]))
-    assert all(record.held_out is not None for record in metric.history_[-1:])
-    assert isinstance(metric.get_metric(), MahalanobisMetric)
+    train, test = (SCALED[::2], Y[::2]), (SCALED[1::2], Y[1::2])
+    metric = BoostMetric(n_passes=3, max_iter=10, loss="logistic").fit(*train, eval_set=test)
+    assert metric.n_iter_ > 0
+    assert metric.history_[-1].held_out is not None
+    other = BoostMetric(n_passes=3, max_iter=10, loss="logistic").fit(*train, eval_set=(test[0], np.roll(test[1], 7)))
+    assert other.n_iter_ != metric.n_iter_ or other.history_ != metric.history_
 
 
 def test_passes_with_the_corrective_solver():
-    metric = BoostMetric(n_passes=3, max_iter=5, solver="corrective", loss="logistic", random_state=0).fit(SCALED, Y)
-    assert np.isfinite(metric.components_).all()
+    X, y = labelled("balance")
+    metric = BoostMetric(n_passes=3, max_iter=5, solver="corrective", loss="logistic", random_state=0).fit(X, y)
+    one = BoostMetric(n_passes=1, max_iter=5, solver="corrective", loss="logistic", random_state=0).fit(X, y)
+    assert metric.n_passes_ > 1
+    finder = Finder(lambda components: Found(Labelled(X, y, None, 3, 3).problem(components), None))
+    own = [finder(fit.components_).problem.satisfied(fit.components_) for fit in (one, metric)]
+    assert own[1] > own[0]
 
 
 def test_small_classes_are_warned_of_once():
@@ -267,3 +275,51 @@ def test_small_classes_are_warned_of_once():
     with pytest.warns(UserWarning, match="fewer than n_neighbors") as caught:
         BoostMetric(n_passes=3, max_iter=3, random_state=0).fit(X, y)
     assert len(caught) == 1
+
+
+@pytest.mark.parametrize("solver", ["stagewise", "corrective"])
+def test_a_fit_killed_in_a_pass_that_is_rejected_goes_back_to_the_same_one(solver, tmp_path):
+    path = tmp_path / "rejected.npz"
+    settings = {"n_passes": 6, "max_iter": 3, "init": "identity", "loss": "logistic", "solver": solver}
+    found = 0
+    for seed in range(6):
+        whole = BoostMetric(random_state=seed, **settings).fit(SCALED, Y)
+        if whole.stop_reason_ is not StopReason.PASSES:
+            continue
+
+        class Killed:
+            def on_iteration(self, record, n_passes=whole.n_passes_):
+                if len(record.so_far().pass_ends) == n_passes:  # in the one after
+                    raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            BoostMetric(random_state=seed, callbacks=[Checkpoint(path), Killed()], **settings).fit(SCALED, Y)
+        resumed = BoostMetric(random_state=seed, **settings).fit(SCALED, Y, resume_from=path)
+        assert resumed.step_sizes_.tobytes() == whole.step_sizes_.tobytes()
+        assert resumed.directions_.tobytes() == whole.directions_.tobytes()
+        assert resumed.stop_reason_ is StopReason.PASSES
+        assert resumed.n_passes_ == whole.n_passes_
+        assert resumed.duality_gap_ == pytest.approx(whole.duality_gap_, rel=1e-6)
+        found += 1
+    assert found > 0
+
+
+@pytest.mark.parametrize("scale", [1e-100, 1.0, 1e3, 1e100])
+def test_no_headroom_weighs_the_metric_to_begin_with(scale):
+    X, y = load_iris(return_X_y=True)
+    metric = BoostMetric(init="identity", n_passes=2, max_iter=4, loss="logistic", random_state=0, regularization=0.0)
+    metric.fit(scale * X, y)
+    if metric.stop_reason_ is StopReason.NO_HEADROOM:
+        assert 0 < np.trace(metric.get_mahalanobis_matrix()) * scale**2 < 1e6
+    assert np.isfinite(metric.duality_gap_)
+
+
+def test_a_start_that_lanczos_must_leave():
+    """In more than 512 dimensions, with a last feature that does not vary."""
+    rng = np.random.default_rng(0)
+    y = np.arange(700) % 2
+    points = rng.standard_normal((700, 600))
+    points[:, 0] += 3 * y
+    points[:, -1] = 1.0
+    metric = BoostMetric(init="identity", max_iter=3).fit(points, y)
+    assert metric.n_iter_ == 3

@@ -37,12 +37,15 @@ def test_never_worse_than_euclidean_on_its_own_validation_samples():
 
 
 def test_errors_are_those_on_the_eval_set():
-    train, test = (X[::2], Y[::2]), (X[1::2], Y[1::2])
+    X, Y = labelled("balance")
+    order = np.random.default_rng(0).permutation(len(Y))
+    train, test = ((X[part], Y[part]) for part in np.split(order, [400]))
     metric = BoostMetric.recommended(**QUICK, n_neighbors=2).fit(*train, eval_set=test)
     euclidean = next(c for c in metric.candidates_ if c.path.init == "identity" and c.n_passes == 0)
     assert euclidean.error == pytest.approx(mean_error(train, test, np.eye(X.shape[1])))
     # With samples set aside, the chosen metric is the one that was judged.
     chosen = choose(metric.candidates_, len(train[1]))
+    assert chosen.n_passes > 0
     assert mean_error(train, test, metric.components_) == pytest.approx(chosen.error)
 
 
@@ -167,7 +170,7 @@ def test_a_path_that_gets_no_better_is_given_up():
 
 @pytest.mark.filterwarnings("ignore:.*fewer than n_neighbors")
 def test_too_few_samples_to_validate_on():
-    with pytest.warns(UserWarning, match="3 samples .* are not enough to validate on"):
+    with pytest.warns(UserWarning, match="3 samples are not enough to validate on"):
         metric = BoostMetric.recommended(n_neighbors=1).fit([[0.0], [1.0], [5.0]], [0, 0, 1])
     assert metric.candidates_ == []
     assert metric.init_ == "identity"
@@ -179,11 +182,46 @@ def test_auto_and_early_stopping_exclude_each_other():
 
 
 def test_warm_start_goes_on_with_what_was_chosen():
-    metric = BoostMetric.recommended(**QUICK, warm_start=True).fit(X, Y)
-    chosen, n_iter = (metric.init_, metric.solver_), metric.n_iter_
+    X, Y = labelled("balance")
+    metric = BoostMetric.recommended(**QUICK, warm_start=True, solver="stagewise").fit(X, Y)
+    n_iter, loss = metric.n_iter_, metric.history_[-1].loss
+    assert n_iter > 0
     metric.set_params(max_iter=8).fit(X, Y)
-    assert metric.solver_ == chosen[1]
-    assert metric.n_iter_ >= n_iter
+    assert metric.n_iter_ > n_iter
+    assert metric.history_[-1].loss < loss
+
+
+def test_a_stream_and_a_fit_in_turn():
+    metric = BoostMetric.recommended(**QUICK, warm_start=True)
+    metric.partial_fit(X, Y).fit(X, Y)
+    assert metric.solver_ in ("stagewise", "corrective")
+    metric.partial_fit(X, Y)
+    assert not hasattr(metric, "candidates_")
+    assert not hasattr(metric, "init_")
+
+
+def test_candidates_are_judged_with_the_rank_they_will_have():
+    train, test = (X[::2], Y[::2]), (X[1::2], Y[1::2])
+    for rank in (1, 2):
+        metric = BoostMetric.recommended(**QUICK, n_components=rank).fit(*train, eval_set=test)
+        chosen = choose(metric.candidates_, len(train[1]))
+        assert mean_error(train, test, metric.components_) == pytest.approx(chosen.error)
+
+
+def test_weights_that_are_zero_in_most_samples():
+    weights = np.zeros(len(Y))
+    weights[:3] = 1.0
+    metric = BoostMetric.recommended(**QUICK).fit(X, Y, weights)
+    assert np.isfinite(metric.components_).all()
+    with pytest.raises(ValueError, match="sample_weight"):
+        BoostMetric.recommended(**QUICK).fit(X, Y, weights[:5])
+
+
+def test_labels_of_another_kind_are_refused():
+    with pytest.raises(ValueError, match=r"None of the labels of eval_set, such as 'a'.*, is among those of y"):
+        BoostMetric.recommended(**QUICK).fit(X, Y.astype(str), eval_set=(X, np.full(len(Y), "a")))
+    with pytest.raises(ValueError, match="All 178 samples have the label 1"):
+        BoostMetric.recommended(**QUICK).fit(X, np.ones(len(Y)))
 
 
 def test_better_than_euclidean_on_new_samples():

@@ -7,7 +7,7 @@ the fit.
 from __future__ import annotations
 
 import math
-from dataclasses import fields
+from dataclasses import fields, replace
 from glob import escape
 from pathlib import Path
 from time import monotonic
@@ -210,23 +210,11 @@ class Checkpoint:
         assert self._unsaved is not None
         assert self._unsaved.so_far is not None
         progress = self._unsaved.so_far()
-        records = [[_number(getattr(record, name)) for name in _COLUMNS] for record in progress.history]
-        arrays = {"coordinates": progress.coordinates, "found_under": progress.found_under}
-        optional: dict[str, Any] = {name: array for name, array in arrays.items() if array is not None}
+        arrays = {"version": np.array(_VERSION), **_arrays(progress)}
+        if progress.best is not None:
+            arrays |= {f"best_{name}": array for name, array in _arrays(progress.best).items()}
         with replacing(self.path) as temporary, temporary.open("wb") as file:
-            np.savez(
-                file,
-                version=np.array(_VERSION),
-                problem=np.array(progress.problem),
-                watched=np.array(progress.watched),
-                directions=progress.directions,
-                step_sizes=progress.step_sizes,
-                staged=np.array(progress.staged),
-                pass_ends=np.array(progress.pass_ends, dtype=np.int64),
-                **optional,
-                columns=np.array(_COLUMNS),
-                history=np.array(records, dtype=np.float64).reshape(-1, len(_COLUMNS)),
-            )
+            np.savez(file, **arrays)
         self._unsaved = None
         self._saved_at = monotonic()
 
@@ -240,20 +228,8 @@ class Checkpoint:
                 content = {name: file[name] for name in file.files}
             if int(content["version"]) != _VERSION:
                 raise ValueError(f"its format is version {content['version']}, this boostmetric reads {_VERSION}")
-            history = [_record(row, content["columns"].tolist()) for row in content["history"].tolist()]
-            progress = Progress(
-                content["directions"],
-                content["step_sizes"],
-                history,
-                str(content["problem"]),
-                str(content["watched"]),
-                content.get("coordinates"),
-                bool(content["staged"]),
-                tuple(content["pass_ends"].tolist()),
-                content.get("found_under"),
-            )
-            if progress.directions.shape[0] != len(progress.step_sizes) or progress.directions.ndim != 2:
-                raise ValueError("directions and step sizes do not fit each other")
+            best = {name.removeprefix("best_"): array for name, array in content.items() if name.startswith("best_")}
+            progress = replace(_progress(content), best=_progress(best) if best else None)
         except (BadZipFile, EOFError, KeyError, OSError, TypeError, ValueError) as error:
             raise ValueError(
                 f"{str(path)!r} is not a checkpoint of a fit, or not a whole one ({error}). Leave resume_from out to "
@@ -264,6 +240,42 @@ class Checkpoint:
 
 _VERSION = 1
 _COLUMNS = [field.name for field in fields(Iteration) if field.name != "so_far"]
+
+
+def _arrays(progress: Progress) -> dict[str, Any]:
+    """A fit as arrays, less its best pass."""
+    records = [[_number(getattr(record, name)) for name in _COLUMNS] for record in progress.history]
+    optional = {"coordinates": progress.coordinates, "found_under": progress.found_under, "score": progress.score}
+    return {
+        "problem": np.array(progress.problem),
+        "watched": np.array(progress.watched),
+        "directions": progress.directions,
+        "step_sizes": progress.step_sizes,
+        "staged": np.array(progress.staged),
+        "pass_ends": np.array(progress.pass_ends, dtype=np.int64),
+        "columns": np.array(_COLUMNS),
+        "history": np.array(records, dtype=np.float64).reshape(-1, len(_COLUMNS)),
+        **{name: np.array(value) for name, value in optional.items() if value is not None},
+    }
+
+
+def _progress(content: dict[str, Any]) -> Progress:
+    """The way back."""
+    progress = Progress(
+        content["directions"],
+        content["step_sizes"],
+        [_record(row, content["columns"].tolist()) for row in content["history"].tolist()],
+        problem=str(content["problem"]),
+        watched=str(content["watched"]),
+        coordinates=content.get("coordinates"),
+        staged=bool(content["staged"]),
+        pass_ends=tuple(content["pass_ends"].tolist()),
+        found_under=content.get("found_under"),
+        score=float(content["score"]) if "score" in content else None,
+    )
+    if progress.directions.shape[0] != len(progress.step_sizes) or progress.directions.ndim != 2:
+        raise ValueError("directions and step sizes do not fit each other")
+    return progress
 
 
 def _number(value: float | None) -> float:

@@ -50,9 +50,8 @@ def mine(
     samples = checked(check_array, X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2)
     labels = column_or_1d(y, warn=True)
     check_consistent_length(samples, labels)
-    check_classification_targets(labels)
+    check_labels(labels)
     classes, label, sizes = np.unique(labels, return_inverse=True, return_counts=True)
-    _check_classes(classes, sizes)
     if not quiet:
         _warn_of_small_classes(classes, sizes, n_neighbors)
     _check_size(sizes, n_neighbors, n_impostors)
@@ -91,8 +90,10 @@ def _check_size(sizes: NDArray[np.int64], n_neighbors: int, n_impostors: int | L
         )
 
 
-def _check_classes(classes: NDArray[Any], sizes: NDArray[np.int64]) -> None:
+def check_labels(y: NDArray[Any]) -> None:
     """Refuse labels that allow no comparison."""
+    check_classification_targets(y)
+    classes, sizes = np.unique(y, return_counts=True)
     if len(classes) < 2:
         raise ValueError(
             f"All {sizes[0]} samples have the label {classes.tolist()[0]!r}: comparisons need at least 2 classes. "

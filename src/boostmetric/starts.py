@@ -40,7 +40,12 @@ def starting_components(init: Init, X: Given, y: NDArray[Any] | None = None) -> 
     n_features = X.shape[1]
     if isinstance(init, str):
         return _named(init, X, y)
-    components = (init if isinstance(init, MahalanobisMetric) else MahalanobisMetric(init)).components
+    if not isinstance(init, MahalanobisMetric):
+        try:
+            init = MahalanobisMetric(init)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"init must be a name, a MahalanobisMetric or its components. {error}") from error
+    components = init.components
     if components.shape[1] != n_features:
         raise ValueError(f"init has {components.shape[1]} features, the data have {n_features}.")
     return components
@@ -53,7 +58,7 @@ def _named(name: str, X: Given, y: NDArray[Any] | None) -> FloatArray | None:
     if n_features > _MOST_FEATURES:
         raise ValueError(
             f"init={name!r} is a matrix of {n_features:,} x {n_features:,} numbers here, as the data have that many "
-            'features. Use init="zero", or reduce the features (TruncatedSVD, PCA).'
+            'features. Use init="zero" (and solver="stagewise"), or reduce the features (TruncatedSVD, PCA).'
         )
     if name == "identity":
         return np.eye(n_features)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path as FilePath
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,8 +17,10 @@ from boostmetric.estimators.labelled import Labelled
 from boostmetric.estimators.learner import FloatArray, MetricLearner
 from boostmetric.estimators.selection import AUTO, Candidate, Path, choose, find_candidates, iterations
 from boostmetric.estimators.sklearn_callbacks import with_callbacks
+from boostmetric.metric import MahalanobisMetric
+from boostmetric.mining import check_labels
 from boostmetric.numbering import check_weights
-from boostmetric.solver.learn import SOLVERS
+from boostmetric.solver.learn import SOLVERS, SolverName
 from boostmetric.solver.passes import Finder, Found, passes
 from boostmetric.solver.result import Progress, StopReason
 from boostmetric.starts import STARTS, Init, starting_components
@@ -110,8 +112,8 @@ class BoostMetric(MetricLearner):
     components_ : ndarray of shape (rank, n_features)
         The linear map L with X = L'L; rows are orthogonal, longest first.
     directions_ : ndarray of shape (n_directions, n_features)
-        Unit vectors xi_j, in the order they were found; after `partial_fit`, and with the corrective solver, the axes
-        of the metric.
+        Unit vectors xi_j, in the order they were found. After `partial_fit` the axes of the metric; with the
+        corrective solver as many as its rank.
     step_sizes_ : ndarray of shape (n_directions,)
         Their weights w_j; X = sum_j w_j xi_j xi_j' before `n_components` is applied.
     n_iter_ : int
@@ -270,21 +272,26 @@ class BoostMetric(MetricLearner):
         hold_out = not self._is_auto and (self.early_stopping or self.n_passes > 1)
         self.__dict__.pop("candidates_", None)
         if self._is_auto:
-            if self._goes_on(resume_from):
+            if self._goes_on(resume_from) and hasattr(self, "init_"):
                 init, solver, n_passes = self.init_, self.solver_, self.n_passes_
             else:
                 chosen = self._select(data, held_out)
                 (init, solver), n_passes = chosen.path, chosen.n_passes
             max_iter = [iterations(solver, self.max_iter)] * n_passes or [0]
+        check_labels(data.y)
         components = starting_components(init, data.X, data.y)
 
         def find(under: FloatArray | None) -> Found:
             watched = None if held_out is None or self._is_auto else held_out.problem(under, quiet=True)
             return Found(data.problem(under, quiet=under is not components), watched)
 
-        self._learn(find, components, max_iter, resume_from, (X, y), solver=solver, hold_out=hold_out)
+        one_pass = self.n_passes == 1 and not self._is_auto
+        self._learn(
+            find, components, max_iter, resume_from, (X, y), solver=solver, hold_out=hold_out, converges=one_pass
+        )
         self.init_: Init = init
         self.solver_: str = solver
+        self.n_passes_: int = len({0, *self._boosted.pass_ends, len(self._boosted.history)}) - 1
         if max_iter == [0]:
             self.stop_reason_ = StopReason.NO_HEADROOM
         return self
@@ -296,16 +303,23 @@ class BoostMetric(MetricLearner):
 
     def _select(self, data: Labelled, held_out: Labelled | None) -> Candidate:
         """Choose by validation what is to be chosen."""
+        check_labels(data.y)
+        if held_out is not None and not np.isin(held_out.y, data.y).any():
+            raise ValueError(
+                f"None of the labels of eval_set, such as {held_out.y.tolist()[0]!r}, is among those of y, such "
+                f"as {data.y.tolist()[0]!r}. Give labels of the same kind."
+            )
         rng = check_random_state(self.random_state)
 
         def follow(part: Labelled, path: Path) -> Iterator[FloatArray]:
             init = starting_components(path.init, part.X, part.y)
-            yield np.eye(part.X.shape[1]) if init is None else init
+            base = np.eye(part.X.shape[1]) if init is None else init
+            yield MahalanobisMetric(base).truncate(self.n_components).components
             start = Progress.beginning(init, part.X.shape[1])
             finder = Finder(lambda under: Found(part.problem(under, quiet=True), None))
             max_iter = [iterations(path.solver, self.max_iter)] * self.n_passes
             for boosted in passes(finder, start, max_iter=max_iter, solver=path.solver, **self._options(rng)):
-                yield boosted.metric().components
+                yield boosted.metric(self.n_components).components
 
         with Steps("Choosing", visible=bool(self.verbose)) as steps:
             self.candidates_ = find_candidates(
@@ -319,10 +333,12 @@ class BoostMetric(MetricLearner):
             )
         if not self.candidates_:
             warn(
-                f"{len(data.y)} samples of so few classes or so few of a class are not enough to validate on: one pass "
-                "is made from the Euclidean distance. Set init and solver, or give an eval_set."
+                f"{len(data.y)} samples are not enough to validate on: one pass is made, from the Euclidean distance "
+                'where init is "auto". Give an eval_set, or set init, solver and n_passes=1.'
             )
-            return Candidate(Path("identity", "stagewise"), 1, np.empty(0))
+            init: Init = "identity" if isinstance(self.init, str) and self.init == AUTO else self.init
+            solver = "stagewise" if self.solver == AUTO else self.solver
+            return Candidate(Path(init, cast(SolverName, solver)), 1, np.empty(0))
         return choose(self.candidates_, len(data.y))
 
     def _held_out(self, eval_set: Any) -> Labelled:
@@ -358,6 +374,8 @@ class BoostMetric(MetricLearner):
         """
         self._check_parameters()
         self._follow(self._labelled(X, y, sample_weight, reset=not hasattr(self, "components_")).problem())
+        for name in ("init_", "solver_", "n_passes_", "candidates_"):  # of a fit before the stream
+            self.__dict__.pop(name, None)
         return self
 
     def _labelled(self, X: Any, y: Any, sample_weight: ArrayLike | None, *, reset: bool) -> Labelled:

@@ -95,8 +95,8 @@ class ComparisonBoostMetric(MetricLearner):
     components_ : ndarray of shape (rank, n_features)
         The linear map L with X = L'L; rows are orthogonal, longest first.
     directions_ : ndarray of shape (n_directions, n_features)
-        Unit vectors xi_j, in the order they were found; after `partial_fit`, and with the corrective solver, the axes
-        of the metric.
+        Unit vectors xi_j, in the order they were found. After `partial_fit` the axes of the metric; with the
+        corrective solver as many as its rank.
     step_sizes_ : ndarray of shape (n_directions,)
         Their weights w_j; X = sum_j w_j xi_j xi_j' before `n_components` is applied.
     n_iter_ : int
@@ -232,6 +232,7 @@ class ComparisonBoostMetric(MetricLearner):
                 fit_data,
                 solver=self.solver,
                 hold_out=self.early_stopping,
+                converges=True,
             )
         finally:
             self._pairs = None

@@ -85,6 +85,7 @@ class MetricLearner(
         *,
         solver: str,
         hold_out: bool,
+        converges: bool,
     ) -> None:
         """Learn from comparisons, and set the fitted attributes.
 
@@ -104,6 +105,8 @@ class MetricLearner(
             "stagewise" or "corrective".
         hold_out : bool
             Whether to watch some of the comparisons, unless `find` brings others, instead of learning from them.
+        converges : bool
+            Whether to warn if `tol` was not reached.
         """
         rng = check_random_state(self.random_state)
         if hold_out and (not self._goes_on(resume_from) or not hasattr(self, "_split_seed")):
@@ -137,11 +140,10 @@ class MetricLearner(
                 boosted = best_pass(finder, start, learned, solver=solver, **options)
             else:
                 *_, boosted = learned
-        self._warn_of(boosted)
+        self._warn_of(boosted, converges=converges)
         self._set(self._attributes(boosted))
         self.stop_reason_ = boosted.stop_reason
         self.duality_gap_ = boosted.duality_gap
-        self.n_passes_ = len({0, *boosted.pass_ends, len(boosted.history)}) - 1
         self._boosted: Progress = boosted
         for name in ("_stream", "n_batches_"):
             self.__dict__.pop(name, None)
@@ -201,9 +203,10 @@ class MetricLearner(
             return Progress.beginning(init, n_features)
         n_earlier = start.pass_ends[-1] if start.pass_ends else 0
         n_iterations = len(start.history) - n_earlier
-        if max_iter[min(len(start.pass_ends), len(max_iter) - 1)] < n_iterations:
+        most = max_iter[min(len(start.pass_ends), len(max_iter) - 1)]
+        if most < n_iterations:
             raise ValueError(
-                f"max_iter={self.max_iter} is less than the {n_iterations} iterations of the fit to go on with; "
+                f"max_iter={most} is less than the {n_iterations} iterations of the fit to go on with; "
                 "they count. Raise max_iter, or begin anew, without warm_start and resume_from."
             )
         return start
@@ -247,13 +250,11 @@ class MetricLearner(
         for name, value in attributes.items():
             setattr(self, name, value)
 
-    def _warn_of(self, boosted: Boosted) -> None:
+    def _warn_of(self, boosted: Boosted, *, converges: bool) -> None:
         """Warn where the result is not what the user will expect."""
         if not len(boosted.step_sizes):
             self._warn_of_zero(f"The largest eigenvalue of A_hat is {boosted.eigenvalue:.3g}.")
-        # The passes before the last one are not meant to converge.
-        one_pass = getattr(self, "n_passes", 1) == 1
-        if one_pass and self.tol > 0 and boosted.stop_reason is StopReason.ITERATION_LIMIT:
+        if converges and self.tol > 0 and boosted.stop_reason is StopReason.ITERATION_LIMIT:
             warn(
                 f"max_iter={self.max_iter} was reached before tol={self.tol:g}. Raise max_iter or tol.",
                 ConvergenceWarning,

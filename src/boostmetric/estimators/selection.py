@@ -125,6 +125,8 @@ def find_candidates(
     solvers = _solvers(*data.X.shape) if solver == AUTO else [cast(SolverName, solver)]
     init_is_free = isinstance(init, str) and init == AUTO
     inits: list[Init] = list(STARTS[1:]) if init_is_free else ["identity", init]
+    if isinstance(init, str) and init == "identity":
+        inits = ["identity"]
     found = [Candidate(path, 0, next(_errors(parts, follow, path))) for path in (Path(i, solvers[0]) for i in inits)]
     start = _best(found).path.init if init_is_free else init
     for number, path in enumerate([Path(start, solver) for solver in solvers]):
@@ -198,6 +200,7 @@ def _parts(data: Labelled, rng: np.random.RandomState) -> Iterator[Part]:
         part[np.lexsort((rng.permutation(n), data.y))] = np.arange(n) % n_parts
         for i in range(n_used):
             train, test = np.flatnonzero(part != i), np.flatnonzero(part == i)
-            _, sizes = np.unique(data.y[train], return_counts=True)
-            if len(test) and len(sizes) > 1 and sizes.max() > 1:
+            _, label, sizes = np.unique(data.y[train], return_inverse=True, return_counts=True)
+            compared = sizes[label] > 1 if data.weights is None else (sizes[label] > 1) & (data.weights[train] > 0)
+            if len(test) and len(sizes) > 1 and compared.any():
                 yield Part(data.take(train), data.take(test), test)

@@ -75,4 +75,5 @@ def run(metric: Any, split: Split) -> Outcome:
         return Outcome(split.error(), 0.0)
     start = perf_counter()
     metric.fit(split.X_train, split.y_train)
-    return Outcome(split.error(metric.transform), perf_counter() - start)
+    seconds = perf_counter() - start
+    return Outcome(split.error(metric.transform), seconds)

@@ -36,7 +36,7 @@ _NO_WEIGHT = 1e-14
 
 
 class Corrective:
-    """Add the new direction with its best weight, then optimise all of X; its directions are its axes, longest first.
+    """Add the new direction with its best weight, then optimise all of X, which has no more directions than its rank.
 
     Parameters
     ----------
@@ -75,10 +75,10 @@ class Corrective:
         if step.capped and oracle.commit(step.size).violated:
             step = Step(0.0, capped=False)  # X, which was given, is too long: it must shrink first
         rows = np.sqrt([*metric.step_sizes[: metric.n], step.size])[:, None] * [*metric.directions[: metric.n], xi]
-        rows = _axes(rows)
+        units = np.sqrt(np.maximum(self._growths + v, np.finfo(np.float64).tiny))
+        rows = _fewest(rows, units)
         if len(rows) and not step.capped:
-            units = np.sqrt(np.maximum(self._growths + v, np.finfo(np.float64).tiny))
-            rows = _axes(corrected(oracle, v, rows, units, self._loss_of_nothing))
+            rows = _fewest(corrected(oracle, v, rows, units, self._loss_of_nothing), units)
         step_sizes = np.square(rows).sum(axis=1)
         directions = rows / np.sqrt(step_sizes)[:, None]
         # From nothing, as one that goes on from a checkpoint does.
@@ -158,8 +158,8 @@ def _times_a_hat(oracle: Oracle, rows: FloatArray) -> FloatArray:
     return np.array([oracle.matvec(row) for row in rows])
 
 
-def _axes(rows: FloatArray) -> FloatArray:
-    """Orthogonal rows of the same metric, longest first, less those that are 0."""
-    _, lengths, axes = scipy.linalg.svd(rows, full_matrices=False, check_finite=False)
+def _fewest(rows: FloatArray, units: FloatArray) -> FloatArray:
+    """As many rows of the same metric as its rank, orthogonal in the given units, longest first."""
+    _, lengths, axes = scipy.linalg.svd(rows * units, full_matrices=False, check_finite=False)
     kept = np.square(lengths) > _NO_WEIGHT * np.square(lengths[0])
-    return with_fixed_signs(lengths[kept, None] * axes[kept])
+    return with_fixed_signs(lengths[kept, None] * axes[kept] / units)

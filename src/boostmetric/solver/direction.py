@@ -95,7 +95,10 @@ def _random_unit_vector(n: int) -> FloatArray:
 
 
 def _lanczos(oracle: Oracle, start: FloatArray) -> tuple[float, FloatArray]:
-    values, vectors = lanczos(oracle, start, 1, "LA")
+    # The last direction may lie in a space that A_hat maps to itself, or to zero: something of every other is added.
+    length = np.linalg.norm(start)
+    mixed = 0.1 * _random_unit_vector(oracle.n_features) + (start / length if length > 0 else 0.0)
+    values, vectors = lanczos(oracle, mixed, 1, "LA")
     return float(values[0]), vectors[0]
 
 

@@ -78,8 +78,8 @@ def learn(
     if given.problem and given.problem != fingerprint():
         raise ValueError(
             "The checkpoint belongs to another fit: its points, comparisons, loss or regularization are not those "
-            "given. Leave resume_from out to begin anew; with early_stopping, comparisons are held out at random: set "
-            "random_state to a number to hold out the same ones again."
+            "given. Leave resume_from out to begin anew; with early_stopping or n_passes, comparisons are held out at "
+            "random: set random_state to a number to hold out the same ones again."
         )
 
     staged = given.staged and solver == "stagewise"
@@ -97,6 +97,8 @@ def learn(
                 staged=staged,
                 pass_ends=given.pass_ends,
                 found_under=given.found_under,
+                best=given.best,
+                score=given.score,
             )
 
         def report(record: Iteration, so_far: Callable[[], Progress]) -> StopReason | None:

@@ -29,9 +29,17 @@ class Found(NamedTuple):
 
 
 class Finder:
-    """Finds comparisons, and remembers those of the last metric: a pass begins with the one that was judged last."""
+    """Finds comparisons, and remembers those of the last metric: a pass begins with the one that was judged last.
+
+    Attributes
+    ----------
+    best, score
+        The best pass so far, where passes are judged: part of what a checkpoint holds.
+    """
 
     def __init__(self, find: Callable[[FloatArray | None], Found]) -> None:
+        self.best: Progress | None = None
+        self.score: float | None = None
         self._find = find
         self._last: tuple[FloatArray | None, Found] | None = None
 
@@ -41,7 +49,7 @@ class Finder:
             self._last = components, self._find(components)
         return self._last[1]
 
-    def score(self, progress: Progress) -> float:
+    def judge(self, progress: Progress) -> float:
         """Share of the held-out comparisons, found under a metric itself, that it satisfies."""
         components = progress.metric().components
         held_out = self(components).held_out
@@ -75,7 +83,7 @@ def passes(
     progress = start
     while True:
         found = find(progress.found_under)
-        progress = resumed(progress, found.held_out, solver)
+        progress = replace(resumed(progress, found.held_out, solver), best=find.best, score=find.score)
         n_pass, n_before = len(progress.pass_ends), progress.pass_ends[-1] if progress.pass_ends else 0
         boosted = learn(
             *found.problem,
@@ -100,33 +108,29 @@ def best_pass(find: Finder, start: Progress, learned: Iterator[Boosted], **optio
     ----------
     find : Finder
     start : Progress
-        Where the passes began.
+        Where the passes began, or went on.
     learned : iterator of Boosted
         The passes; not asked for more than needed.
     **options
         As for `learn`.
     """
-    earlier = _earlier(start)
-    scores = [find.score(part) for part in earlier]
-    best: Progress | None = earlier[int(np.argmax(scores))] if earlier else None
-    score = max(scores, default=-np.inf)
+    find.best, find.score = start.best, start.score
+    if find.best is None and not start.history and len(start.step_sizes):
+        find.best, find.score = start, find.judge(start)
     for boosted in learned:
-        reached = find.score(boosted) if len(boosted.step_sizes) else -np.inf
-        if best is not None and not reached > score:
-            break
-        best, score = boosted, reached
-    else:
-        assert isinstance(best, Boosted)
-        return best
-    reason = StopReason.PASSES if best.history else StopReason.NO_HEADROOM
-    if not isinstance(best, Boosted):
+        score = find.judge(boosted) if len(boosted.step_sizes) else -np.inf
+        if find.best is not None and find.score is not None and not score > find.score:
+            asked = boosted.stop_reason is StopReason.CALLBACK
+            return _kept(find, find.best, StopReason.CALLBACK if asked else StopReason.PASSES, **options)
+        find.best, find.score = boosted, score
+    return replace(boosted, best=None, score=None)
+
+
+def _kept(find: Finder, best: Progress, reason: StopReason, **options: Any) -> Boosted:
+    """An earlier metric as the result."""
+    if not isinstance(best, Boosted):  # but where all began, or what was read from a checkpoint
+        begins = not best.history
+        options["reweigh"] = begins
         best = learn(*find(best.found_under).problem, start=best, max_iter=len(best.history), **options)
-    return replace(best, stop_reason=reason)
-
-
-def _earlier(start: Progress) -> list[Progress]:
-    """Where passes before this one began and ended, as far as that is known."""
-    if not start.staged:
-        return []
-    parts = [replace(start.after(n), found_under=start.found_under) for n in (0, *start.pass_ends)]
-    return [part for part in parts if len(part.step_sizes)]
+        reason = StopReason.NO_HEADROOM if begins else reason
+    return replace(best, stop_reason=reason, best=None, score=None)

@@ -45,10 +45,10 @@ class Problem(NamedTuple):
             digest.update(np.ascontiguousarray(array).data)
         return digest.hexdigest()
 
-    def satisfied(self, components: FloatArray, n_threads: int = 1) -> float:
+    def satisfied(self, components: FloatArray) -> float:
         """Fraction of the comparisons, by weight, that the metric of a linear map satisfies."""
         metric = Progress.of_metric(components)
-        with self.restricted().opened(n_threads) as (frame, oracle):
+        with self.restricted().opened(n_threads=1) as (frame, oracle):
             metric = metric.in_units(-frame.exponent, frame.lower(metric.directions))
             state = oracle.rebuild(metric.directions, metric.step_sizes)
         return min(max(1.0 - state.violated / state.weight, 0.0), 1.0)

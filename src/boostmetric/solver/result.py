@@ -136,6 +136,10 @@ class Progress:
         Iterations after which each earlier pass ended.
     found_under : ndarray of shape (n_components, n_features), optional
         The linear map under whose metric the comparisons of the current pass were found; None for that of the data.
+    best : Progress, optional
+        What the best pass so far came to, where passes are judged.
+    score : float, optional
+        How it was judged.
     """
 
     directions: FloatArray
@@ -147,6 +151,8 @@ class Progress:
     staged: bool = True
     pass_ends: tuple[int, ...] = ()
     found_under: FloatArray | None = None
+    best: Progress | None = None
+    score: float | None = None
 
     @classmethod
     def nothing(cls, n_features: int) -> Progress:
