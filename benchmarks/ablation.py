@@ -49,14 +49,13 @@ def run(data_dir: Path | None) -> list[dict[str, object]]:
         names = ["Euclidean", *_ALONE, *_TOGETHER]
         errors = Parallel(n_jobs=-1)(delayed(mean_error)(benchmark, name, first) for name in names)
         rows.append({"set": benchmark.name, **dict(zip(names, errors, strict=True))})
-        print(benchmark.name, "  ".join(f"{name} {error:.2f}" for name, error in zip(names, errors, strict=True)))
-    rows.append(relative_to_paper(rows))
-    return rows
+        print(f"{benchmark.name} done")
+    return [*rows, relative_to_paper(rows)]
 
 
-def mean_error(benchmark: Benchmark, name: str, parts: list[Split]) -> float:
+def mean_error(benchmark: Benchmark, name: str, parts: list[Split]) -> float | str:
     if name == "corrective" and parts[0].X_train.shape[1] > _MOST_FEATURES_CORRECTED:
-        return np.nan
+        return "-"
     return float(np.mean([run_split(learner(benchmark, name), split).error for split in parts]))
 
 
@@ -72,8 +71,8 @@ def learner(benchmark: Benchmark, name: str) -> BoostMetric | None:
 def relative_to_paper(rows: list[dict[str, object]]) -> dict[str, object]:
     """Geometric mean, over the sets, of the error divided by that of the paper's setting; of no error at all, 0.02."""
     summary: dict[str, object] = {"set": "relative to the paper's"}
-    for name in rows[0]:
-        if name != "set":
-            ratios = [max(float(row[name]), 0.02) / max(float(row["paper's"]), 0.02) for row in rows]  # type: ignore[arg-type]
-            summary[name] = float(np.exp(np.nanmean(np.log(ratios))))
+    for name in ("Euclidean", *_ALONE, *_TOGETHER):
+        pairs = [(row[name], row["paper's"]) for row in rows]
+        ratios = [max(a, 0.02) / max(b, 0.02) for a, b in pairs if isinstance(a, float) and isinstance(b, float)]
+        summary[name] = float(np.exp(np.mean(np.log(ratios)))) if ratios else "-"
     return summary
