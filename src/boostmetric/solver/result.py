@@ -17,6 +17,10 @@ from boostmetric.metric import MahalanobisMetric
 FloatArray = NDArray[np.float64]
 
 
+# The length of a row whose square can still be held.
+_LONGEST = 1e154
+
+
 def scaled(value: float, exponent: int) -> float:
     """value * 2**exponent, or the largest number where that overflows."""
     try:
@@ -169,7 +173,8 @@ class Progress:
         """The metric of a linear map, to begin with."""
         lengths = np.linalg.norm(components, axis=1)
         kept = lengths > 0
-        return cls(components[kept] / lengths[kept, None], lengths[kept] ** 2, [])
+        squares = np.square(np.minimum(lengths[kept], _LONGEST))
+        return cls(components[kept] / lengths[kept, None], squares, [])
 
     def next_pass(self) -> Progress:
         """The same metric, at the beginning of a pass whose comparisons are found under it."""
