@@ -11,9 +11,10 @@ from boostmetric.engines.threads import ThreadEngine, single_threaded_blas
 from boostmetric.frame import Frame
 from boostmetric.oracles.cpu import make_shards
 from boostmetric.oracles.groups import GroupShard
+from boostmetric.oracles.losses import ExponentialLoss
 from boostmetric.oracles.points import as_points
 from boostmetric.oracles.sharded import ShardedOracle
-from boostmetric.solver.loop import boost
+from boostmetric.solver.loop import Stagewise, boost
 from boostmetric.solver.result import Progress
 from boostmetric.solver.step import exact_step
 
@@ -48,7 +49,7 @@ def run(data_dir: Path | None) -> list[dict[str, object]]:
     n_points = sum(len(shard._points) for shard in shards)
     width = points.shape[1]
     with single_threaded_blas(), ThreadEngine(shards, N_THREADS) as engine:
-        oracle = ShardedOracle(engine, width)
+        oracle = ShardedOracle(engine, width, ExponentialLoss())
         oracle.rebuild(np.zeros((0, width)), np.zeros(0))
         xi = np.linalg.eigh(oracle.gram())[1][:, -1]
         oracle.project(xi)
@@ -81,7 +82,7 @@ def run(data_dir: Path | None) -> list[dict[str, object]]:
                 start=Progress.nothing(width),
                 max_iter=n,
                 tol=0.0,
-                find_step=exact_step,
+                solver=Stagewise(exact_step),
                 on_iteration=lambda record, so_far: None,
                 rng=np.random.RandomState(0),
             )
