@@ -64,7 +64,8 @@ class BoostMetric(MetricLearner):
     regularization : float, default=1e-7
         The factor v of the trace of X in the objective.
     max_iter : int, default=500
-        Most iterations, of each pass; each adds one direction.
+        Most iterations, of each pass; each adds one direction. With "auto", passes of the corrective solver have a
+        fifth of them.
     tol : float, default=0.0
         With the stagewise solver: stop when the slope of the loss along the best direction has come down to this
         fraction of what it was at the start. With the corrective solver: stop when the duality gap has come down to
@@ -85,14 +86,14 @@ class BoostMetric(MetricLearner):
     n_passes : int, default=1
         Most passes. In each after the first, targets and impostors are found again under the metric learned so far, and
         boosting goes on with them for up to `max_iter` iterations. With more than one pass comparisons are held out as
-        with `early_stopping`; passes end when they no longer improve.
+        with `early_stopping`, and passes end when they no longer improve; unless "auto" chooses how many to make.
     early_stopping : bool, default=False
         Hold out comparisons, stop when no more of them are satisfied for `n_iter_no_change` iterations, and keep the
         metric of the best iteration.
     validation_fraction : float, default=0.1
-        Share of the anchors to hold out, see `Comparisons.split`; used with `early_stopping` only.
+        Share of the anchors to hold out, see `Comparisons.split`; used with `early_stopping` and `n_passes`.
     n_iter_no_change : int, default=20
-        Iterations to wait for an improvement; used with `early_stopping` or an `eval_set`.
+        Iterations to wait for an improvement; used with `early_stopping`, `n_passes` or an `eval_set`.
     warm_start : bool, default=False
         Go on from the metric of the last fit, whose iterations count for `max_iter`, as in scikit-learn's boosting.
     n_jobs : int, default=None
@@ -102,8 +103,8 @@ class BoostMetric(MetricLearner):
         Objects with a method ``on_iteration(record)`` that sees each `Iteration` and may return True to stop: see
         `boostmetric.callbacks`. Callbacks of scikit-learn's own protocol are set with ``set_callbacks``.
     random_state : int, RandomState or None, default=None
-        Which comparisons are held out, and the start of the search for the first direction in more than 512
-        dimensions. Else nothing is random.
+        Which comparisons are held out, which samples "auto" validates on, and the start of the search for the first
+        direction in more than 512 dimensions. Else nothing is random.
     verbose : int, default=0
         1 shows a progress bar on standard error.
 
@@ -121,7 +122,7 @@ class BoostMetric(MetricLearner):
     n_passes_ : int
         Passes run, and kept.
     init_, solver_ : str
-        The start and the solver used.
+        The start (or the metric or array given as such) and the solver used.
     candidates_ : list of Candidate
         What "auto" chose from: start, solver, number of passes, and validation error of each.
     history_ : list of Iteration
@@ -252,12 +253,13 @@ class BoostMetric(MetricLearner):
             Class labels.
         sample_weight : array-like of shape (n_samples,), optional
             Weights of the comparisons whose anchor a sample is. A sample of weight 0 still serves as target and
-            impostor of others; leave it out of `X` if it should not.
+            impostor of others; leave it out of `X` if it should not. They do not weigh the errors that "auto" counts.
         eval_set : tuple (X, y), optional
             Held-out samples: stops early and keeps the metric that satisfies most of their comparisons, as
-            `early_stopping` does with a part of the training comparisons.
+            `early_stopping` does with a part of the training comparisons. Or, with "auto", the samples to validate on.
         resume_from : str or Path, optional
-            Go on from a file that `boostmetric.callbacks.Checkpoint` wrote in a fit to the same data.
+            Go on from a file that `boostmetric.callbacks.Checkpoint` wrote in a fit to the same data. "auto" chooses
+            again first: set `random_state`, so that it chooses the same.
 
         Returns
         -------

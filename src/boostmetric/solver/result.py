@@ -74,7 +74,7 @@ class Iteration:
     Attributes
     ----------
     number : int
-        Counted from 1.
+        Counted from 1. Iterations that a pass made in vain, after its best one, are not counted by the next pass.
     loss : float
         Objective of the paper's problem (P0) after the step.
     eigenvalue : float
