@@ -30,7 +30,7 @@ _TOGETHER: dict[str, dict[str, Any]] = {
     "- logistic": {"loss": "exponential"},
     "- start": {"init": "identity"},
     "- corrective": {"solver": "stagewise"},
-    "- passes": {"n_passes": 1},
+    "- passes": {"n_passes": 1, "max_iter": 200},
 }
 # Beyond, a fit of the corrective solver takes minutes.
 _MOST_FEATURES_CORRECTED = 64
