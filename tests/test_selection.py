@@ -113,11 +113,22 @@ def test_only_what_is_clearly_better_is_chosen():
     assert chosen((euclidean, 0, 14), (rca, 0, 12), (rca, 3, 1)).n_passes == 3
 
 
-def candidates_of(data, follow, held_out=None, solver="auto"):
-    rng = np.random.RandomState(0)
-    return find_candidates(
-        data, held_out, init="auto", solver=solver, follow=follow, rng=rng, on_path=lambda done, total: None
+def candidates_of(data, follow, held_out=None, solver="auto", n_passes=1):
+    rng, told = np.random.RandomState(0), []
+    found = find_candidates(
+        data,
+        held_out,
+        init="auto",
+        solver=solver,
+        n_passes=n_passes,
+        follow=follow,
+        rng=rng,
+        on_pass=lambda done, total: told.append((done, total)),
     )
+    done = [number for number, _ in told]
+    assert done == sorted(done)
+    assert told[-1][0] == told[-1][1]
+    return found
 
 
 def test_paths_never_see_what_they_are_judged_on():
@@ -164,7 +175,7 @@ def test_a_path_that_gets_no_better_is_given_up():
             taken.append(n)
             yield np.eye(2)
 
-    candidates_of(data, follow, held_out=data, solver="stagewise")
+    candidates_of(data, follow, held_out=data, solver="stagewise", n_passes=99)
     assert max(taken) == 3
 
 

@@ -329,9 +329,10 @@ class BoostMetric(MetricLearner):
                 held_out,
                 init=self.init,
                 solver=self.solver,
+                n_passes=self.n_passes,
                 follow=follow,
                 rng=rng,
-                on_path=steps.update,
+                on_pass=steps.update,
             )
         if not self.candidates_:
             warn(

@@ -97,9 +97,10 @@ def find_candidates(
     *,
     init: Init,
     solver: str,
+    n_passes: int,
     follow: Follow,
     rng: np.random.RandomState,
-    on_path: Callable[[int, int], None],
+    on_pass: Callable[[int, int], None],
 ) -> list[Candidate]:
     """All candidates, with their errors; none if there are too few samples to validate on.
 
@@ -113,11 +114,13 @@ def find_candidates(
         Validation data; by default parts of the training data, of which the rest is learned from.
     init, solver
         As in `boostmetric.BoostMetric`; "auto" tries all that suit the data.
+    n_passes : int
+        Passes of a path.
     follow : callable
     rng : RandomState
         For the parts.
-    on_path : callable
-        Told how many paths have been followed, and how many there are.
+    on_pass : callable
+        Told how many passes have been made, or given up, and how many there are.
     """
     parts = list(_parts(data, rng)) if held_out is None else [Part(data, held_out, np.arange(len(held_out.y)))]
     if not parts:
@@ -130,14 +133,14 @@ def find_candidates(
     found = [Candidate(path, 0, next(_errors(parts, follow, path))) for path in (Path(i, solvers[0]) for i in inits)]
     start = _best(found).path.init if init_is_free else init
     for number, path in enumerate([Path(start, solver) for solver in solvers]):
-        on_path(number, len(solvers))
         along: list[Candidate] = []
         for errors in _errors(parts, follow, path):
             along.append(Candidate(path, len(along), errors))
+            on_pass(number * n_passes + len(along) - 1, len(solvers) * n_passes)
             if len(along) - 1 - _best(along).n_passes >= _PATIENCE:
                 break
         found += along[1:]
-    on_path(len(solvers), len(solvers))
+    on_pass(len(solvers) * n_passes, len(solvers) * n_passes)
     return found
 
 
