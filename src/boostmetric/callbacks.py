@@ -74,7 +74,9 @@ class ProgressBar:
 
     def on_iteration(self, record: Iteration) -> bool:
         """Move the bar."""
-        figures = f"loss {record.loss:.4g}, violated {record.violated:.1%}"
+        figures = f"loss {record.loss:.4g}"
+        if not math.isnan(record.violated):
+            figures += f", violated {record.violated:.1%}"
         if record.held_out is not None:
             figures += f", of those held out {1 - record.held_out:.1%}"
         self._progress.update(self._task, completed=record.number, figures=figures)

@@ -62,6 +62,10 @@ class Frame:
         """Rows of `vectors`, given in these coordinates, as directions among the original features."""
         return vectors if self.basis is None else vectors @ self.basis.T
 
+    def as_map(self, rows: FloatArray) -> FloatArray:
+        """A linear map of these coordinates as one of the points that were given."""
+        return np.ldexp(self.lift(rows), -self.exponent)
+
     def lower(self, vectors: FloatArray, known: FloatArray | None = None) -> FloatArray:
         """Directions among the original features in these coordinates, less what the points do not reach.
 

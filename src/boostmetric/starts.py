@@ -69,7 +69,7 @@ def _named(name: str, X: Given, y: NDArray[Any] | None) -> FloatArray | None:
     if not name.endswith("rca"):
         return np.diag(np.ldexp(1 / unit, -exponent))
     assert y is not None
-    return np.ldexp(_whitening(_within_classes(dense / unit, y)) / unit, -exponent)
+    return np.ldexp(_whitening(within_classes(dense / unit, y)) / unit, -exponent)
 
 
 def _spread(points: FloatArray) -> FloatArray:
@@ -78,7 +78,7 @@ def _spread(points: FloatArray) -> FloatArray:
     return np.where(spread > 0, spread, 1.0)
 
 
-def _within_classes(points: FloatArray, y: NDArray[Any]) -> FloatArray:
+def within_classes(points: FloatArray, y: NDArray[Any]) -> FloatArray:
     """Points less the mean of their class, of the classes with several points."""
     _, label, sizes = np.unique(y, return_inverse=True, return_counts=True)
     means = np.zeros((len(sizes), points.shape[1]))

@@ -13,8 +13,9 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import validate_data
 
 from boostmetric.callbacks import Callback, Steps
+from boostmetric.estimators.boosting import Boosting
 from boostmetric.estimators.labelled import Labelled
-from boostmetric.estimators.learner import FloatArray, MetricLearner
+from boostmetric.estimators.learner import FloatArray
 from boostmetric.estimators.selection import AUTO, Candidate, Path, choose, find_candidates, iterations
 from boostmetric.estimators.sklearn_callbacks import with_callbacks
 from boostmetric.metric import MahalanobisMetric
@@ -36,7 +37,7 @@ _RECOMMENDED: dict[str, Any] = {
 }
 
 
-class BoostMetric(MetricLearner):
+class BoostMetric(Boosting):
     """Mahalanobis metric learned from class labels by boosting.
 
     Each sample's nearest samples of its own class (targets) should be closer than its nearest samples of other

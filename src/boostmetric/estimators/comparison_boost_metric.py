@@ -13,7 +13,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, validate_dat
 
 from boostmetric.callbacks import Callback
 from boostmetric.comparisons import Comparisons
-from boostmetric.estimators.learner import MetricLearner
+from boostmetric.estimators.boosting import Boosting
 from boostmetric.estimators.samples import (
     as_comparisons,
     as_rows,
@@ -34,7 +34,7 @@ from boostmetric.starts import PLAIN_STARTS, Init, starting_components
 from boostmetric.validation import check_choice, checked
 
 
-class ComparisonBoostMetric(MetricLearner):
+class ComparisonBoostMetric(Boosting):
     """Mahalanobis metric learned from comparisons of pairs of points by boosting.
 
     The samples are comparisons, which name their points by number: cross-validation and grid search hold out

@@ -40,6 +40,8 @@ class StopReason(Enum):
         "Converged: the duality gap has come down to the fraction tol of the loss, so no metric of the same trace is "
         "better by more."
     )
+    CONVERGED = "Converged: an iteration no longer improved the objective by the fraction tol."
+    CLOSED_FORM = "Nothing is iterated: the metric has a closed form."
     ITERATION_LIMIT = "The iteration limit max_iter was reached."
     SEPARABLE = (
         "Every comparison can be satisfied at once, so the loss has no minimum: the step was capped and boosting "
@@ -69,14 +71,16 @@ class StopReason(Enum):
 
 @dataclass(frozen=True)
 class Iteration:
-    """One iteration of Algorithm 2, as handed to callbacks and kept in ``history_``.
+    """One iteration of Algorithm 2, or of a baseline, as handed to callbacks and kept in ``history_``.
+
+    Baselines leave what they do not know NaN.
 
     Attributes
     ----------
     number : int
         Counted from 1. Iterations that a pass made in vain, after its best one, are not counted by the next pass.
     loss : float
-        Objective of the paper's problem (P0) after the step.
+        Objective of the paper's problem (P0), or of the baseline, after the step.
     eigenvalue : float
         Largest eigenvalue of A_hat before the step, which Algorithm 2 compares with the regularization v.
     step_size : float

@@ -1,0 +1,126 @@
+"""What the baselines share: the data they take, the records they keep, and the form of their result."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import Tags
+from sklearn.utils.validation import validate_data
+
+from boostmetric.callbacks import Callback
+from boostmetric.estimators.learner import FloatArray, MetricLearner
+from boostmetric.metric import MahalanobisMetric
+from boostmetric.mining import check_labels
+from boostmetric.solver.result import Iteration, Progress, StopReason
+from boostmetric.validation import checked, warn
+
+
+class Journal:
+    """Keeps the records of a fit, and shows them to what watches it.
+
+    Parameters
+    ----------
+    callbacks : sequence of Callback
+
+    Attributes
+    ----------
+    history : list of Iteration
+    stopped : StopReason or None
+        Set when a callback has asked to stop.
+    """
+
+    def __init__(self, callbacks: Sequence[Callback] = ()) -> None:
+        self.history: list[Iteration] = []
+        self.stopped: StopReason | None = None
+        self._callbacks = callbacks
+
+    def add(
+        self,
+        loss: float,
+        components: Callable[[], FloatArray],
+        *,
+        trace: float,
+        violated: float = math.nan,
+        eigenvalue: float = math.nan,
+    ) -> bool:
+        """Record an iteration; True if a callback asks to stop.
+
+        Parameters
+        ----------
+        loss : float
+            What is minimised.
+        components : callable
+            Returns the linear map so far, among the features of the data.
+        trace : float
+            Trace of X.
+        violated : float, optional
+            Fraction of the comparisons that are not satisfied.
+        eigenvalue : float, optional
+            That of the direction that was added.
+        """
+        number = len(self.history) + 1
+        record = Iteration(number, loss, eigenvalue, math.nan, trace, violated)
+        self.history.append(record)
+        history = self.history[:number]
+
+        def so_far() -> Progress:
+            return replace(Progress.of_metric(components()), history=history, staged=False)
+
+        for callback in self._callbacks:
+            answer = callback.on_iteration(replace(record, so_far=so_far))
+            if answer and self.stopped is None:
+                self.stopped = answer if isinstance(answer, StopReason) else StopReason.CALLBACK
+        return self.stopped is not None
+
+
+class Baseline(MetricLearner):
+    """A metric learner of others, with the contract of ours."""
+
+    stop_reason_: StopReason
+
+    def _check_data(self, X: Any, y: Any, **instead: Any) -> tuple[FloatArray, NDArray[Any] | None]:
+        """Samples and labels; labels are None where something is given `instead` of them."""
+        given = [name for name, value in instead.items() if value is not None]
+        if given and y is not None:
+            raise ValueError(f"Both y and {given[0]} are given, and each says what to learn from. Leave one out.")
+        labels = "no_validation" if given else y
+        data = checked(validate_data, self, X, labels, dtype=[np.float64, np.float32], ensure_min_samples=2)
+        samples, y = (data, None) if given else data
+        self._check_n_components(samples.shape[1])
+        if y is not None:
+            check_labels(y)
+        return samples.astype(np.float64, copy=False), y
+
+    def _finish(self, components: FloatArray, journal: Journal, stop_reason: StopReason) -> None:
+        """Set the fitted attributes, and warn if the iterations did not suffice."""
+        self._set(self._attributes(components, journal.history))
+        self.stop_reason_ = stop_reason
+        if stop_reason is StopReason.ITERATION_LIMIT:
+            warn(
+                f"max_iter={len(journal.history)} was reached before the tolerance tol. Raise max_iter or tol.",
+                ConvergenceWarning,
+            )
+
+    def _attributes(self, components: FloatArray, history: list[Iteration]) -> dict[str, Any]:
+        return {
+            "components_": MahalanobisMetric(components).truncate(self.n_components).components,
+            "history_": history,
+            "n_iter_": max(1, len(history)),  # to find nothing to do counts, as in scikit-learn
+        }
+
+    def _attributes_at(self, record: Iteration) -> dict[str, Any]:
+        assert record.so_far is not None
+        progress = record.so_far()
+        return self._attributes(progress.metric().components, progress.history)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = False
+        tags.target_tags.required = True
+        return tags

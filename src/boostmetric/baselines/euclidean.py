@@ -1,0 +1,66 @@
+"""No learning at all."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils import Tags
+from sklearn.utils.validation import validate_data
+
+from boostmetric.baselines.baseline import Baseline
+from boostmetric.solver.result import StopReason
+from boostmetric.starts import starting_components
+from boostmetric.validation import checked
+
+
+class Euclidean(Baseline):
+    """The Euclidean distance, as a metric learner: the first row of every table.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_features, n_features)
+        The identity.
+    n_features_in_ : int
+        Number of features seen in `fit`.
+
+    Examples
+    --------
+    >>> from boostmetric.baselines import Euclidean
+    >>> Euclidean().fit_transform([[1.0, 2.0], [3.0, 4.0]])
+    array([[1., 2.],
+           [3., 4.]])
+    """
+
+    n_components = None
+    callbacks = None
+    verbose = 0
+
+    def __init__(self) -> None:
+        pass
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn the number of features.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Samples.
+        y : object, optional
+            Not looked at.
+
+        Returns
+        -------
+        self
+        """
+        samples = checked(validate_data, self, X, dtype=[np.float64, np.float32])
+        identity = starting_components("identity", samples)
+        assert identity is not None
+        self.components_ = identity
+        self.stop_reason_ = StopReason.CLOSED_FORM
+        return self
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = False
+        return tags

@@ -1,0 +1,175 @@
+"""Neighbourhood components analysis, scikit-learn's."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.neighbors import NeighborhoodComponentsAnalysis
+
+from boostmetric.baselines.baseline import Baseline, Journal
+from boostmetric.callbacks import Callback
+from boostmetric.estimators.learner import FloatArray
+from boostmetric.estimators.sklearn_callbacks import with_callbacks
+from boostmetric.metric import MahalanobisMetric
+from boostmetric.neighbors import nearest
+from boostmetric.solver.result import StopReason
+from boostmetric.starts import Init, starting_components
+from boostmetric.validation import check_choice, check_count, check_number
+
+_STARTS = ("auto", "identity", "pca", "lda", "random")
+
+
+class NCA(Baseline):
+    """Neighbourhood components analysis: as many samples as possible are classified right by a soft nearest neighbour.
+
+    A sample takes the label of another with a probability that falls with the exponential of their squared distance;
+    the expected number of right labels is maximised over the linear map [1]_. This is
+    `sklearn.neighbors.NeighborhoodComponentsAnalysis` with two differences: callbacks, and data in units in which the
+    nearest neighbours are at distance 1. In units in which they are far away all probabilities are 0 or 1, the slope
+    vanishes, and the search ends where it began.
+
+    Parameters
+    ----------
+    n_components : int, default=None
+        Rows of the linear map. None is as many as features.
+    init : {"auto", "identity", "pca", "lda", "random"}, metric or array, default="auto"
+        Where to begin, as in scikit-learn; or a `MahalanobisMetric`, or its components.
+    max_iter : int, default=50
+        Most iterations of L-BFGS.
+    tol : float, default=1e-5
+        Tolerance of L-BFGS.
+    callbacks : list, default=None
+        As in `boostmetric.BoostMetric`. Returning True stops the fit.
+    random_state : int, RandomState or None, default=None
+        For ``init="random"``, and for "pca" in high dimension.
+    verbose : int, default=0
+        1 shows a progress bar on standard error.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (rank, n_features)
+        The linear map L with X = L'L; rows are orthogonal, longest first.
+    n_iter_ : int
+        Iterations run.
+    history_ : list of Iteration
+        Loss, minus the expected number of right labels, and trace of each iteration.
+    stop_reason_ : StopReason
+        Why the fit ended; ``str(stop_reason_)`` is a sentence.
+    n_features_in_ : int
+        Number of features seen in `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, where the data had them.
+
+    Notes
+    -----
+    Cost: each iteration takes time and memory of some tables of n_samples x n_samples.
+
+    References
+    ----------
+    .. [1] J. Goldberger, S. Roweis, G. Hinton, R. Salakhutdinov, "Neighbourhood Components Analysis", Advances in
+       Neural Information Processing Systems 17, 2004.
+
+    Examples
+    --------
+    >>> from boostmetric.baselines import NCA
+    >>> from sklearn.datasets import load_iris
+    >>> NCA(n_components=2).fit_transform(*load_iris(return_X_y=True)).shape
+    (150, 2)
+    """
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        init: Init = "auto",
+        max_iter: int = 50,
+        tol: float = 1e-5,
+        callbacks: Sequence[Callback] | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.init = init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.callbacks = callbacks
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @with_callbacks
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Learn the metric.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Samples.
+        y : array-like of shape (n_samples,)
+            Class labels.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        samples, labels = self._check_data(X, y)
+        unit = _distance_of_neighbors(samples)
+        with self._watched(self.max_iter, (X, y)) as callbacks:
+            journal = Journal(callbacks)
+
+            def on_iteration(flat: FloatArray, _: int) -> None:
+                rows = flat.reshape(-1, samples.shape[1]) / unit
+                if journal.add(nca.last_loss, rows.copy, trace=float(np.square(rows).sum())):
+                    raise StopIteration  # which SciPy understands
+
+            nca = _Remembering(
+                self.n_components,
+                init=self._start(samples, unit),
+                max_iter=self.max_iter,
+                tol=self.tol,
+                callback=on_iteration,
+                random_state=self.random_state,
+            )
+            nca.fit(samples / unit, labels)
+        limit = len(journal.history) >= self.max_iter
+        stop_reason = StopReason.ITERATION_LIMIT if limit else StopReason.CONVERGED
+        self._finish(nca.components_ / unit, journal, journal.stopped or stop_reason)
+        return self
+
+    def _start(self, samples: FloatArray, unit: float) -> str | FloatArray:
+        """Where scikit-learn is to begin, in its units."""
+        if isinstance(self.init, str):
+            return self.init
+        given = starting_components(self.init, samples)
+        assert given is not None
+        return MahalanobisMetric(given).truncate(self.n_components).components * unit
+
+    def _check_parameters(self) -> None:
+        if isinstance(self.init, str):
+            check_choice("init", self.init, _STARTS)
+        check_count("max_iter", self.max_iter)
+        check_number("tol", self.tol)
+        self._check_callbacks()
+
+
+class _Remembering(NeighborhoodComponentsAnalysis):
+    """Remembers the objective at the last map, which scikit-learn tells no callback."""
+
+    last_loss = math.nan
+
+    def _loss_grad_lbfgs(self, *arguments: Any) -> tuple[float, FloatArray]:
+        loss, gradient = super()._loss_grad_lbfgs(*arguments)
+        self.last_loss = float(loss)
+        return loss, gradient
+
+
+def _distance_of_neighbors(samples: FloatArray) -> float:
+    """Root mean square distance of samples from their nearest neighbours; 1 if all are 0."""
+    neighbor = nearest(samples, None, 1)[:, 0]
+    size = np.abs(samples).max()
+    distance = float(np.sqrt(np.square((samples - samples[neighbor]) / (size or 1.0)).sum(axis=1).mean())) * size
+    return float(distance) or 1.0

@@ -1,0 +1,135 @@
+"""Relevant component analysis."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from boostmetric.baselines.baseline import Baseline, Journal
+from boostmetric.estimators.learner import FloatArray
+from boostmetric.frame import Frame
+from boostmetric.solver.result import StopReason
+from boostmetric.starts import within_classes
+
+
+class RCA(Baseline):
+    """Relevant component analysis: the Mahalanobis distance of the covariance within classes, or within chunklets.
+
+    A *chunklet* is a set of samples known to be of one class, which need not be named. Along directions in which such
+    samples differ, distances count less: after `transform` the covariance within the chunklets is the identity [1]_.
+
+    Parameters
+    ----------
+    n_components : int, default=None
+        Rank of the metric. The directions kept are those along which all samples vary most, compared with the samples
+        of a chunklet: the discriminants of Fisher. None keeps all.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (rank, n_features)
+        The linear map L with X = L'L; rows are orthogonal, longest first.
+    rank_ : int
+        Rank of the covariance within the chunklets. If it is less than the number of features, the samples are first
+        projected on so many of their principal components, as for Fisherfaces [2]_.
+    stop_reason_ : StopReason
+    n_features_in_ : int
+        Number of features seen in `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, where the data had them.
+
+    See Also
+    --------
+    boostmetric.BoostMetric : Takes ``init="rca"``, with the covariance shrunk, to begin with.
+
+    References
+    ----------
+    .. [1] A. Bar-Hillel, T. Hertz, N. Shental, D. Weinshall, "Learning a Mahalanobis Metric from Equivalence
+       Constraints", Journal of Machine Learning Research 6, 2005.
+    .. [2] P. Belhumeur, J. Hespanha, D. Kriegman, "Eigenfaces vs. Fisherfaces", IEEE Transactions on Pattern Analysis
+       and Machine Intelligence 19, 1997.
+
+    Examples
+    --------
+    >>> from boostmetric.baselines import RCA
+    >>> from sklearn.datasets import load_wine
+    >>> X, y = load_wine(return_X_y=True)
+    >>> RCA(n_components=2).fit_transform(X, y).shape
+    (178, 2)
+    """
+
+    callbacks = None
+    verbose = 0
+
+    def __init__(self, n_components: int | None = None) -> None:
+        self.n_components = n_components
+
+    def fit(self, X: ArrayLike, y: ArrayLike | None = None, *, chunklets: ArrayLike | None = None) -> Self:
+        """Learn the metric.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Samples.
+        y : array-like of shape (n_samples,), optional
+            Class labels.
+        chunklets : array-like of int of shape (n_samples,), optional
+            In place of labels: the number of the chunklet of each sample, -1 for samples of none.
+
+        Returns
+        -------
+        self
+        """
+        samples, labels = self._check_data(X, y, chunklets=chunklets)
+        frame = Frame.of(samples)
+        points = np.asarray(frame.points)
+        if labels is None:
+            labels = _check_chunklets(chunklets, len(samples))
+            residuals = within_classes(points[labels >= 0], labels[labels >= 0])
+        else:
+            residuals = within_classes(points, labels)
+        rows, self.rank_ = _relevant_components(points, residuals, self.n_components)
+        self._finish(frame.as_map(rows), Journal(), StopReason.CLOSED_FORM)
+        return self
+
+
+def _check_chunklets(chunklets: Any, n_samples: int) -> NDArray[np.int64]:
+    numbers = np.asarray(chunklets)
+    if numbers.shape != (n_samples,) or numbers.dtype.kind not in "iu":
+        raise ValueError(
+            f"chunklets must hold one whole number for each of the {n_samples} samples, -1 for none. Got shape "
+            f"{numbers.shape} of {numbers.dtype}."
+        )
+    sizes = np.unique(numbers[numbers >= 0], return_counts=True)[1]
+    if sizes.max(initial=0) < 2:
+        raise ValueError("No chunklet has two samples: nothing says along which directions samples of a class differ.")
+    return numbers.astype(np.int64)
+
+
+def _relevant_components(points: FloatArray, residuals: FloatArray, n_components: int | None) -> tuple[FloatArray, int]:
+    """Rows that make the covariance of the residuals the identity, on their span; and the rank of that covariance."""
+    rank = _rank(residuals)
+    if not rank:
+        raise ValueError("The samples of each class are equal: RCA needs some variation within classes.")
+    axes = np.eye(points.shape[1])
+    if rank < points.shape[1]:
+        _, _, axes = np.linalg.svd(points - points.mean(axis=0), full_matrices=False)
+        axes = axes[:rank]
+    _, lengths, directions = np.linalg.svd(residuals @ axes.T, full_matrices=False)
+    kept = lengths > _negligible(lengths, residuals.shape)
+    rows = (np.sqrt(len(residuals)) / lengths[kept])[:, None] * directions[kept] @ axes
+    if n_components is not None and n_components < len(rows):
+        _, _, discriminants = np.linalg.svd((points - points.mean(axis=0)) @ rows.T, full_matrices=False)
+        rows = discriminants[:n_components] @ rows
+    return rows, rank
+
+
+def _rank(rows: FloatArray) -> int:
+    lengths = np.linalg.svd(rows, compute_uv=False)
+    return int((lengths > _negligible(lengths, rows.shape)).sum())
+
+
+def _negligible(lengths: NDArray[np.floating[Any]], shape: tuple[int, ...]) -> float:
+    """A singular value that rounding may have made."""
+    return float(lengths.max(initial=0.0) * max(shape) * np.finfo(np.float64).eps)

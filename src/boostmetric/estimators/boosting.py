@@ -1,0 +1,278 @@
+"""What the two estimators that boost share: the fit from points and comparisons, and streams."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal, cast
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+
+from boostmetric.callbacks import Callback, Checkpoint, EarlyStopping
+from boostmetric.estimators.learner import FloatArray, MetricLearner
+from boostmetric.metric import MahalanobisMetric
+from boostmetric.oracles.losses import LOSSES, LossName
+from boostmetric.solver.learn import STEP_FINDERS, SolverName
+from boostmetric.solver.online import Stream
+from boostmetric.solver.passes import Finder, Found, best_pass, passes
+from boostmetric.solver.problem import Problem
+from boostmetric.solver.result import Boosted, Iteration, Progress, StopReason
+from boostmetric.starts import Init
+from boostmetric.validation import check_choice, check_count, check_number, check_threads, warn
+
+
+class Boosting(MetricLearner):
+    """A metric learned by boosting, from points and comparisons."""
+
+    @abstractmethod
+    def __init__(
+        self,
+        n_components: int | None,
+        *,
+        loss: LossName,
+        solver: str,
+        regularization: float,
+        max_iter: int,
+        tol: float,
+        line_search: Literal["exact", "bisection"],
+        init: Init,
+        early_stopping: bool,
+        validation_fraction: float,
+        n_iter_no_change: int,
+        warm_start: bool,
+        n_jobs: int | None,
+        callbacks: Sequence[Callback] | None,
+        random_state: int | np.random.RandomState | None,
+        verbose: int,
+    ) -> None:
+        self.n_components = n_components
+        self.loss = loss
+        self.solver = solver
+        self.regularization = regularization
+        self.max_iter = max_iter
+        self.tol = tol
+        self.line_search = line_search
+        self.init = init
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.callbacks = callbacks
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _learn(
+        self,
+        find: Callable[[FloatArray | None], Found],
+        init: FloatArray | None,
+        max_iter: Sequence[int],
+        resume_from: str | Path | None,
+        fit_data: tuple[object, object],
+        *,
+        solver: str,
+        hold_out: bool,
+        converges: bool,
+    ) -> None:
+        """Learn from comparisons, and set the fitted attributes.
+
+        Parameters
+        ----------
+        find : callable
+            Comparisons under a metric, given by its linear map or None.
+        init : ndarray of shape (n_rows, n_features) or None
+            Linear map of the metric to begin with.
+        max_iter : sequence of int
+            Most iterations of each pass.
+        resume_from : str, Path or None
+            As in `fit`.
+        fit_data : tuple
+            What was given to `fit`.
+        solver : str
+            "stagewise" or "corrective".
+        hold_out : bool
+            Whether to watch some of the comparisons, unless `find` brings others, instead of learning from them.
+        converges : bool
+            Whether to warn if `tol` was not reached.
+        """
+        rng = check_random_state(self.random_state)
+        if hold_out and (not self._goes_on(resume_from) or not hasattr(self, "_split_seed")):
+            self._split_seed = rng.randint(2**31 - 1)  # what is held out stays so in a warm start
+
+        def find_and_split(components: FloatArray | None) -> Found:
+            problem, held_out = find(components)
+            if hold_out and held_out is None:
+                train, test = problem.comparisons.split(self.validation_fraction, self._split_seed)
+                problem, held_out = problem._replace(comparisons=train), problem._replace(comparisons=test)
+            return Found(problem, held_out)
+
+        finder = Finder(find_and_split)
+        start = self._start(init, max_iter, resume_from)
+        options = self._options(rng)
+        with self._watched(sum(max_iter), fit_data) as callbacks:
+
+            def watch(progress: Progress) -> list[Callable[[Iteration], object]]:
+                # Comparisons are held out for each pass anew.
+                watching = [*callbacks, *self._early_stopping(finder(progress.found_under), progress)]
+                return [callback.on_iteration for callback in watching]
+
+            learned = passes(
+                finder, start, max_iter=max_iter, solver=cast(SolverName, solver), on_iteration=watch, **options
+            )
+            if len(max_iter) > 1 and hold_out:
+                boosted = best_pass(finder, start, learned, solver=solver, **options)
+            else:
+                *_, boosted = learned
+        self._warn_of(boosted, converges=converges)
+        self._set(self._attributes(boosted))
+        self.stop_reason_ = boosted.stop_reason
+        self.duality_gap_ = boosted.duality_gap
+        self._boosted: Progress = boosted
+        for name in ("_stream", "n_batches_"):
+            self.__dict__.pop(name, None)
+
+    def _options(self, rng: np.random.RandomState) -> dict[str, Any]:
+        """What `learn` is told, of the parameters."""
+        return {
+            "loss": self.loss,
+            "regularization": self.regularization,
+            "tol": self.tol,
+            "line_search": self.line_search,
+            "n_threads": effective_n_jobs(self.n_jobs),
+            "rng": rng,
+        }
+
+    def _follow(self, batch: Problem) -> None:
+        """Learn from one batch of a stream, and set the fitted attributes."""
+        stream: Stream | None = getattr(self, "_stream", None)
+        if stream is None:
+            fitted = hasattr(self, "components_")
+            start = (
+                Progress(self.directions_, self.step_sizes_, []) if fitted else Progress.nothing(batch.points.shape[1])
+            )
+            stream = Stream.begin(start.metric().components, n_batches=int(fitted))
+        self._stream = stream.after(
+            batch,
+            regularization=self.regularization,
+            n_threads=effective_n_jobs(self.n_jobs),
+            rng=check_random_state(self.random_state),
+        )
+        if not self._stream.average.any():
+            self._warn_of_zero()
+        self._boosted = Progress.of_metric(self._stream.average)
+        self._set(self._attributes(self._boosted, self._stream.average))
+        self.n_batches_ = self._stream.n_batches
+        self.stop_reason_ = StopReason.BATCH
+        self.duality_gap_ = np.nan
+
+    def _goes_on(self, resume_from: object = None) -> bool:
+        """Whether a fit continues an earlier one of this estimator."""
+        return self.warm_start and resume_from is None and hasattr(self, "components_")
+
+    def _start(self, init: FloatArray | None, max_iter: Sequence[int], resume_from: str | Path | None) -> Progress:
+        """Where a fit begins, or goes on."""
+        n_features = self.n_features_in_
+        start: Progress
+        if resume_from is not None:
+            start = Checkpoint.load(resume_from)
+            if start.directions.shape[1] != n_features:
+                raise ValueError(
+                    f"The checkpoint {str(resume_from)!r} has {start.directions.shape[1]} features, the data have "
+                    f"{n_features}: it belongs to another fit. Leave resume_from out to begin anew."
+                )
+        elif self._goes_on():
+            start = self._boosted
+        else:
+            return Progress.beginning(init, n_features)
+        n_earlier = start.pass_ends[-1] if start.pass_ends else 0
+        n_iterations = len(start.history) - n_earlier
+        most = max_iter[min(len(start.pass_ends), len(max_iter) - 1)]
+        if most < n_iterations:
+            raise ValueError(
+                f"max_iter={most} is less than the {n_iterations} iterations of the fit to go on with; "
+                "they count. Raise max_iter, or begin anew, without warm_start and resume_from."
+            )
+        return start
+
+    def _early_stopping(self, found: Found, progress: Progress) -> list[EarlyStopping]:
+        """What stops a pass when held-out comparisons no longer improve, if there are some."""
+        if found.held_out is None:
+            return []
+        stopping = EarlyStopping(self.n_iter_no_change)
+        for record in progress.history:
+            if record.held_out is not None:
+                stopping.on_iteration(record)
+        return [stopping]
+
+    def _attributes_at(self, record: Iteration) -> dict[str, Any]:
+        """Fitted attributes as if the fit had ended with this iteration."""
+        assert record.so_far is not None
+        return self._attributes(record.so_far())
+
+    def _attributes(self, progress: Progress, orthogonal: NDArray[np.float64] | None = None) -> dict[str, Any]:
+        """Fitted attributes; `orthogonal` rows of the same metric, longest first, save their computation."""
+        components = progress.metric(self.n_components).components if orthogonal is None else orthogonal
+        return {
+            "directions_": progress.directions,
+            "step_sizes_": progress.step_sizes,
+            "history_": progress.history,
+            "n_iter_": len(progress.history),
+            "components_": components[: self.n_components],
+        }
+
+    def _warn_of(self, boosted: Boosted, *, converges: bool) -> None:
+        """Warn where the result is not what the user will expect."""
+        if not len(boosted.step_sizes):
+            self._warn_of_zero(f"The largest eigenvalue of A_hat is {boosted.eigenvalue:.3g}.")
+        if converges and self.tol > 0 and boosted.stop_reason is StopReason.ITERATION_LIMIT:
+            warn(
+                f"max_iter={self.max_iter} was reached before tol={self.tol:g}. Raise max_iter or tol.",
+                ConvergenceWarning,
+            )
+
+    def _warn_of_zero(self, detail: str = "") -> None:
+        warn(
+            f"Nothing was learned: the metric is zero, and with it every distance. {detail} Either near pairs are not "
+            "closer than far pairs along any direction, or the features are small: scale them (StandardScaler) or "
+            f"lower the regularization, which is {self.regularization:g}."
+        )
+
+    def staged_transform(self, X: ArrayLike | sparse.spmatrix | sparse.sparray) -> Iterator[NDArray[np.floating[Any]]]:
+        """`transform` with the first 1, 2, ... of the `directions_`.
+
+        With the stagewise solver, this is `transform` as it was after so many iterations.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Yields
+        ------
+        ndarray of shape (n_samples, rank of these directions)
+
+        Notes
+        -----
+        Cost: a singular value decomposition of the directions so far, for each iteration.
+        """
+        samples = self._check_samples(X)
+        for n in range(1, len(self.step_sizes_) + 1):
+            metric = MahalanobisMetric.from_directions(self.directions_[:n], self.step_sizes_[:n], self.n_components)
+            yield np.asarray(samples @ metric.components.T.astype(samples.dtype, copy=False))
+
+    def _check_parameters(self) -> None:
+        """Refuse wrong parameters before any work."""
+        check_choice("loss", self.loss, LOSSES)
+        check_number("regularization", self.regularization)
+        check_count("max_iter", self.max_iter)
+        check_number("tol", self.tol, below=1.0)
+        check_choice("line_search", self.line_search, STEP_FINDERS)
+        check_number("validation_fraction", self.validation_fraction, above=0.0, below=1.0)
+        check_count("n_iter_no_change", self.n_iter_no_change)
+        check_threads("n_jobs", self.n_jobs)
+        self._check_callbacks()
