@@ -24,12 +24,14 @@ from scipy.spatial.distance import cdist
 from sklearn.neighbors import NearestNeighbors
 
 from boostmetric.frame import Given
+from boostmetric.ragged import Ragged
 
 _SPARE = 8  # candidates beyond those asked for, so that ties at the end of the list are seen
 _FEW = 20  # queries are few if there are this many times as many points
 _MOST_FEATURES_OF_A_TREE = 4
 _LEAST_POINTS_OF_A_TREE = 10_000
 _QUERIES = 1024  # asked at once by a thread
+_ROOM = 64  # answers a query, at first
 _CHUNK = 2**22  # numbers held at once
 _MOST_ROUNDING = 1e-4  # of a distance: no tie is ever broken for a point farther than this
 
@@ -96,14 +98,59 @@ def nearest(points: Given, queries: Given | None, n_neighbors: int, rounding: fl
         answer[rows] = np.take_along_axis(candidates, picked, axis=1)
         return number[~(beyond > reach**2)] if n_candidates < len(points) else number[:0]
 
-    chunks = [slice(start, min(start + _QUERIES, len(asked))) for start in range(0, len(asked), _QUERIES)]
-    if len(chunks) == 1:  # a pool of threads would take longer, and with a hundred classes there are many searches
-        doubtful = find(chunks[0])
-    else:
-        with ThreadPoolExecutor(joblib.effective_n_jobs(-1)) as pool:
-            doubtful = np.concatenate([np.empty(0, dtype=np.int64), *pool.map(find, chunks)])
+    doubtful = np.concatenate([np.empty(0, dtype=np.int64), *_for_chunks(find, len(asked))])
     answer[doubtful] = _among_all(points, asked, doubtful, n_neighbors, rounding, without_self)
     return answer
+
+
+def within(
+    points: NDArray[Any], queries: NDArray[Any], squares: NDArray[np.float64], most: int | None = None
+) -> Ragged | None:
+    """Numbers of the points within a distance of each query: all of them, and perhaps some a rounding farther away.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n_points, n_features)
+    queries : ndarray of shape (n_queries, n_features)
+    squares : ndarray of shape (n_queries,)
+        Squared distances.
+    most : int, optional
+        Give up when there are more of them in all.
+
+    Returns
+    -------
+    Ragged with n_queries rows, or None
+        In ascending order; None if there were more than `most`.
+
+    Notes
+    -----
+    Cost: all distances; memory grows with the answers.
+    """
+    centre = points.mean(axis=0)
+    centred, around = points - centre, queries - centre
+    longest = max(float(np.square(some).sum(axis=1).max(initial=0.0)) for some in (centred, around))
+    blur = (points.shape[1] + 4) * np.finfo(np.float64).eps * longest
+    panels = _Panels(centred)
+    found: list[Ragged] = []
+
+    def find(rows: slice) -> Ragged | None:
+        if most is not None and sum(len(part.values) for part in found) > most:
+            return None
+        found.append(panels.within(around[rows], squares[rows] + 4 * blur))
+        return found[-1]
+
+    answers = _for_chunks(find, len(queries))
+    too_many = most is not None and sum(len(part.values) for part in found) > most
+    return None if too_many else Ragged.stack(answers)
+
+
+def _for_chunks(work: Callable[[slice], Any], n_queries: int) -> list[Any]:
+    """The work on slices of the queries, on all processors."""
+    chunks = [slice(start, min(start + _QUERIES, n_queries)) for start in range(0, n_queries, _QUERIES)]
+    if len(chunks) <= 1:  # a pool of threads would take longer, and with a hundred classes there are many searches
+        return [work(chunk) for chunk in chunks]
+    with ThreadPoolExecutor(joblib.effective_n_jobs(-1)) as pool:
+        return list(pool.map(work, chunks))
 
 
 def _scaled(points: NDArray[Any], queries: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], int]:
@@ -121,29 +168,64 @@ def _search(points: NDArray[Any], n_candidates: int, n_queries: int) -> Callable
         tree = NearestNeighbors(n_neighbors=n_candidates, algorithm="kd_tree").fit(points)
         return lambda queries: np.asarray(tree.kneighbors(queries, return_distance=False))
 
-    from boostmetric.kernels import neighbors
-    from boostmetric.kernels.lanes import ROWS, aligned, aligned_zeros
+    panels = _Panels(points)
+    return lambda queries: panels.propose(queries, n_candidates)
 
-    n_points, n_features = points.shape
-    n_panels = -(-n_points // neighbors.PANEL)
-    panels = aligned_zeros(n_panels * n_features, neighbors.PANEL)
-    padded = np.zeros((n_panels * neighbors.PANEL, n_features))
-    padded[:n_points] = points
-    panels[:] = padded.reshape(n_panels, neighbors.PANEL, n_features).transpose(0, 2, 1).reshape(panels.shape)
-    features = np.tile(np.arange(n_features, dtype=np.uint32), n_panels)
-    half_norms = aligned(np.full(len(padded), np.inf))
-    half_norms[:n_points] = 0.5 * np.square(points).sum(axis=1)
 
-    def search(queries: NDArray[Any]) -> NDArray[np.int64]:
-        n_rows = len(queries) + -len(queries) % ROWS
-        rows = np.zeros((n_rows, n_features))
-        rows[: len(queries)] = queries
-        values, numbers = np.full((n_rows, n_candidates), np.inf), np.zeros((n_rows, n_candidates), dtype=np.int64)
-        products = aligned_zeros(ROWS, neighbors.PANEL)
-        neighbors.propose(rows, panels, features, half_norms, products, values, numbers)
+class _Panels:
+    """Points as `kernels.neighbors` goes over them."""
+
+    def __init__(self, points: NDArray[Any]) -> None:
+        from boostmetric.kernels.lanes import aligned, aligned_zeros
+        from boostmetric.kernels.neighbors import PANEL
+
+        n_points, self._n_features = points.shape
+        n_panels = -(-n_points // PANEL)
+        padded = np.zeros((n_panels * PANEL, self._n_features))
+        padded[:n_points] = points
+        self._panels = aligned_zeros(n_panels * self._n_features, PANEL)
+        self._panels[:] = (
+            padded.reshape(n_panels, PANEL, self._n_features).transpose(0, 2, 1).reshape(self._panels.shape)
+        )
+        self._features = np.tile(np.arange(self._n_features, dtype=np.uint32), n_panels)
+        self._half_norms = aligned(np.full(len(padded), np.inf))
+        self._half_norms[:n_points] = 0.5 * np.square(points).sum(axis=1)
+
+    def propose(self, queries: NDArray[Any], n_candidates: int) -> NDArray[np.int64]:
+        """Numbers of the nearest points of each query, in any order."""
+        from boostmetric.kernels import neighbors
+
+        rows, products = self._room(queries)
+        shape = (len(rows), n_candidates)
+        values, numbers = np.full(shape, np.inf), np.zeros(shape, dtype=np.int64)
+        neighbors.propose(rows, self._panels, self._features, self._half_norms, products, values, numbers)
         return numbers[: len(queries)]
 
-    return search
+    def within(self, queries: NDArray[Any], squares: NDArray[np.float64]) -> Ragged:
+        """Numbers of all points of at most the given squared distance from each query, in ascending order."""
+        from boostmetric.kernels import neighbors
+
+        rows, products = self._room(queries)
+        limits = np.full(len(rows), -np.inf)
+        limits[: len(queries)] = 0.5 * (squares - np.square(queries).sum(axis=1))
+        size, longest = 0, _ROOM
+        while longest > size:  # once more, with room for the longest
+            size = longest
+            numbers, counts = np.empty((len(rows), size), dtype=np.int32), np.zeros(len(rows), dtype=np.int64)
+            fixed = (self._panels, self._features, self._half_norms)
+            neighbors.within(rows, *fixed, limits, products, numbers, counts)
+            longest = int(counts.max(initial=0))
+        counts = counts[: len(queries)]
+        return Ragged.from_sizes(numbers[: len(queries)][np.arange(size) < counts[:, None]], counts)
+
+    def _room(self, queries: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The queries, padded to whole tiles, and scratch."""
+        from boostmetric.kernels.lanes import ROWS, aligned_zeros
+        from boostmetric.kernels.neighbors import PANEL
+
+        rows = np.zeros((len(queries) + -len(queries) % ROWS, self._n_features))
+        rows[: len(queries)] = queries
+        return rows, aligned_zeros(ROWS, PANEL)
 
 
 def _among_all(

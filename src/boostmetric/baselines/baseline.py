@@ -15,8 +15,10 @@ from sklearn.utils.validation import validate_data
 
 from boostmetric.callbacks import Callback
 from boostmetric.estimators.learner import FloatArray, MetricLearner
+from boostmetric.estimators.samples import as_comparisons, as_rows, hold_points
 from boostmetric.metric import MahalanobisMetric
 from boostmetric.mining import check_labels
+from boostmetric.solver.problem import Problem
 from boostmetric.solver.result import Iteration, Progress, StopReason
 from boostmetric.validation import checked, warn
 
@@ -96,6 +98,15 @@ class Baseline(MetricLearner):
         if y is not None:
             check_labels(y)
         return samples.astype(np.float64, copy=False), y
+
+    def _given(self, samples: FloatArray, comparisons: Any, weights: Any) -> Problem:
+        """Comparisons of samples that are named by number, and the samples that occur."""
+        if hold_points(comparisons):
+            raise ValueError("comparisons must name samples by number, in rows (i, j, k) or (i, j, k, l). Got points.")
+        rows, _ = as_rows(comparisons, samples)
+        if isinstance(rows, np.ndarray) and rows.shape[1] == 2:
+            raise ValueError("comparisons must be rows (i, j, k) or (i, j, k, l), or Comparisons. Got pairs (i, j).")
+        return Problem(samples, as_comparisons(rows, None, weights).listed()).restricted()
 
     def _finish(self, components: FloatArray, journal: Journal, stop_reason: StopReason) -> None:
         """Set the fitted attributes, and warn if the iterations did not suffice."""

@@ -102,3 +102,33 @@ def pick(distance, rounding, most_rounding, picked, reach):
             picked[q, k] = column
             row[column] = math.inf
             reach[q] = limit
+
+
+@kernel
+def within(queries, panels, features, half_norms, limits, products, numbers, counts):
+    """Numbers of the points with |p|^2 / 2 - q'p of at most `limits`, and how many there are.
+
+    As many as a row of `numbers` has room for; `counts` may be larger. Else as `propose`.
+    """
+    n_queries, n_features = queries.shape
+    n_panels = len(panels) // n_features
+    for strip in range(0, n_queries, _STRIP):
+        for first in range(0, n_panels, _PANELS):
+            for q in range(strip, min(strip + _STRIP, n_queries), ROWS):
+                for panel in range(first, min(first + _PANELS, n_panels)):
+                    for i in range(0, ROWS * PANEL, WIDTH):
+                        store(products, i, splat(0.0))
+                    begin, end = panel * n_features, (panel + 1) * n_features
+                    add_products(queries, q, n_features, features, begin, end, panels, PANEL, 0, products, 0, PANEL)
+                    for r in range(ROWS):
+                        limit = splat(limits[q + r])
+                        for half in range(0, PANEL, WIDTH):
+                            point = panel * PANEL + half
+                            score = load(half_norms, point) - load(products, r * PANEL + half)
+                            if any_at_least(limit, score):
+                                store(products, r * PANEL + half, score)
+                                for lane in range(WIDTH):
+                                    if products[r, half + lane] <= limits[q + r]:
+                                        if counts[q + r] < numbers.shape[1]:
+                                            numbers[q + r, counts[q + r]] = point + lane
+                                        counts[q + r] += 1

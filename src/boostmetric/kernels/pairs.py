@@ -32,6 +32,21 @@ def squared_differences(z, starts, second, out):
 
 
 @kernel
+def squared_distances(z, starts, second, out):
+    """out = |z[i] - z[j]|**2 for every pair i, j; rows of z are padded with zeros to a multiple of WIDTH."""
+    width = z.shape[1]
+    for i in range(starts.size - 1):
+        others, distances = second[starts[i] : starts[i + 1]], out[starts[i] : starts[i + 1]]
+        for p in range(others.size):
+            other = others[p] * width
+            square = splat(0.0)
+            for k in range(0, width, WIDTH):
+                difference = load(z, i * width + k) - load(z, other + k)
+                square = multiply_add(difference, difference, square)
+            distances[p] = total(square)
+
+
+@kernel
 def weighted_squared_differences(z, factors, starts, second, out):
     """out = sum_k factors[k] (z[i, k] - z[j, k])**2 for every pair i, j, z being the points along directions k."""
     for i in range(starts.size - 1):

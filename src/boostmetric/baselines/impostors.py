@@ -1,0 +1,137 @@
+"""What LMNN compares: targets, which stay, with impostors, which are looked for as the metric moves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostmetric.baselines.pairs import PairSet
+from boostmetric.comparisons import Comparisons
+from boostmetric.estimators.learner import FloatArray
+from boostmetric.mining import mine
+from boostmetric.neighbors import within
+from boostmetric.numbering import number_pairs
+from boostmetric.ragged import Ragged
+
+# Pairs of a sample of the anchors with all impostors.
+_SAMPLE = 500_000
+_EVERYWHERE = 1e300  # a squared distance beyond all others
+
+
+@dataclass(frozen=True)
+class Neighborhoods:
+    """Anchors with their targets, and the classes that impostors are of other ones than.
+
+    Attributes
+    ----------
+    y : ndarray of shape (n_points,)
+        Labels.
+    anchors : ndarray of shape (n_anchors,)
+    targets : Ragged with n_anchors rows
+        Point numbers.
+    weights : ndarray of shape (n_anchors,)
+    """
+
+    y: NDArray[Any]
+    anchors: NDArray[np.int64]
+    targets: Ragged
+    weights: FloatArray
+
+    @classmethod
+    def of(
+        cls, mapped: FloatArray, y: NDArray[Any], n_neighbors: int, weights: FloatArray, *, quiet: bool
+    ) -> Neighborhoods:
+        """Nearest points of the same class as targets."""
+        anchors, targets, _ = mine(mapped, y, n_neighbors=n_neighbors, n_impostors="all", quiet=quiet)
+        counts = np.flatnonzero(weights[anchors] > 0)
+        return cls(y, anchors[counts], targets.take(counts), weights[anchors[counts]])
+
+    @property
+    def total_weight(self) -> float:
+        """Weight of all comparisons of a target with a sample of another class."""
+        _, number, sizes = np.unique(self.y, return_inverse=True, return_counts=True)
+        n_others = len(self.y) - sizes[number[self.anchors]]
+        return float(np.sum(self.weights * self.targets.sizes * n_others))
+
+    def pull(self, points: FloatArray) -> FloatArray:
+        """Sum of the weighted outer products (a - b)(a - b)' of anchors and targets."""
+        anchor = np.repeat(self.anchors, self.targets.sizes)
+        pairs, number = number_pairs(anchor, self.targets.values)
+        weights = np.zeros(len(pairs))
+        np.add.at(weights, number, np.repeat(self.weights, self.targets.sizes))
+        return PairSet(points, pairs).gram(weights)
+
+    def find(self, mapped: FloatArray, reach: float, most: int | None = None) -> Comparisons | None:
+        """Targets against all impostors that are closer than the farthest target and the margin.
+
+        Parameters
+        ----------
+        mapped : ndarray of shape (n_points, n_rows)
+            Points under the metric.
+        reach : float
+            Look so many times as far, in terms of squared distances.
+        most : int, optional
+            Give up, and return None, when there are more impostors in all.
+        """
+        between = mapped[np.repeat(self.anchors, self.targets.sizes)] - mapped[self.targets.values]
+        farthest = np.maximum.reduceat(np.square(between).sum(axis=1), self.targets.bounds[:-1])
+        return self._comparisons(mapped, np.arange(len(self.anchors)), reach * (1 + farthest), most)
+
+    def sample(self, mapped: FloatArray) -> Comparisons:
+        """Targets against all impostors, of some anchors."""
+        n_anchors = min(len(self.anchors), max(10, _SAMPLE // len(mapped)))
+        some = np.linspace(0, len(self.anchors) - 1, n_anchors).astype(np.int64)
+        comparisons = self._comparisons(mapped, some, np.full(n_anchors, _EVERYWHERE), None)
+        assert comparisons is not None
+        return comparisons
+
+    def _comparisons(
+        self, mapped: FloatArray, rows: NDArray[np.int64], squares: FloatArray, most: int | None
+    ) -> Comparisons | None:
+        """Targets of the anchors in some rows against impostors within a squared distance."""
+        labels = self.y[self.anchors[rows]]
+        impostors, order, room = [], [], most
+        for label in np.unique(labels):
+            own, others = np.flatnonzero(labels == label), np.flatnonzero(self.y != label)
+            found = within(mapped[others], mapped[self.anchors[rows[own]]], squares[own], room)
+            if found is None:
+                return None
+            room = None if room is None else room - len(found.values)
+            impostors.append(Ragged(others[found.values].astype(np.int32), found.bounds))
+            order.append(own)
+        far = Ragged.stack(impostors).take(np.argsort(np.concatenate(order)))
+        some = np.flatnonzero(far.sizes)
+        near, rows = self.targets.take(rows[some]), rows[some]
+        return Comparisons._from_anchors(self.anchors[rows], near, far.take(some), self.weights[rows])
+
+
+class Given:
+    """Comparisons as they are, in place of neighbourhoods."""
+
+    def __init__(self, comparisons: Comparisons) -> None:
+        self._comparisons = comparisons
+        self.total_weight = comparisons.total_weight
+
+    def pull(self, points: FloatArray) -> FloatArray:
+        """Sum of the weighted outer products of near pairs, each once for every anchor."""
+        given = self._comparisons
+        near = Ragged(given.members, given.bounds).take(np.arange(0, 2 * given.n_groups, 2))
+        n_pairs = len(given.pairs)
+        anchor = np.unique(given.anchors, return_inverse=True)[1]
+        once, number = np.unique(anchor[near.row] * n_pairs + near.values, return_inverse=True)
+        weights = np.zeros(len(once))
+        np.maximum.at(weights, number, given.weights[near.row])
+        coefficients = np.zeros(n_pairs)
+        np.add.at(coefficients, once % n_pairs, weights)
+        return PairSet(points, given.pairs).gram(coefficients)
+
+    def find(self, mapped: FloatArray, reach: float, most: int | None = None) -> Comparisons:
+        """All of them."""
+        return self._comparisons
+
+    def sample(self, mapped: FloatArray) -> Comparisons:
+        """All of them."""
+        return self._comparisons

@@ -1,0 +1,242 @@
+"""The objective of LMNN, and its minimum with a certificate.
+
+The objective is convex in X = R'R, and a sum of many hinges. We minimise over R (Burer and Monteiro, 2003) by L-BFGS,
+in rounds. What makes that work:
+
+- Coordinates in which the pull of the targets is the identity. Whatever the units of the features, L-BFGS then sees a
+  problem that is about equally curved in all directions.
+- In a round the corners of the hinges are rounded off over a width, which shrinks from round to round (Nesterov,
+  "Smooth minimization of non-smooth functions", 2005): L-BFGS stops short at corners.
+- A round only knows the impostors that were near when it began, and some beyond. Those that it left out can only add
+  to the objective, so all that is active is looked up again after the round. Had the objective in truth not fallen, the
+  round is made again, shorter and with more of them.
+- The slopes u of the hinges, between 0 and 1, are a point of the dual problem
+
+      max push * sum u   subject to   (1 - push) C + push * sum u (near - far outer products)  positive semidefinite
+
+  once they are multiplied by the largest number of at most 1 that makes them feasible. So after every round a bound on
+  the minimum over all metrics is known, and the fit ends when the objective is close to it.
+- Where that bound does not close because R has lost a rank that is needed, the direction that violates the dual most
+  shows the way out (Laue, "A hybrid algorithm for convex semidefinite optimization", ICML 2012).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import scipy.linalg
+from scipy.optimize import minimize, minimize_scalar
+
+from boostmetric.baselines.pairs import PairSet
+from boostmetric.comparisons import Comparisons
+from boostmetric.estimators.learner import FloatArray
+from boostmetric.ragged import Ragged
+from boostmetric.solver.result import StopReason
+
+# Beyond the distance within which an impostor counts, those at so many times its square are known as well.
+_REACH = 1.3
+# Iterations of L-BFGS in the first round, and in the longest.
+_FIRST_ROUND, _LONGEST_ROUND = 5, 100
+# Pairs of changes that L-BFGS remembers.
+_MEMORY = 20
+# A round ends when an iteration improves the objective by less than this fraction, times the width; then the corners of
+# the hinges are made so much sharper, down to a width at which that changes nothing.
+_ENOUGH, _SHARPER, _SHARPEST = 1e-7, 1 / 3, 1e-6
+# Length of a new direction, compared with the others.
+_NEW = 0.03
+
+
+class FindImpostors(Protocol):
+    """What is active at a map, and nearby."""
+
+    def __call__(self, rows: FloatArray, reach: float, most: int | None = None) -> Comparisons | None:
+        """Comparisons with all that is active, and up to `reach` times as far; None for more than `most` pairs."""
+        ...
+
+
+class Value(NamedTuple):
+    """The objective: with rounded corners, and as it is; and the weight of violated comparisons."""
+
+    smooth: float
+    exact: float
+    violated: float
+
+
+class Minimum(NamedTuple):
+    """What the rounds came to."""
+
+    rows: FloatArray
+    value: Value
+    bound: float
+    stop_reason: StopReason
+
+
+class LargeMargin:
+    """(1 - push) <C, R'R> + push * sum omega hinge(1 + d_near - d_far), over some comparisons.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n_points, n_features)
+    comparisons : Comparisons
+    pull : ndarray of shape (n_features, n_features)
+        C, the sum of the outer products of the target pairs.
+    push : float
+    """
+
+    def __init__(self, points: FloatArray, comparisons: Comparisons, pull: FloatArray, push: float) -> None:
+        self.n_members = len(comparisons.members)
+        self._pairs = PairSet(points, comparisons.pairs)
+        self._groups = (comparisons.members, comparisons.bounds, comparisons.weights)
+        self._far = np.empty(int(comparisons.side_sizes[1].max(initial=0)))
+        self._c, self._slopes = np.zeros(len(self._pairs)), 0.0
+        self._pull, self._push = (1 - push) * pull, push
+
+    def at(self, rows: FloatArray, width: float) -> Value:
+        """The objective at R, whose derivatives are then known."""
+        return self._value(self._pairs.squared_distances(rows), float(np.sum((rows @ self._pull) * rows)), width)
+
+    def slope(self, rows: FloatArray) -> FloatArray:
+        """Derivative, by R, of the smooth objective at R, where it was asked for last."""
+        return 2 * rows @ (self._pull + self._push * self._pairs.gram(self._c))
+
+    def bound(self) -> tuple[float, FloatArray | None]:
+        """A bound on the minimum from the last slopes; and the direction that violates the dual most, if one does."""
+        gain = -self._push * self._pairs.gram(self._c)
+        try:
+            values, vectors = scipy.linalg.eigh(gain, self._pull)
+        except np.linalg.LinAlgError:  # there is a direction without pull
+            return 0.0, None
+        feasible = min(1.0, 1.0 / values[-1]) if values[-1] > 0 else 1.0
+        return self._push * self._slopes * feasible, vectors[:, -1] if values[-1] > 1.0 else None
+
+    def best_scale(self, rows: FloatArray) -> float:
+        """The factor of R with which the objective is least, if these comparisons have all targets there are."""
+        members, bounds, weights = self._groups
+        d = self._pairs.squared_distances(rows)
+        near = Ragged(members, bounds).take(np.arange(0, 2 * len(weights), 2))
+        pull = (1 - self._push) * float(np.dot(weights[near.row], d[near.values]))
+        typical = float(np.median(d[d > 0])) if d.any() else 1.0
+
+        def loss(log_scale: float) -> float:
+            square = math.exp(log_scale) / typical
+            return self._value(square * d, square * pull, 1.0).exact
+
+        # From impostors all active to impostors all far away.
+        best = minimize_scalar(loss, bounds=(-7.0, 14.0), method="bounded", options={"xatol": 0.02})
+        return math.sqrt(math.exp(best.x) / typical)
+
+    def _value(self, d: FloatArray, pull: float, width: float) -> Value:
+        from boostmetric.kernels.hinge import hinge
+
+        sums = np.empty(4)
+        hinge(d, *self._groups, width, self._far, self._c, sums)
+        smooth, exact, self._slopes, violated = sums.tolist()
+        return Value(pull + self._push * smooth, pull + self._push * exact, violated)
+
+
+def minimise(
+    points: FloatArray,
+    find: FindImpostors,
+    rows: FloatArray,
+    *,
+    pull: FloatArray,
+    push: float,
+    tol: float,
+    max_iter: int,
+    on_iteration: Callable[[FloatArray, Value], bool],
+) -> Minimum:
+    """Minimise the objective of LMNN over linear maps with as many rows as given.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n_points, n_features)
+    find : callable
+        See `FindImpostors`.
+    rows : ndarray of shape (n_rows, n_features)
+        Where to begin.
+    pull, push
+        As for `LargeMargin`.
+    tol : float
+        End when the objective is within this fraction of itself of the bound, or this fraction of what it was at the
+        start. With fewer rows than features the bound may be out of reach: end when a round at small width improves it
+        by less than this fraction.
+    max_iter : int
+        Most iterations of L-BFGS.
+    on_iteration : callable
+        From the map and the objective, as far as the round knows it, whether to stop.
+    """
+    margin = _known(points, find(rows, _REACH), pull, push)
+    value = margin.at(rows, 1.0)
+    start, bound, n_iter, n_rounds, reach, width = value.exact, 0.0, 0, _FIRST_ROUND, _REACH, 1.0
+    while True:
+        moved, n_made, ended, stopped = _round(margin, rows, width, min(n_rounds, max_iter - n_iter), on_iteration)
+        n_iter += n_made
+        margin.at(moved, width)
+        new_bound, way_out = margin.bound()
+        bound = max(bound, new_bound)
+        there = find(moved, _REACH, 10 * margin.n_members + 100 * len(points))
+        new = None if there is None else _known(points, there, pull, push)
+        before, after = margin.at(rows, width), None if new is None else new.at(moved, width)
+        if new is None or after is None or not after.smooth <= before.smooth:
+            if stopped or n_iter >= max_iter:
+                return Minimum(rows, before, bound, StopReason.CALLBACK if stopped else StopReason.ITERATION_LIMIT)
+            reach, n_rounds = 2 * reach, max(1, n_rounds // 2)
+            margin = _known(points, find(rows, reach), pull, push)
+            continue
+        fall = value.exact - after.exact
+        rows, margin, value, reach, n_rounds = moved, new, after, _REACH, min(2 * n_rounds, _LONGEST_ROUND)
+        if stopped:
+            return Minimum(rows, value, bound, StopReason.CALLBACK)
+        if value.exact - bound <= tol * value.exact or value.exact <= tol * start:
+            return Minimum(rows, value, bound, StopReason.OPTIMAL)
+        if ended and width <= tol and fall <= tol * value.exact:
+            return Minimum(rows, value, bound, StopReason.CONVERGED)
+        if n_iter >= max_iter:
+            return Minimum(rows, value, bound, StopReason.ITERATION_LIMIT)
+        if ended:
+            width = max(_SHARPER * width, _SHARPEST)
+            if way_out is not None and len(rows) == rows.shape[1]:
+                rows = _with_direction(rows, way_out, pull)
+
+
+def _known(points: FloatArray, comparisons: Comparisons | None, pull: FloatArray, push: float) -> LargeMargin:
+    assert comparisons is not None
+    return LargeMargin(points, comparisons, pull, push)
+
+
+def _round(
+    margin: LargeMargin,
+    rows: FloatArray,
+    width: float,
+    max_iter: int,
+    on_iteration: Callable[[FloatArray, Value], bool],
+) -> tuple[FloatArray, int, bool, bool]:
+    """Where L-BFGS comes to, its iterations, whether it ended by itself, and whether it was asked to stop."""
+    value, stopped = Value(0.0, 0.0, 0.0), False
+
+    def loss_and_slope(flat: FloatArray) -> tuple[float, FloatArray]:
+        nonlocal value
+        at = flat.reshape(rows.shape)
+        value = margin.at(at, width)
+        return value.smooth, margin.slope(at).ravel()
+
+    def after_iteration(flat: FloatArray) -> None:
+        nonlocal stopped
+        if on_iteration(flat.reshape(rows.shape).copy(), value):
+            stopped = True
+            raise StopIteration  # which SciPy understands
+
+    options = {"maxiter": max_iter, "maxcor": _MEMORY, "ftol": _ENOUGH * width, "gtol": 0.0}
+    start = rows.ravel()
+    result = minimize(loss_and_slope, start, jac=True, method="L-BFGS-B", options=options, callback=after_iteration)
+    return result.x.reshape(rows.shape), int(result.nit), result.status != 1 and not stopped, stopped
+
+
+def _with_direction(rows: FloatArray, direction: FloatArray, pull: FloatArray) -> FloatArray:
+    """As many rows, of a metric that is a little longer along a direction."""
+    length = math.sqrt(float(np.sum((rows @ pull) * rows)) / len(rows))
+    new = _NEW * length * direction
+    return np.asarray(scipy.linalg.qr(np.vstack([rows, new]), mode="r")[0][: len(rows)])
