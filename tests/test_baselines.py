@@ -1,18 +1,136 @@
 """The contract that all baselines share with BoostMetric."""
 
+import pickle
+import subprocess
+import sys
+
+import numpy as np
 import pytest
-from sklearn.datasets import load_wine
+from sklearn.base import clone
+from sklearn.datasets import load_iris, load_wine
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from boostmetric.baselines import NCA, RCA, Euclidean
+from boostmetric.baselines import LMNN, NCA, RCA, Euclidean
+from boostmetric.callbacks import Checkpoint
+from boostmetric.solver.result import Iteration, StopReason
+from test_callbacks import Recorder, needs_sklearn_callbacks
 
 X, Y = load_wine(return_X_y=True)
-ALL = [Euclidean(), RCA(), NCA(max_iter=10)]
-ITERATIVE = [NCA(max_iter=10)]
+ITERATIVE = [LMNN(), NCA(max_iter=10)]
+ALL = [Euclidean(), RCA(), *ITERATIVE]
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 
 @pytest.mark.filterwarnings("ignore:.*classes have fewer than n_neighbors")
-@parametrize_with_checks([*ALL, RCA(n_components=1), NCA(n_components=1, init="random", random_state=0)])
+@parametrize_with_checks(
+    [
+        *ALL,
+        RCA(n_components=1),
+        NCA(n_components=1, init="random", random_state=0),
+        LMNN(n_components=1, n_passes=2, init="standardized-rca", max_iter=50),
+    ],
+    expected_failed_checks=lambda estimator: dict.fromkeys(
+        ["check_sample_weight_equivalence_on_dense_data"] if isinstance(estimator, LMNN) else [],
+        "a sample given twice becomes its own nearest target: weights are those of the comparisons about a sample",
+    ),
+)
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
+
+
+@pytest.fixture(scope="module", params=ALL, ids=lambda learner: type(learner).__name__)
+def fitted(request):
+    return clone(request.param).fit(X, Y)
+
+
+def test_transform_measures_the_learned_distance(fitted):
+    mapped = fitted.transform(X)
+    difference = X[:5] - X[5:10]
+    expected = np.sqrt(np.einsum("ni,ij,nj->n", difference, fitted.get_mahalanobis_matrix(), difference))
+    assert np.linalg.norm(mapped[:5] - mapped[5:10], axis=1) == pytest.approx(expected)
+    assert fitted.pair_distance(np.stack([X[:5], X[5:10]], axis=1)) == pytest.approx(expected)
+    assert fitted.get_metric()(X[0], X[5]) == pytest.approx(expected[0])
+    assert str(fitted.stop_reason_)
+
+
+def test_clone_and_pickle(fitted):
+    copy = pickle.loads(pickle.dumps(fitted))
+    assert copy.transform(X).tobytes() == fitted.transform(X).tobytes()
+    with pytest.raises(NotFittedError):
+        clone(fitted).transform(X)
+
+
+@pytest.mark.parametrize("learner", ALL, ids=lambda learner: type(learner).__name__)
+def test_pipeline_and_pandas(learner):
+    frame, labels = load_iris(return_X_y=True, as_frame=True)
+    out = clone(learner).set_output(transform="pandas").fit(frame, labels).transform(frame)
+    assert out.columns[0] == f"{type(learner).__name__.lower()}0"
+    assert len(out) == 150
+
+
+def test_grid_search():
+    search = GridSearchCV(make_pipeline(LMNN(), KNeighborsClassifier(3)), {"lmnn__push": [0.3, 0.7]}, cv=3).fit(X, Y)
+    assert search.best_score_ > 0.9
+
+
+@pytest.mark.parametrize("learner", ITERATIVE, ids=lambda learner: type(learner).__name__)
+def test_callbacks(learner, tmp_path):
+    seen = []
+
+    class Stop:
+        def on_iteration(self, record):
+            seen.append(record)
+            return record.number == 2
+
+    path = tmp_path / "checkpoint.npz"
+    metric = clone(learner).set_params(callbacks=[Stop(), Checkpoint(path)]).fit(X, Y)
+    assert metric.stop_reason_ is StopReason.CALLBACK
+    assert [record.number for record in seen] == [1, 2]
+    assert all(isinstance(record, Iteration) and np.isfinite(record.loss) for record in seen)
+    assert metric.history_ == seen
+    assert metric.n_iter_ == 2
+    saved = Checkpoint.load(path).metric()
+    assert saved.matrix == pytest.approx(seen[-1].so_far().metric().matrix)
+    assert seen[-1].trace == pytest.approx(np.trace(saved.matrix))
+    with pytest.raises(TypeError, match="callbacks must be a list"):
+        clone(learner).set_params(callbacks=3).fit(X, Y)
+
+
+@needs_sklearn_callbacks
+@pytest.mark.parametrize("learner", ITERATIVE, ids=lambda learner: type(learner).__name__)
+def test_scikit_learn_callbacks(learner):
+    recorder = Recorder(stop_at=2)
+    metric = clone(learner).set_callbacks(recorder).fit(X, Y)
+    assert metric.n_iter_ == len(recorder.scores) == 2
+    assert recorder.events[-2:] == ["end fit", "teardown"]
+
+
+@pytest.mark.parametrize("learner", ITERATIVE, ids=lambda learner: type(learner).__name__)
+def test_progress_goes_to_standard_error(learner, capsys):
+    clone(learner).set_params(verbose=1).fit(X, Y)
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "loss" in captured.err
+
+
+@pytest.mark.parametrize("learner", ALL, ids=lambda learner: type(learner).__name__)
+def test_silent_unless_asked(learner, capsys):
+    clone(learner).fit(X, Y)
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("learner", ALL[1:], ids=lambda learner: type(learner).__name__)
+def test_labels_that_allow_nothing_are_refused(learner):
+    with pytest.raises(ValueError, match="at least 2 classes"):
+        clone(learner).fit(X, np.zeros(len(X)))
+    with pytest.raises(ValueError, match="requires y to be passed"):
+        clone(learner).fit(X, None)
+
+
+def test_import_leaves_numba_out():
+    code = "import boostmetric.baselines, sys; sys.exit('numba' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0

@@ -12,7 +12,7 @@ That is faster than scikit-learn's or faiss's search of the kind, and finds the 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -31,7 +31,8 @@ _FEW = 20  # queries are few if there are this many times as many points
 _MOST_FEATURES_OF_A_TREE = 4
 _LEAST_POINTS_OF_A_TREE = 10_000
 _QUERIES = 1024  # asked at once by a thread
-_ROOM = 64  # answers a query, at first
+_FEW_QUERIES = 256  # the same, where each has many answers
+_ROOM = 256  # answers a query, at first
 _CHUNK = 2**22  # numbers held at once
 _MOST_ROUNDING = 1e-4  # of a distance: no tie is ever broken for a point farther than this
 
@@ -98,55 +99,75 @@ def nearest(points: Given, queries: Given | None, n_neighbors: int, rounding: fl
         answer[rows] = np.take_along_axis(candidates, picked, axis=1)
         return number[~(beyond > reach**2)] if n_candidates < len(points) else number[:0]
 
-    doubtful = np.concatenate([np.empty(0, dtype=np.int64), *_for_chunks(find, len(asked))])
+    chunks = [slice(start, min(start + _QUERIES, len(asked))) for start in range(0, len(asked), _QUERIES)]
+    doubtful = np.concatenate([np.empty(0, dtype=np.int64), *_in_threads(find, chunks)])
     answer[doubtful] = _among_all(points, asked, doubtful, n_neighbors, rounding, without_self)
     return answer
 
 
-def within(
-    points: NDArray[Any], queries: NDArray[Any], squares: NDArray[np.float64], most: int | None = None
+def others_within(
+    points: NDArray[Any],
+    label: NDArray[np.int64],
+    asked: NDArray[np.int64],
+    squares: NDArray[np.float64],
+    most: int | None = None,
 ) -> Ragged | None:
-    """Numbers of the points within a distance of each query: all of them, and perhaps some a rounding farther away.
+    """Points of other classes within a distance: all of them, and perhaps some that are a rounding farther away.
 
     Parameters
     ----------
     points : ndarray of shape (n_points, n_features)
-    queries : ndarray of shape (n_queries, n_features)
+    label : ndarray of shape (n_points,)
+        Number of the class of each point.
+    asked : ndarray of shape (n_queries,)
+        Numbers of the points to ask about.
     squares : ndarray of shape (n_queries,)
-        Squared distances.
+        Squared distances, finite.
     most : int, optional
         Give up when there are more of them in all.
 
     Returns
     -------
     Ragged with n_queries rows, or None
-        In ascending order; None if there were more than `most`.
+        Point numbers, class by class in ascending order; None if there are more than `most`.
 
     Notes
     -----
     Cost: all distances; memory grows with the answers.
     """
-    centre = points.mean(axis=0)
-    centred, around = points - centre, queries - centre
-    longest = max(float(np.square(some).sum(axis=1).max(initial=0.0)) for some in (centred, around))
-    blur = (points.shape[1] + 4) * np.finfo(np.float64).eps * longest
-    panels = _Panels(centred)
-    found: list[Ragged] = []
+    from boostmetric.kernels.neighbors import PANEL
 
-    def find(rows: slice) -> Ragged | None:
-        if most is not None and sum(len(part.values) for part in found) > most:
-            return None
-        found.append(panels.within(around[rows], squares[rows] + 4 * blur))
-        return found[-1]
+    centred = points - points.mean(axis=0)
+    norms = np.square(centred).sum(axis=1)
+    blur = (points.shape[1] + 4) * np.finfo(np.float64).eps * float(norms.max(initial=0.0))
+    # Every class begins with a new panel, so that its points can be left out.
+    order, sizes = np.argsort(label, kind="stable"), np.bincount(label)
+    first_panel = np.concatenate([[0], np.cumsum(-(-sizes // PANEL))])
+    in_class = np.arange(len(points)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    panels = _Panels(centred[order], PANEL * first_panel[label[order]] + in_class)
 
-    answers = _for_chunks(find, len(queries))
-    too_many = most is not None and sum(len(part.values) for part in found) > most
-    return None if too_many else Ragged.stack(answers)
+    by_class = np.argsort(label[asked], kind="stable")
+    runs = np.split(by_class, np.flatnonzero(np.diff(label[asked[by_class]])) + 1)
+    chunks = [run[begin : begin + _FEW_QUERIES] for run in runs for begin in range(0, len(run), _FEW_QUERIES)]
+    found: list[int] = []
+
+    def find(rows: NDArray[np.int64]) -> Ragged:
+        if most is not None and sum(found) > most:
+            return Ragged.from_sizes(np.empty(0, dtype=np.int64), np.zeros(len(rows), dtype=np.int64))
+        queries, own = asked[rows], label[asked[rows[0]]]
+        limits = 0.5 * (squares[rows] + 4 * blur - norms[queries])
+        near = panels.within(centred[queries], limits, first_panel[own : own + 2])
+        found.append(len(near.values))
+        return Ragged(order[near.values], near.bounds)
+
+    answers = _in_threads(find, chunks)
+    if most is not None and sum(found) > most:
+        return None
+    return Ragged.stack(answers).take(np.argsort(by_class))
 
 
-def _for_chunks(work: Callable[[slice], Any], n_queries: int) -> list[Any]:
-    """The work on slices of the queries, on all processors."""
-    chunks = [slice(start, min(start + _QUERIES, n_queries)) for start in range(0, n_queries, _QUERIES)]
+def _in_threads(work: Callable[[Any], Any], chunks: Sequence[Any]) -> list[Any]:
+    """The work on each chunk, on all processors."""
     if len(chunks) <= 1:  # a pool of threads would take longer, and with a hundred classes there are many searches
         return [work(chunk) for chunk in chunks]
     with ThreadPoolExecutor(joblib.effective_n_jobs(-1)) as pool:
@@ -173,23 +194,28 @@ def _search(points: NDArray[Any], n_candidates: int, n_queries: int) -> Callable
 
 
 class _Panels:
-    """Points as `kernels.neighbors` goes over them."""
+    """Points as `kernels.neighbors` goes over them.
 
-    def __init__(self, points: NDArray[Any]) -> None:
+    Parameters
+    ----------
+    points : ndarray of shape (n_points, n_features)
+    place : ndarray of shape (n_points,), optional
+        Where to put them, in ascending order; by default one after the other.
+    """
+
+    def __init__(self, points: NDArray[Any], place: NDArray[np.int64] | None = None) -> None:
         from boostmetric.kernels.lanes import aligned, aligned_zeros
         from boostmetric.kernels.neighbors import PANEL
 
-        n_points, self._n_features = points.shape
-        n_panels = -(-n_points // PANEL)
-        padded = np.zeros((n_panels * PANEL, self._n_features))
-        padded[:n_points] = points
-        self._panels = aligned_zeros(n_panels * self._n_features, PANEL)
-        self._panels[:] = (
-            padded.reshape(n_panels, PANEL, self._n_features).transpose(0, 2, 1).reshape(self._panels.shape)
-        )
-        self._features = np.tile(np.arange(self._n_features, dtype=np.uint32), n_panels)
+        self._place = np.arange(len(points)) if place is None else place
+        n_panels, n_features = int(self._place.max(initial=-1)) // PANEL + 1, points.shape[1]
+        padded = np.zeros((n_panels * PANEL, n_features))
+        padded[self._place] = points
+        self._panels = aligned_zeros(n_panels * n_features, PANEL)
+        self._panels[:] = padded.reshape(n_panels, PANEL, n_features).transpose(0, 2, 1).reshape(self._panels.shape)
+        self._features = np.tile(np.arange(n_features, dtype=np.uint32), n_panels)
         self._half_norms = aligned(np.full(len(padded), np.inf))
-        self._half_norms[:n_points] = 0.5 * np.square(points).sum(axis=1)
+        self._half_norms[self._place] = 0.5 * np.square(points).sum(axis=1)
 
     def propose(self, queries: NDArray[Any], n_candidates: int) -> NDArray[np.int64]:
         """Numbers of the nearest points of each query, in any order."""
@@ -201,29 +227,30 @@ class _Panels:
         neighbors.propose(rows, self._panels, self._features, self._half_norms, products, values, numbers)
         return numbers[: len(queries)]
 
-    def within(self, queries: NDArray[Any], squares: NDArray[np.float64]) -> Ragged:
-        """Numbers of all points of at most the given squared distance from each query, in ascending order."""
+    def within(self, queries: NDArray[Any], limits: NDArray[np.float64], skipped: NDArray[np.int64]) -> Ragged:
+        """Numbers of all points p with |p|^2 / 2 - q'p within a limit, but for those of some panels."""
         from boostmetric.kernels import neighbors
 
         rows, products = self._room(queries)
-        limits = np.full(len(rows), -np.inf)
-        limits[: len(queries)] = 0.5 * (squares - np.square(queries).sum(axis=1))
+        padded = np.full(len(rows), -np.inf)
+        padded[: len(queries)] = limits
         size, longest = 0, _ROOM
         while longest > size:  # once more, with room for the longest
             size = longest
-            numbers, counts = np.empty((len(rows), size), dtype=np.int32), np.zeros(len(rows), dtype=np.int64)
-            fixed = (self._panels, self._features, self._half_norms)
-            neighbors.within(rows, *fixed, limits, products, numbers, counts)
+            places, counts = np.empty((len(rows), size), dtype=np.int32), np.zeros(len(rows), dtype=np.int64)
+            fixed = (self._panels, self._features, self._half_norms, skipped)
+            neighbors.within(rows, *fixed, padded, products, places, counts)
             longest = int(counts.max(initial=0))
         counts = counts[: len(queries)]
-        return Ragged.from_sizes(numbers[: len(queries)][np.arange(size) < counts[:, None]], counts)
+        taken = places[: len(queries)][np.arange(size) < counts[:, None]]
+        return Ragged.from_sizes(np.searchsorted(self._place, taken), counts)
 
     def _room(self, queries: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The queries, padded to whole tiles, and scratch."""
         from boostmetric.kernels.lanes import ROWS, aligned_zeros
         from boostmetric.kernels.neighbors import PANEL
 
-        rows = np.zeros((len(queries) + -len(queries) % ROWS, self._n_features))
+        rows = np.zeros((len(queries) + -len(queries) % ROWS, queries.shape[1]))
         rows[: len(queries)] = queries
         return rows, aligned_zeros(ROWS, PANEL)
 

@@ -12,7 +12,7 @@ from boostmetric.baselines.pairs import PairSet
 from boostmetric.comparisons import Comparisons
 from boostmetric.estimators.learner import FloatArray
 from boostmetric.mining import mine
-from boostmetric.neighbors import within
+from boostmetric.neighbors import others_within
 from boostmetric.numbering import number_pairs
 from boostmetric.ragged import Ragged
 
@@ -27,15 +27,15 @@ class Neighborhoods:
 
     Attributes
     ----------
-    y : ndarray of shape (n_points,)
-        Labels.
+    label : ndarray of shape (n_points,)
+        Number of the class of each point.
     anchors : ndarray of shape (n_anchors,)
     targets : Ragged with n_anchors rows
         Point numbers.
     weights : ndarray of shape (n_anchors,)
     """
 
-    y: NDArray[Any]
+    label: NDArray[np.int64]
     anchors: NDArray[np.int64]
     targets: Ragged
     weights: FloatArray
@@ -47,13 +47,14 @@ class Neighborhoods:
         """Nearest points of the same class as targets."""
         anchors, targets, _ = mine(mapped, y, n_neighbors=n_neighbors, n_impostors="all", quiet=quiet)
         counts = np.flatnonzero(weights[anchors] > 0)
-        return cls(y, anchors[counts], targets.take(counts), weights[anchors[counts]])
+        return cls(
+            np.unique(y, return_inverse=True)[1], anchors[counts], targets.take(counts), weights[anchors[counts]]
+        )
 
     @property
     def total_weight(self) -> float:
         """Weight of all comparisons of a target with a sample of another class."""
-        _, number, sizes = np.unique(self.y, return_inverse=True, return_counts=True)
-        n_others = len(self.y) - sizes[number[self.anchors]]
+        n_others = len(self.label) - np.bincount(self.label)[self.label[self.anchors]]
         return float(np.sum(self.weights * self.targets.sizes * n_others))
 
     def pull(self, points: FloatArray) -> FloatArray:
@@ -92,17 +93,9 @@ class Neighborhoods:
         self, mapped: FloatArray, rows: NDArray[np.int64], squares: FloatArray, most: int | None
     ) -> Comparisons | None:
         """Targets of the anchors in some rows against impostors within a squared distance."""
-        labels = self.y[self.anchors[rows]]
-        impostors, order, room = [], [], most
-        for label in np.unique(labels):
-            own, others = np.flatnonzero(labels == label), np.flatnonzero(self.y != label)
-            found = within(mapped[others], mapped[self.anchors[rows[own]]], squares[own], room)
-            if found is None:
-                return None
-            room = None if room is None else room - len(found.values)
-            impostors.append(Ragged(others[found.values].astype(np.int32), found.bounds))
-            order.append(own)
-        far = Ragged.stack(impostors).take(np.argsort(np.concatenate(order)))
+        far = others_within(mapped, self.label, self.anchors[rows], squares, most)
+        if far is None:
+            return None
         some = np.flatnonzero(far.sizes)
         near, rows = self.targets.take(rows[some]), rows[some]
         return Comparisons._from_anchors(self.anchors[rows], near, far.take(some), self.weights[rows])

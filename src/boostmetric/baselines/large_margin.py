@@ -81,8 +81,8 @@ class LargeMargin:
     ----------
     points : ndarray of shape (n_points, n_features)
     comparisons : Comparisons
-    pull : ndarray of shape (n_features, n_features)
-        C, the sum of the outer products of the target pairs.
+    pull : ndarray of shape (n_features,)
+        C, the sum of the outer products of the target pairs, is diagonal in these coordinates.
     push : float
     """
 
@@ -96,21 +96,22 @@ class LargeMargin:
 
     def at(self, rows: FloatArray, width: float) -> Value:
         """The objective at R, whose derivatives are then known."""
-        return self._value(self._pairs.squared_distances(rows), float(np.sum((rows @ self._pull) * rows)), width)
+        return self._value(self._pairs.squared_distances(rows), float(np.sum(self._pull * np.square(rows))), width)
 
     def slope(self, rows: FloatArray) -> FloatArray:
         """Derivative, by R, of the smooth objective at R, where it was asked for last."""
-        return 2 * rows @ (self._pull + self._push * self._pairs.gram(self._c))
+        return 2 * (self._pull * rows + self._push * rows @ self._pairs.gram(self._c))
 
     def bound(self) -> tuple[float, FloatArray | None]:
         """A bound on the minimum from the last slopes; and the direction that violates the dual most, if one does."""
-        gain = -self._push * self._pairs.gram(self._c)
-        try:
-            values, vectors = scipy.linalg.eigh(gain, self._pull)
-        except np.linalg.LinAlgError:  # there is a direction without pull
+        if not self._pull.all():
             return 0.0, None
-        feasible = min(1.0, 1.0 / values[-1]) if values[-1] > 0 else 1.0
-        return self._push * self._slopes * feasible, vectors[:, -1] if values[-1] > 1.0 else None
+        units = 1 / np.sqrt(self._pull)
+        gain = -self._push * self._pairs.gram(self._c) * units * units[:, None]
+        last = len(gain) - 1
+        (largest,), direction = scipy.linalg.eigh(gain, subset_by_index=[last, last])
+        violating = units * direction[:, 0] if largest > 1.0 else None
+        return self._push * self._slopes / max(1.0, largest), violating
 
     def best_scale(self, rows: FloatArray) -> float:
         """The factor of R with which the objective is least, if these comparisons have all targets there are."""
@@ -237,6 +238,6 @@ def _round(
 
 def _with_direction(rows: FloatArray, direction: FloatArray, pull: FloatArray) -> FloatArray:
     """As many rows, of a metric that is a little longer along a direction."""
-    length = math.sqrt(float(np.sum((rows @ pull) * rows)) / len(rows))
+    length = math.sqrt(float(np.sum(pull * np.square(rows))) / len(rows))
     new = _NEW * length * direction
     return np.asarray(scipy.linalg.qr(np.vstack([rows, new]), mode="r")[0][: len(rows)])

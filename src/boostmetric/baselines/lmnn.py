@@ -143,7 +143,8 @@ class LMNN(Baseline):
             Weights of the terms whose anchor a sample is; or, with `comparisons`, of shape (n_comparisons,).
         comparisons : array-like of int or Comparisons, optional
             In place of labels: rows (i, j, k), sample i being closer to j than to k; rows (i, j, k, l), i being closer
-            to j than k to l; or `Comparisons`. Near pairs are pulled, once for each anchor.
+            to j than k to l; or `Comparisons`. Near pairs are pulled, once for each anchor,
+            with the largest of their weights.
 
         Returns
         -------
@@ -196,21 +197,22 @@ class LMNN(Baseline):
         from boostmetric.engines.threads import single_threaded_blas
 
         with single_threaded_blas():
-            pull = around.pull(np.asarray(frame.points))
-            stretch, shrink = _coordinates(pull)
-            points = frame.points @ stretch
-            start = shrink if under is None else np.ldexp(frame.lower(under), frame.exponent) @ shrink
-            rows = _with_rows(start, points, self.n_components)
-            pull = stretch @ pull @ stretch
+            axes, length, pull = _coordinates(around.pull(np.asarray(frame.points)))
+            points = np.ascontiguousarray(frame.points @ (axes / length))
+            start = axes if under is None else np.ldexp(frame.lower(under), frame.exponent) @ axes
+            rows = _with_rows(start * length, points, self.n_components)
             rows *= LargeMargin(points, around.sample(points @ rows.T), pull, self.push).best_scale(rows)
 
             def find(rows: FloatArray, reach: float, most: int | None = None) -> Comparisons | None:
                 return around.find(points @ rows.T, reach, most)
 
+            def components(rows: FloatArray) -> FloatArray:
+                return frame.as_map((rows / length) @ axes.T)
+
             def on_iteration(rows: FloatArray, value: Value) -> bool:
-                trace = float(np.ldexp(np.square(rows @ stretch).sum(), -2 * frame.exponent))
+                trace = float(np.ldexp(np.square(rows / length).sum(), -2 * frame.exponent))
                 violated = value.violated / around.total_weight
-                return journal.add(value.exact, lambda: frame.as_map(rows @ stretch), trace=trace, violated=violated)
+                return journal.add(value.exact, lambda: components(rows), trace=trace, violated=violated)
 
             minimum = minimise(
                 points,
@@ -222,7 +224,7 @@ class LMNN(Baseline):
                 max_iter=self.max_iter,
                 on_iteration=on_iteration,
             )
-        return frame.as_map(minimum.rows @ stretch), minimum
+        return components(minimum.rows), minimum
 
     def _check_parameters(self) -> None:
         check_count("n_neighbors", self.n_neighbors)
@@ -239,12 +241,12 @@ def _is_identity(init: Init) -> bool:
     return isinstance(init, str) and init == "identity"
 
 
-def _coordinates(pull: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """A symmetric matrix after which the pull is the identity, up to a limit, and its inverse."""
-    values, vectors = np.linalg.eigh(pull)
-    largest = values[-1] if values[-1] > 0 else 1.0
-    length = np.sqrt(np.maximum(values, _LEAST_PULL * largest))
-    return (vectors / length) @ vectors.T, (vectors * length) @ vectors.T
+def _coordinates(pull: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Axes, units in which targets pull with the same force along each of them, and that force: 1, up to a limit."""
+    values, axes = np.linalg.eigh(pull)
+    least = _LEAST_PULL * values[-1] if values[-1] > 0 else 1.0
+    squares = np.maximum(values, least)
+    return axes, np.sqrt(squares), np.where(values > 0, values, 0.0) / squares
 
 
 def _with_rows(rows: FloatArray, points: FloatArray, n_rows: int | None) -> FloatArray:

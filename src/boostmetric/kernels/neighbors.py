@@ -37,6 +37,16 @@ def _sift_down(values, numbers, value, number):
     values[parent], numbers[parent] = value, number
 
 
+@part_of_kernel
+def _multiply(queries, q, panels, panel, features, products):
+    """products = inner products of the next ROWS queries with the points of a panel."""
+    n_features = queries.shape[1]
+    for i in range(0, ROWS * PANEL, WIDTH):
+        store(products, i, splat(0.0))
+    begin, end = panel * n_features, (panel + 1) * n_features
+    add_products(queries, q, n_features, features, begin, end, panels, PANEL, 0, products, 0, PANEL)
+
+
 @kernel
 def propose(queries, panels, features, half_norms, products, values, numbers):
     """Heaps of the smallest |p|^2 / 2 - q'p of each query, with the numbers of their points.
@@ -51,10 +61,7 @@ def propose(queries, panels, features, half_norms, products, values, numbers):
         for first in range(0, n_panels, _PANELS):
             for q in range(strip, min(strip + _STRIP, n_queries), ROWS):
                 for panel in range(first, min(first + _PANELS, n_panels)):
-                    for i in range(0, ROWS * PANEL, WIDTH):
-                        store(products, i, splat(0.0))
-                    begin, end = panel * n_features, (panel + 1) * n_features
-                    add_products(queries, q, n_features, features, begin, end, panels, PANEL, 0, products, 0, PANEL)
+                    _multiply(queries, q, panels, panel, features, products)
                     for r in range(ROWS):
                         longest = splat(values[q + r, 0])
                         for half in range(0, PANEL, WIDTH):
@@ -105,10 +112,11 @@ def pick(distance, rounding, most_rounding, picked, reach):
 
 
 @kernel
-def within(queries, panels, features, half_norms, limits, products, numbers, counts):
+def within(queries, panels, features, half_norms, skipped, limits, products, numbers, counts):
     """Numbers of the points with |p|^2 / 2 - q'p of at most `limits`, and how many there are.
 
-    As many as a row of `numbers` has room for; `counts` may be larger. Else as `propose`.
+    Left out are the panels from skipped[0] to before skipped[1]. A row of `numbers` holds as many as there is room for;
+    `counts` may be larger. Else as `propose`.
     """
     n_queries, n_features = queries.shape
     n_panels = len(panels) // n_features
@@ -116,10 +124,9 @@ def within(queries, panels, features, half_norms, limits, products, numbers, cou
         for first in range(0, n_panels, _PANELS):
             for q in range(strip, min(strip + _STRIP, n_queries), ROWS):
                 for panel in range(first, min(first + _PANELS, n_panels)):
-                    for i in range(0, ROWS * PANEL, WIDTH):
-                        store(products, i, splat(0.0))
-                    begin, end = panel * n_features, (panel + 1) * n_features
-                    add_products(queries, q, n_features, features, begin, end, panels, PANEL, 0, products, 0, PANEL)
+                    if skipped[0] <= panel < skipped[1]:
+                        continue
+                    _multiply(queries, q, panels, panel, features, products)
                     for r in range(ROWS):
                         limit = splat(limits[q + r])
                         for half in range(0, PANEL, WIDTH):

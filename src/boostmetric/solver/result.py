@@ -36,10 +36,7 @@ class StopReason(Enum):
         "Converged: no direction is left along which the loss falls "
         "(the largest eigenvalue has come down to the regularization)."
     )
-    OPTIMAL = (
-        "Converged: the duality gap has come down to the fraction tol of the loss, so no metric of the same trace is "
-        "better by more."
-    )
+    OPTIMAL = "Converged: the duality gap has come down to the fraction tol of the objective."
     CONVERGED = "Converged: an iteration no longer improved the objective by the fraction tol."
     CLOSED_FORM = "Nothing is iterated: the metric has a closed form."
     ITERATION_LIMIT = "The iteration limit max_iter was reached."
