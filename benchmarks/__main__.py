@@ -20,6 +20,7 @@ from benchmarks import (
     dimension,
     iteration,
     learners,
+    lmnn,
     mining,
     peers,
     roofline,
@@ -40,6 +41,7 @@ BENCHMARKS = {
     "mining": mining.run,
     "dimension": dimension.run,
     "learners": learners.run,
+    "lmnn": lmnn.run,
     "ablation": ablation.run,
 }
 RESULTS = Path(__file__).parent / "results"

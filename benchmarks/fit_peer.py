@@ -20,6 +20,13 @@ def boostmetric_(X, y, k):
     return timed(lambda: metric.fit(X, y).components_)
 
 
+def lmnn(X, y, k):
+    from boostmetric.baselines import LMNN
+
+    LMNN(n_neighbors=k, max_iter=2).fit(X, y)  # load the kernels
+    return timed(lambda: LMNN(n_neighbors=k).fit(X, y).components_)
+
+
 def nca(X, y, k):
     from sklearn.neighbors import NeighborhoodComponentsAnalysis
 
@@ -52,6 +59,7 @@ def timed(fit):
 
 LEARNERS = {
     "BoostMetric": boostmetric_,
+    "boostmetric LMNN": lmnn,
     "scikit-learn NCA": nca,
     "mlpack LMNN": mlpack_lmnn,
     "metric-learn LMNN": metric_learn_lmnn,

@@ -45,6 +45,10 @@ _MEMORY = 20
 # A round ends when an iteration improves the objective by less than this fraction, times the width; then the corners of
 # the hinges are made so much sharper, down to a width at which that changes nothing.
 _ENOUGH, _SHARPER, _SHARPEST = 1e-7, 1 / 3, 1e-6
+# A round that comes to so many times as many impostors, or samples, went too far.
+_MORE = 10
+# A rise of the objective by this fraction is rounding.
+_ROUNDING = 1e-10
 # Length of a new direction, compared with the others.
 _NEW = 0.03
 
@@ -169,43 +173,58 @@ def minimise(
     on_iteration : callable
         From the map and the objective, as far as the round knows it, whether to stop.
     """
-    margin = _known(points, find(rows, _REACH), pull, push)
+
+    def around(rows: FloatArray, reach: float = _REACH, most: int | None = None) -> LargeMargin | None:
+        comparisons = find(rows, reach, most)
+        return None if comparisons is None else LargeMargin(points, comparisons, pull, push)
+
+    margin = around(rows)
+    assert margin is not None
     value = margin.at(rows, 1.0)
-    start, bound, n_iter, n_rounds, reach, width = value.exact, 0.0, 0, _FIRST_ROUND, _REACH, 1.0
+    start, bound, n_iter, length, reach, width = value.exact, 0.0, 0, _FIRST_ROUND, _REACH, 1.0
     while True:
-        moved, n_made, ended, stopped = _round(margin, rows, width, min(n_rounds, max_iter - n_iter), on_iteration)
-        n_iter += n_made
-        margin.at(moved, width)
+        moved = _round(margin, rows, width, min(length, max_iter - n_iter), on_iteration)
+        n_iter += moved.n_iter
+        margin.at(moved.rows, width)
         new_bound, way_out = margin.bound()
         bound = max(bound, new_bound)
-        there = find(moved, _REACH, 10 * margin.n_members + 100 * len(points))
-        new = None if there is None else _known(points, there, pull, push)
-        before, after = margin.at(rows, width), None if new is None else new.at(moved, width)
-        if new is None or after is None or not after.smooth <= before.smooth:
-            if stopped or n_iter >= max_iter:
-                return Minimum(rows, before, bound, StopReason.CALLBACK if stopped else StopReason.ITERATION_LIMIT)
-            reach, n_rounds = 2 * reach, max(1, n_rounds // 2)
-            margin = _known(points, find(rows, reach), pull, push)
-            continue
-        fall = value.exact - after.exact
-        rows, margin, value, reach, n_rounds = moved, new, after, _REACH, min(2 * n_rounds, _LONGEST_ROUND)
-        if stopped:
-            return Minimum(rows, value, bound, StopReason.CALLBACK)
-        if value.exact - bound <= tol * value.exact or value.exact <= tol * start:
-            return Minimum(rows, value, bound, StopReason.OPTIMAL)
-        if ended and width <= tol and fall <= tol * value.exact:
-            return Minimum(rows, value, bound, StopReason.CONVERGED)
-        if n_iter >= max_iter:
-            return Minimum(rows, value, bound, StopReason.ITERATION_LIMIT)
-        if ended:
+        there = around(moved.rows, most=_MORE * (margin.n_members + len(points)))
+        before, after = margin.at(rows, width), None if there is None else there.at(moved.rows, width)
+        improved = after is not None and after.smooth <= before.smooth * (1 + _ROUNDING)
+        fall = 0.0
+        if improved:
+            assert there is not None
+            assert after is not None
+            fall = value.exact - after.exact
+            rows, margin, value, length, reach = moved.rows, there, after, min(2 * length, _LONGEST_ROUND), _REACH
+        reason = None
+        if moved.stopped:
+            reason = StopReason.CALLBACK
+        elif improved and (value.exact - bound <= tol * value.exact or value.exact <= tol * start):
+            reason = StopReason.OPTIMAL
+        elif improved and moved.ended and width <= tol and fall <= tol * value.exact:
+            reason = StopReason.CONVERGED
+        elif n_iter >= max_iter:
+            reason = StopReason.ITERATION_LIMIT
+        if reason is not None:
+            return Minimum(rows, value, bound, reason)
+        if not improved:
+            length, reach = max(1, length // 2), 2 * reach
+            margin = around(rows, reach)
+            assert margin is not None
+        elif moved.ended:
             width = max(_SHARPER * width, _SHARPEST)
             if way_out is not None and len(rows) == rows.shape[1]:
                 rows = _with_direction(rows, way_out, pull)
 
 
-def _known(points: FloatArray, comparisons: Comparisons | None, pull: FloatArray, push: float) -> LargeMargin:
-    assert comparisons is not None
-    return LargeMargin(points, comparisons, pull, push)
+class _Moved(NamedTuple):
+    """Where a round came to, its iterations, whether it ended by itself, and whether it was asked to stop."""
+
+    rows: FloatArray
+    n_iter: int
+    ended: bool
+    stopped: bool
 
 
 def _round(
@@ -214,8 +233,8 @@ def _round(
     width: float,
     max_iter: int,
     on_iteration: Callable[[FloatArray, Value], bool],
-) -> tuple[FloatArray, int, bool, bool]:
-    """Where L-BFGS comes to, its iterations, whether it ended by itself, and whether it was asked to stop."""
+) -> _Moved:
+    """Some iterations of L-BFGS."""
     value, stopped = Value(0.0, 0.0, 0.0), False
 
     def loss_and_slope(flat: FloatArray) -> tuple[float, FloatArray]:
@@ -233,7 +252,7 @@ def _round(
     options = {"maxiter": max_iter, "maxcor": _MEMORY, "ftol": _ENOUGH * width, "gtol": 0.0}
     start = rows.ravel()
     result = minimize(loss_and_slope, start, jac=True, method="L-BFGS-B", options=options, callback=after_iteration)
-    return result.x.reshape(rows.shape), int(result.nit), result.status != 1 and not stopped, stopped
+    return _Moved(result.x.reshape(rows.shape), int(result.nit), result.status != 1 and not stopped, stopped)
 
 
 def _with_direction(rows: FloatArray, direction: FloatArray, pull: FloatArray) -> FloatArray:
