@@ -2,6 +2,7 @@
 
 from boostmetric.baselines.euclidean import Euclidean
 from boostmetric.baselines.nca import NCA
+from boostmetric.baselines.psdboost import PSDBoost
 from boostmetric.baselines.rca import RCA
 
-__all__ = ["NCA", "RCA", "Euclidean"]
+__all__ = ["NCA", "RCA", "Euclidean", "PSDBoost"]
