@@ -3,6 +3,7 @@
 from boostmetric.baselines.euclidean import Euclidean
 from boostmetric.baselines.lmnn import LMNN
 from boostmetric.baselines.nca import NCA
+from boostmetric.baselines.psdboost import PSDBoost
 from boostmetric.baselines.rca import RCA
 
-__all__ = ["LMNN", "NCA", "RCA", "Euclidean"]
+__all__ = ["LMNN", "NCA", "RCA", "Euclidean", "PSDBoost"]

@@ -14,6 +14,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 
 from boostmetric.callbacks import Callback
+from boostmetric.comparisons import Comparisons
 from boostmetric.estimators.learner import FloatArray, MetricLearner
 from boostmetric.estimators.samples import as_comparisons, as_rows, hold_points
 from boostmetric.metric import MahalanobisMetric
@@ -101,12 +102,13 @@ class Baseline(MetricLearner):
 
     def _given(self, samples: FloatArray, comparisons: Any, weights: Any) -> Problem:
         """Comparisons of samples that are named by number, and the samples that occur."""
-        if hold_points(comparisons):
-            raise ValueError("comparisons must name samples by number, in rows (i, j, k) or (i, j, k, l). Got points.")
-        rows, _ = as_rows(comparisons, samples)
-        if isinstance(rows, np.ndarray) and rows.shape[1] == 2:
-            raise ValueError("comparisons must be rows (i, j, k) or (i, j, k, l), or Comparisons. Got pairs (i, j).")
-        return Problem(samples, as_comparisons(rows, None, weights).listed()).restricted()
+        rows = None if hold_points(comparisons) else as_rows(comparisons, None)[0]
+        if rows is None or (not isinstance(rows, Comparisons) and rows.shape[1] == 2):
+            raise ValueError(
+                "comparisons must name rows of X by their numbers: (i, j, k) or (i, j, k, l), or be Comparisons. Got "
+                f"shape {np.shape(comparisons)}."
+            )
+        return Problem(samples, as_comparisons(rows, None, weights)).restricted()
 
     def _finish(self, components: FloatArray, journal: Journal, stop_reason: StopReason) -> None:
         """Set the fitted attributes, and warn if the iterations did not suffice."""

@@ -188,7 +188,7 @@ class LMNN(Baseline):
             check_choice("init, without labels,", self.init, PLAIN_STARTS[1:])
         problem = self._given(samples, comparisons, sample_weight)
         under = None if _is_identity(self.init) else starting_components(self.init, samples)
-        return self._minimise(Frame.of(problem.points), under, Given(problem.comparisons), journal)
+        return self._minimise(Frame.of(problem.points), under, Given(problem.comparisons.listed()), journal)
 
     def _minimise(
         self, frame: Frame, under: FloatArray | None, around: Neighborhoods | Given, journal: Journal

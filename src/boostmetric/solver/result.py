@@ -62,6 +62,11 @@ class StopReason(Enum):
         "No comparisons are left to improve: the loss cannot be lowered any further in double precision."
     )
 
+    SOLVER_FAILED = (
+        "A linear program could not be solved in double precision: the metric is the best one found before. Rescale "
+        "the features, for example with sklearn.preprocessing.StandardScaler, or raise tol."
+    )
+
     def __str__(self) -> str:
         return str(self.value)
 
