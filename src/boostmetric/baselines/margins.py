@@ -18,6 +18,9 @@ _MOST_COLUMNS = 5
 _FEASIBILITY = 1e-10
 # A margin this close to rho, relative to the others, is on either side of it.
 _SLACK = 1e-9
+# Margins may all be zero but for rounding. In a smaller unit than this, relative to the largest distance, numbers of
+# the programs would be too large for HiGHS.
+_LEAST_UNIT = 1e-9
 # What rounding may do to an eigenvalue, relative to the largest distance.
 _ROUNDING = 16 * float(np.finfo(np.float64).eps)
 
@@ -79,6 +82,7 @@ class Margins:
         self._starts = np.searchsorted(listed.pairs[:, 0], np.arange(len(self._points) + 1))
         distances = np.square(self._coordinates[listed.pairs[:, 0]] - self._coordinates[listed.pairs[:, 1]]).sum(axis=1)
         self.rounding = _ROUNDING * float(distances.max())
+        self.least_unit = _LEAST_UNIT * float(distances.max())
 
     def along(self, directions: FloatArray) -> FloatArray:
         """v' A_r v for every direction and comparison."""

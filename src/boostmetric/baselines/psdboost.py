@@ -61,7 +61,7 @@ class PSDBoost(Baseline):
         on neither the number of comparisons nor the units of the data.
     max_iter : int, default=500
         Most linear programs.
-    tol : float, default=1e-4
+    tol : float, default=1e-3
         Stop when the duality gap is at most this fraction of the mean absolute margin. (Not of the objective, which
         may be zero.)
     callbacks : list, default=None
@@ -127,7 +127,7 @@ class PSDBoost(Baseline):
         n_impostors: int | Literal["all"] = 3,
         nu: float = 0.1,
         max_iter: int = 500,
-        tol: float = 1e-4,
+        tol: float = 1e-3,
         callbacks: Sequence[Callback] | None = None,
         verbose: int = 0,
     ) -> None:
@@ -193,7 +193,7 @@ class PSDBoost(Baseline):
         w, idle = np.eye(len(directions))[0], np.zeros(len(directions), dtype=np.int64)
         best = margins.metric(directions, growths, w)
         for _ in range(self.max_iter):
-            solved = solve(growths, margins.share, margins.nu, w, best.size)
+            solved = solve(growths, margins.share, margins.nu, w, unit=max(best.size, margins.least_unit))
             if solved is None:
                 return StopReason.SOLVER_FAILED, best, bound
             x, w = solved
@@ -205,8 +205,7 @@ class PSDBoost(Baseline):
                 eigenvalue = min(eigenvalue, leading)
                 if leading < bound:
                     bound, closest = leading, point
-            unit = 2 * frame.exponent
-            loss, limit = -scaled(best.objective, unit), scaled(eigenvalue, unit)
+            loss, limit = (scaled(value, 2 * frame.exponent) for value in (-best.objective, eigenvalue))
             journal.add(loss, partial(best.rows, frame), trace=1.0, violated=best.violated, eigenvalue=limit)
             if bound - best.objective <= self.tol * best.size + margins.rounding:
                 return StopReason.OPTIMAL, best, bound
