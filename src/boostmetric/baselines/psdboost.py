@@ -30,7 +30,7 @@ from boostmetric.validation import check_count, check_number, warn
 _MOST_COMPARISONS = 200_000
 # The second matrix of an iteration is that of a point so far from the program's solution towards the best dual point.
 # Vertices of the first programs lie far from the optimum, and their eigenvectors with them: without this the gap of
-# Vehicle is a hundred times as large after the same time.
+# Vehicle is about five times as large after the same time.
 _TOWARDS_BEST = 0.8
 # Programs after which a column of no weight is dropped. It comes back if it is missed.
 _PATIENCE = 3
@@ -100,8 +100,8 @@ class PSDBoost(Baseline):
     The trace is measured in the units of the data. Features in small units are cheap to stretch, so standardized ones
     may give another metric.
 
-    Cost: memory of 8 bytes for each comparison and column, some hundred columns at most in 20 dimensions; the number of
-    iterations grows with the square of the rank of X.
+    Cost: memory of 8 bytes for each comparison and column, of which there are some hundred in 20 dimensions. A metric
+    of rank r has r (r + 1) / 2 numbers, and takes about as many columns: PSDBoost is for few dimensions.
 
     References
     ----------
