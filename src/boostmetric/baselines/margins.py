@@ -19,6 +19,9 @@ _MOST_COLUMNS = 5
 _FEASIBILITY = 1e-10
 # A margin this close to rho, relative to the others, is on either side of it.
 _SLACK = 1e-9
+# Margins may all be zero but for rounding. In a smaller unit than this, relative to the largest distance, numbers of
+# the programs would be too large for HiGHS.
+_LEAST_UNIT = 1e-9
 # What rounding may do to an eigenvalue, relative to the largest distance.
 _ROUNDING = 16 * float(np.finfo(np.float64).eps)
 
@@ -76,6 +79,7 @@ class Margins:
         self._pairs = PairSet(self._coordinates, listed.pairs)
         distances = self._pairs.squared_distances(np.eye(self._coordinates.shape[1]))
         self.rounding = _ROUNDING * float(distances.max())
+        self.least_unit = _LEAST_UNIT * float(distances.max())
 
     def along(self, directions: FloatArray) -> FloatArray:
         """v' A_r v for every direction and comparison."""
@@ -135,7 +139,7 @@ def solve(
         x = np.where(below & ~free, 1.0, 0.0)
         program = _program(growths[:, free] * (share[free] / (nu * unit)), growths @ (share * x) / (nu * unit))
         mass = np.append(share[free] / nu, 0.0)[None]
-        # Without presolve, which finds nothing in dense rows; the interior point for the rare basis that is singular.
+        # Without presolve, which takes half of the time for nothing; interior point if simplex fails.
         for method, presolve in (("highs-ds", False), ("highs-ipm", True)):
             tolerances = {"primal_feasibility_tolerance": _FEASIBILITY, "dual_feasibility_tolerance": _FEASIBILITY}
             options = {"presolve": presolve, **tolerances}

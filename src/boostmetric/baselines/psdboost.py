@@ -28,7 +28,7 @@ from boostmetric.validation import check_count, check_number, warn
 _MOST_COMPARISONS = 200_000
 # The second matrix of an iteration is that of a point so far from the program's solution towards the best dual point.
 # Vertices of the first programs lie far from the optimum, and their eigenvectors with them: without this the gap of
-# Vehicle is a hundred times as large after the same time.
+# Vehicle is about five times as large after the same time.
 _TOWARDS_BEST = 0.8
 # Programs after which a column of no weight is dropped. It comes back if it is missed.
 _PATIENCE = 3
@@ -59,7 +59,7 @@ class PSDBoost(Baseline):
         on neither the number of comparisons nor the units of the data.
     max_iter : int, default=500
         Most linear programs.
-    tol : float, default=1e-4
+    tol : float, default=1e-3
         Stop when the duality gap is at most this fraction of the mean absolute margin. (Not of the objective, which
         may be zero.)
     callbacks : list, default=None
@@ -98,8 +98,8 @@ class PSDBoost(Baseline):
     The trace is measured in the units of the data. Features in small units are cheap to stretch, so standardized ones
     may give another metric.
 
-    Cost: memory of 8 bytes for each comparison and column, some hundred columns at most in 20 dimensions; the number of
-    iterations grows with the square of the rank of X.
+    Cost: memory of 8 bytes for each comparison and column, of which there are some hundred in 20 dimensions. A metric
+    of rank r has r (r + 1) / 2 numbers, and takes about as many columns: PSDBoost is for few dimensions.
 
     References
     ----------
@@ -125,7 +125,7 @@ class PSDBoost(Baseline):
         n_impostors: int | Literal["all"] = 3,
         nu: float = 0.1,
         max_iter: int = 500,
-        tol: float = 1e-4,
+        tol: float = 1e-3,
         callbacks: Sequence[Callback] | None = None,
         verbose: int = 0,
     ) -> None:
@@ -191,7 +191,7 @@ class PSDBoost(Baseline):
         w, idle = np.eye(len(directions))[0], np.zeros(len(directions), dtype=np.int64)
         best = margins.metric(directions, growths, w)
         for _ in range(self.max_iter):
-            solved = solve(growths, margins.share, margins.nu, w, best.size)
+            solved = solve(growths, margins.share, margins.nu, w, unit=max(best.size, margins.least_unit))
             if solved is None:
                 return StopReason.SOLVER_FAILED, best, bound
             x, w = solved
@@ -203,8 +203,7 @@ class PSDBoost(Baseline):
                 eigenvalue = min(eigenvalue, leading)
                 if leading < bound:
                     bound, closest = leading, point
-            unit = 2 * frame.exponent
-            loss, limit = -scaled(best.objective, unit), scaled(eigenvalue, unit)
+            loss, limit = (scaled(value, 2 * frame.exponent) for value in (-best.objective, eigenvalue))
             journal.add(loss, partial(best.rows, frame), trace=1.0, violated=best.violated, eigenvalue=limit)
             if bound - best.objective <= self.tol * best.size + margins.rounding:
                 return StopReason.OPTIMAL, best, bound
