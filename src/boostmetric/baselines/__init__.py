@@ -1,7 +1,8 @@
 """The metric learners that the paper compares with, with the contract of `boostmetric.BoostMetric`."""
 
 from boostmetric.baselines.euclidean import Euclidean
+from boostmetric.baselines.mmc import MMC
 from boostmetric.baselines.nca import NCA
 from boostmetric.baselines.rca import RCA
 
-__all__ = ["NCA", "RCA", "Euclidean"]
+__all__ = ["MMC", "NCA", "RCA", "Euclidean"]
