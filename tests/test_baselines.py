@@ -14,13 +14,13 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from boostmetric.baselines import LMNN, NCA, RCA, Euclidean, PSDBoost
+from boostmetric.baselines import LMNN, MMC, NCA, RCA, Euclidean, PSDBoost
 from boostmetric.callbacks import Checkpoint
 from boostmetric.solver.result import Iteration, StopReason
 from test_callbacks import Recorder, needs_sklearn_callbacks
 
 X, Y = load_wine(return_X_y=True)
-ITERATIVE = [LMNN(), NCA(max_iter=10), PSDBoost()]
+ITERATIVE = [LMNN(), MMC(), MMC(diagonal=True), NCA(max_iter=10), PSDBoost()]
 ALL = [Euclidean(), RCA(), *ITERATIVE]
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -31,6 +31,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
         *ALL,
         RCA(n_components=1),
         NCA(n_components=1, init="random", random_state=0),
+        MMC(n_components=1),
         PSDBoost(n_components=1),
         LMNN(n_components=1, n_passes=2, init="standardized-rca", max_iter=50),
     ],

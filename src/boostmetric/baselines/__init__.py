@@ -2,8 +2,9 @@
 
 from boostmetric.baselines.euclidean import Euclidean
 from boostmetric.baselines.lmnn import LMNN
+from boostmetric.baselines.mmc import MMC
 from boostmetric.baselines.nca import NCA
 from boostmetric.baselines.psdboost import PSDBoost
 from boostmetric.baselines.rca import RCA
 
-__all__ = ["LMNN", "NCA", "RCA", "Euclidean", "PSDBoost"]
+__all__ = ["LMNN", "MMC", "NCA", "RCA", "Euclidean", "PSDBoost"]

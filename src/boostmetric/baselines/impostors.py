@@ -63,7 +63,7 @@ class Neighborhoods:
         pairs, number = number_pairs(anchor, self.targets.values)
         weights = np.zeros(len(pairs))
         np.add.at(weights, number, np.repeat(self.weights, self.targets.sizes))
-        return PairSet(points, pairs).gram(weights)
+        return PairSet.of(points, pairs).gram(weights)
 
     def find(self, mapped: FloatArray, reach: float, most: int | None = None) -> Comparisons | None:
         """Targets against all impostors that are closer than the farthest target and the margin.
@@ -119,7 +119,7 @@ class Given:
         np.maximum.at(weights, number, given.weights[near.row])
         coefficients = np.zeros(n_pairs)
         np.add.at(coefficients, once % n_pairs, weights)
-        return PairSet(points, given.pairs).gram(coefficients)
+        return PairSet.of(points, given.pairs).gram(coefficients)
 
     def find(self, mapped: FloatArray, reach: float, most: int | None = None) -> Comparisons:
         """All of them."""

@@ -92,7 +92,7 @@ class LargeMargin:
 
     def __init__(self, points: FloatArray, comparisons: Comparisons, pull: FloatArray, push: float) -> None:
         self.n_members = len(comparisons.members)
-        self._pairs = PairSet(points, comparisons.pairs)
+        self._pairs = PairSet.of(points, comparisons.pairs)
         self._groups = (comparisons.members, comparisons.bounds, comparisons.weights)
         self._far = np.empty(int(comparisons.side_sizes[1].max(initial=0)))
         self._c, self._slopes = np.zeros(len(self._pairs)), 0.0

@@ -76,7 +76,7 @@ class Margins:
         self.share, self.nu = omega / omega.sum(), float(nu)
         self._near, self._far = listed.pair_numbers()
         self._numbers, self._coordinates = listed.pairs, np.asarray(frame.points)
-        self._pairs = PairSet(self._coordinates, listed.pairs)
+        self._pairs = PairSet.of(self._coordinates, listed.pairs)
         distances = self._pairs.squared_distances(np.eye(self._coordinates.shape[1]))
         self.rounding = _ROUNDING * float(distances.max())
         self.least_unit = _LEAST_UNIT * float(distances.max())
