@@ -67,7 +67,7 @@ def circles(dimension: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 def draw(seconds: dict[str, dict[int, float]]) -> None:
     figure = Figure(figsize=(6, 4), layout="constrained")
     axes = figure.subplots()
-    for (learner, times), marker, style in zip(seconds.items(), "osv^", ("-", "--", ":", "-."), strict=True):
+    for (learner, times), marker, style in zip(seconds.items(), "oDsv^", ("-", "-", "--", ":", "-."), strict=True):
         finite = {dimension: time for dimension, time in times.items() if time < np.inf}
         axes.loglog(list(finite), list(finite.values()), marker=marker, linestyle=style, label=learner)
     axes.set(xlabel="dimensions", ylabel="seconds", title=f"250 triplets; a line ends before {_TIME_LIMIT} s")

@@ -14,7 +14,7 @@ from boostmetric.paper.protocol import Split, splits
 
 OURS, *PEERS = ["boostmetric LMNN", "metric-learn LMNN", "mlpack LMNN"]
 SMALL, LARGE = ["Wine", "Iris", "Vehicle", "Bal"], "Letters"
-TIME_LIMIT = 1800
+TIME_LIMIT = 1200
 
 
 def run(data_dir: Path | None) -> list[dict[str, object]]:
