@@ -17,7 +17,8 @@ BLOCKS = [
 
 
 @pytest.mark.parametrize("block", BLOCKS)
-def test_block_prints_what_it_says(block):
+def test_block_prints_what_it_says(block, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # some save a picture
     stated = re.findall(r"^print\(.*?#\s*(.+)$", block, re.M)
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
