@@ -34,19 +34,23 @@ class Split:
         return 100 * knn_error(train, self.y_train, test, self.y_test, n_neighbors=3)
 
 
-def splits(benchmark: Benchmark, data: Labelled) -> Iterator[Split]:
-    """The random splits of a benchmark; split number i depends on i only."""
+def split(benchmark: Benchmark, data: Labelled, seed: int) -> Split:
+    """One of the random splits of a benchmark."""
     X, y = data
     if benchmark.scaled:
         X = minmax_scale(X, (-1, 1))
-    for seed in range(benchmark.n_runs):
-        order = np.random.default_rng(seed).permutation(len(y))
-        train, test = order[: benchmark.n_train], order[benchmark.n_train : benchmark.n_train + benchmark.n_test]
-        X_train, X_test = X[train], X[test]
-        if benchmark.n_pca is not None:
-            pca = PCA(benchmark.n_pca, svd_solver="full").fit(X_train)
-            X_train, X_test = pca.transform(X_train), pca.transform(X_test)
-        yield Split(X_train, y[train], X_test, y[test])
+    order = np.random.default_rng(seed).permutation(len(y))
+    train, test = order[: benchmark.n_train], order[benchmark.n_train : benchmark.n_train + benchmark.n_test]
+    X_train, X_test = X[train], X[test]
+    if benchmark.n_pca is not None:
+        pca = PCA(benchmark.n_pca, svd_solver="full").fit(X_train)
+        X_train, X_test = pca.transform(X_train), pca.transform(X_test)
+    return Split(X_train, y[train], X_test, y[test])
+
+
+def splits(benchmark: Benchmark, data: Labelled) -> Iterator[Split]:
+    """All of them."""
+    return (split(benchmark, data, seed) for seed in range(benchmark.n_runs))
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,166 @@
+"""The experiments of the paper, as tasks of a `runner` and what each of them measures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostmetric.baselines import LMNN, MMC, NCA, RCA, PSDBoost
+from boostmetric.comparisons import Comparisons
+from boostmetric.estimators import BoostMetric
+from boostmetric.paper.datasets import BENCHMARKS, Benchmark, concentric_circles, load
+from boostmetric.paper.protocol import Split, paper_setting, run, split
+from boostmetric.paper.runner import Task
+
+# The columns of Table 2, our own after those of the paper.
+SYSTEMS: dict[str, Callable[[Benchmark], Any]] = {
+    "Euclidean": lambda benchmark: None,
+    "Xing": lambda benchmark: MMC(random_state=0),
+    "RCA": lambda benchmark: RCA(),
+    "NCA": lambda benchmark: NCA(random_state=0),
+    "LMNN": lambda benchmark: LMNN(n_neighbors=benchmark.n_neighbors),
+    "BoostMetric": paper_setting,
+    "recommended": lambda benchmark: BoostMetric.recommended(random_state=0),
+    "PSDBoost": lambda benchmark: PSDBoost(n_neighbors=benchmark.n_neighbors, n_impostors=benchmark.n_neighbors),
+}
+# Table 3: the regularization v.
+TRACE_WEIGHTS = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4)
+_OF_TABLE_3 = ("Bal", "Breast-Cancer", "Diabetes")
+# Running time against the dimension.
+DIMENSIONS = (50, 100, 200, 300, 500, 700, 1000)
+_N_TRIPLETS = 250
+# Error against the number of triplets: targets, and impostors, of each sample.
+NEIGHBORS = (1, 2, 3, 5, 7, 10)
+_OF_TRIPLETS = ("Bal", "Vehicle", "Letters")
+# Convergence of both solvers, with both losses.
+SOLVERS = ("stagewise", "corrective")
+_OF_CONVERGENCE = ("Wine", "Bal", "Vehicle", "Letters")
+
+EXPERIMENTS = ("table2", "table3", "cputime", "convergence", "triplets")
+
+
+def tasks(
+    experiment: str, chosen: Sequence[Benchmark] = BENCHMARKS, runs: int | None = None, systems: Sequence[str] = ()
+) -> list[Task]:
+    """What an experiment consists of.
+
+    Parameters
+    ----------
+    experiment : str
+        One of `EXPERIMENTS`.
+    chosen : sequence of Benchmark
+        Sets to use, where the experiment has some.
+    runs : int, optional
+        Most splits of a set; by default as many as in the paper.
+    systems : sequence of str, optional
+        Columns of Table 2; all by default.
+    """
+    names = {benchmark.name: benchmark for benchmark in chosen}
+
+    def over_splits(data: Sequence[str], columns: Sequence[str], most: int | None = None) -> list[Task]:
+        return [
+            Task(experiment, name, column, seed)
+            for name in data
+            if name in names
+            for column in columns
+            for seed in range(min(names[name].n_runs, most or names[name].n_runs))
+        ]
+
+    if experiment == "table2":
+        return over_splits(list(names), list(systems or SYSTEMS), runs)
+    if experiment == "table3":
+        return over_splits(_OF_TABLE_3, [f"{v:g}" for v in TRACE_WEIGHTS], runs)
+    if experiment == "triplets":
+        return over_splits(_OF_TRIPLETS, [str(k) for k in NEIGHBORS], min(runs or 3, 3))
+    if experiment == "convergence":
+        return over_splits(_OF_CONVERGENCE, SOLVERS, 1)
+    if experiment == "cputime":
+        n_seeds = min(runs or 3, 3)
+        return [
+            Task(experiment, str(dimension), system, seed)
+            for system in ("BoostMetric", "LMNN")
+            for dimension in DIMENSIONS
+            for seed in range(n_seeds)
+        ]
+    raise ValueError(f"There is no experiment {experiment!r}; there are {', '.join(EXPERIMENTS)}.")
+
+
+class Laboratory:
+    """Carries out tasks; keeps the last data set it read.
+
+    Parameters
+    ----------
+    data_dir : Path or None
+        Where the data sets are.
+    """
+
+    def __init__(self, data_dir: Path | None) -> None:
+        self._data_dir = data_dir
+        self._last: tuple[str, Any] = ("", None)
+
+    def __call__(self, task: Task) -> dict[str, Any]:
+        """What was measured."""
+        measure = {
+            "table2": self._table2,
+            "table3": self._table3,
+            "cputime": self._cputime,
+            "convergence": self._convergence,
+            "triplets": self._triplets,
+        }[task.experiment]
+        return measure(task)
+
+    def _split(self, task: Task) -> tuple[Benchmark, Split]:
+        benchmark = next(benchmark for benchmark in BENCHMARKS if benchmark.name == task.data)
+        if self._last[0] != benchmark.source:
+            self._last = benchmark.source, load(benchmark.source, self._data_dir)
+        return benchmark, split(benchmark, self._last[1], task.seed)
+
+    def _table2(self, task: Task) -> dict[str, Any]:
+        benchmark, part = self._split(task)
+        return _outcome(SYSTEMS[task.system](benchmark), part)
+
+    def _table3(self, task: Task) -> dict[str, Any]:
+        benchmark, part = self._split(task)
+        return _outcome(paper_setting(benchmark).set_params(regularization=float(task.system)), part)
+
+    def _triplets(self, task: Task) -> dict[str, Any]:
+        _, part = self._split(task)
+        k = int(task.system)
+        n_triplets = Comparisons.from_labels(part.X_train, part.y_train, k, k).n_comparisons
+        return {"triplets": n_triplets, **_outcome(BoostMetric(n_neighbors=k, n_impostors=k), part)}
+
+    def _convergence(self, task: Task) -> dict[str, Any]:
+        benchmark, part = self._split(task)
+        n_iter = {"stagewise": 500, "corrective": 50}[task.system]
+        metric = paper_setting(benchmark).set_params(solver=task.system, max_iter=n_iter)
+        outcome = _outcome(metric, part)
+        return {"loss": [record.loss for record in metric.history_], "gap": metric.duality_gap_, **outcome}
+
+    def _cputime(self, task: Task) -> dict[str, Any]:
+        points, labels = _circles_in_noise(int(task.data), task.seed)
+        comparisons = Comparisons.from_labels(points, labels, n_neighbors=1, n_impostors=1)
+        learners: dict[str, Callable[[], Any]] = {
+            "BoostMetric": lambda: BoostMetric(n_neighbors=1, n_impostors=1).fit(points, labels),
+            "LMNN": lambda: LMNN().fit(points, comparisons=comparisons),
+        }
+        start = perf_counter()
+        learners[task.system]()
+        return {"seconds": perf_counter() - start}
+
+
+def _outcome(metric: Any, part: Split) -> dict[str, Any]:
+    outcome = run(metric, part)
+    reason = "" if metric is None else str(metric.stop_reason_)
+    return {"error": outcome.error, "seconds": outcome.seconds, "stop_reason": reason}
+
+
+def _circles_in_noise(dimension: int, seed: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """The concentric circles, with more dimensions of noise."""
+    points, labels = concentric_circles(_N_TRIPLETS, seed=seed)
+    noise = np.random.default_rng([seed, dimension]).standard_normal((len(points), dimension - points.shape[1]))
+    return np.hstack([points, noise]), labels
