@@ -2,17 +2,9 @@
 
 import argparse
 import json
-import os
-import platform
 from datetime import UTC, datetime
 from pathlib import Path
 
-import numba
-import numpy
-import scipy
-import sklearn
-
-import boostmetric
 from benchmarks import (
     ablation,
     billion,
@@ -27,6 +19,7 @@ from benchmarks import (
     scaling,
     stream,
 )
+from boostmetric.environment import machine
 from boostmetric.files import replacing
 from boostmetric.paper.datasets import MissingDataError
 
@@ -78,23 +71,6 @@ def print_table(rows: list[dict[str, object]]) -> None:
 
 def format_cell(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
-def machine() -> dict[str, object]:
-    """What ran where."""
-    cpu = platform.processor() or platform.machine()
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        names = [
-            line.split(":", 1)[1].strip() for line in info.read_text().splitlines() if line.startswith("model name")
-        ]
-        cpu = names[0] if names else cpu
-    return {
-        "cpu": cpu,
-        "cores": os.cpu_count(),
-        "python": platform.python_version(),
-        **{module.__name__: module.__version__ for module in (boostmetric, numpy, scipy, sklearn, numba)},
-    }
 
 
 if __name__ == "__main__":

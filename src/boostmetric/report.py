@@ -23,9 +23,14 @@ img { max-width: 100%; }
 """
 
 
-def paragraph(text: str) -> str:
-    """A block of running text."""
-    return f"<p>{escape(text)}</p>"
+def heading(text: str) -> str:
+    """The title of a section."""
+    return f"<h2>{escape(text)}</h2>"
+
+
+def paragraph(text: str, title: str = "") -> str:
+    """A block of running text, perhaps with a title in bold before it."""
+    return f"<p><b>{escape(title)}.</b> {escape(text)}</p>" if title else f"<p>{escape(text)}</p>"
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

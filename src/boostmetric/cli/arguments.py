@@ -1,10 +1,9 @@
 """Checks of what was typed, before any work is done."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import typer
-
-from boostmetric.validation import check_threads
 
 
 def make_folder(path: Path) -> None:
@@ -16,9 +15,11 @@ def make_folder(path: Path) -> None:
         raise typer.BadParameter(message, param_hint="--output") from None
 
 
-def check_jobs(jobs: int) -> None:
-    """Refuse a number of threads that means nothing."""
-    try:
-        check_threads("--jobs", jobs)
-    except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint="--jobs") from None
+def chosen_of(text: str, known: Sequence[str], hint: str) -> list[str]:
+    """Names separated by commas, in any case, out of those that are known; all of them if none is given."""
+    by_lower = {name.lower(): name for name in known}
+    names = [name.strip().lower() for name in text.split(",") if name.strip()]
+    for name in names:
+        if name not in by_lower:
+            raise typer.BadParameter(f"{name!r} is not known. There are: {', '.join(known)}.", param_hint=hint)
+    return [by_lower[name] for name in dict.fromkeys(names)] or list(known)

@@ -1,85 +1,81 @@
-"""``boostmetric paper``: the paper's classification errors again."""
+"""``boostmetric paper``: the paper's tables and figures again."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+# table1 and circles need no fits that are rows.
+PARTS = ("table1", "table2", "table3", "circles", "cputime", "convergence", "triplets")
+
 
 def paper(
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for table and picture.")] = Path("paper"),
-    data_dir: Annotated[
-        Path | None, typer.Option(help="Folder of .npz files, for sets that do not come along.")
+    parts: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[PART]...", help=f"What to run: {', '.join(PARTS)}; all by default. Or: datasets, to list them."
+        ),
     ] = None,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for rows, tables, figures and report.")] = Path(
+        "paper"
+    ),
+    data_dir: Annotated[Path | None, typer.Option(help="Folder of .npz files, looked into first.")] = None,
     only: Annotated[str, typer.Option(help="Names of sets, separated by commas; all by default.")] = "",
-    jobs: Annotated[int, typer.Option(help="Threads; -1 for all processors.")] = -1,
+    systems: Annotated[str, typer.Option(help="Columns of Table 2, separated by commas; all by default.")] = "",
+    runs: Annotated[int | None, typer.Option(min=1, help="Most splits of a set; as in the paper by default.")] = None,
+    jobs: Annotated[int, typer.Option(min=1, help="Fits at the same time.")] = 2,
+    time_limit: Annotated[float, typer.Option(min=1.0, help="Seconds after which a fit is given up.")] = 600.0,
 ) -> None:
-    """Rerun Table 2 for the Euclidean distance and BoostMetric, with the paper's setting and ours; and the circles.
+    """Rerun the paper's experiments, and write a report that sets our figures beside the printed ones.
 
-    Printed values stand beside ours. Sets that are not available are named and left out. Rows are written as they
-    finish; all sets take most of an hour.
+    Fits are rows of a file in the output folder, appended as they finish: started again, the command goes on where it
+    was. Sets that are not at hand are downloaded, or named and left out.
     """
-    import numpy as np
     from rich.console import Console
-    from rich.progress import Progress
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from boostmetric import BoostMetric
-    from boostmetric.cli.arguments import check_jobs, make_folder
-    from boostmetric.files import replacing
+    from boostmetric.cli.arguments import chosen_of, make_folder
+    from boostmetric.cli.paper_datasets import list_datasets
     from boostmetric.paper.datasets import BENCHMARKS, MissingDataError, load
-    from boostmetric.paper.illustration import circles
-    from boostmetric.paper.protocol import paper_setting, run, splits
+    from boostmetric.paper.experiments import EXPERIMENTS, SYSTEMS, Laboratory, tasks
+    from boostmetric.paper.page import write_report
+    from boostmetric.paper.runner import RowFile, run
+    from boostmetric.paper.tables import Results
 
+    if data_dir is not None and not data_dir.is_dir():
+        raise typer.BadParameter(f"{data_dir} is not a folder.", param_hint="--data-dir")
+    if parts == ["datasets"]:
+        list_datasets(data_dir)
+        return
+    wanted = chosen_of(",".join(parts or []), PARTS, "PART")
+    columns = chosen_of(systems, list(SYSTEMS), "--systems")
+    named = {benchmark.name: benchmark for benchmark in BENCHMARKS}
+    benchmarks = [named[name] for name in chosen_of(only, list(named), "--only")]
     make_folder(output)
-    check_jobs(jobs)
-    known = {benchmark.name.lower(): benchmark for benchmark in BENCHMARKS}
-    names = [name.strip().lower() for name in only.split(",") if name.strip()] or list(known)
-    for name in names:
-        if name not in known:
-            raise typer.BadParameter(
-                f"{name!r} is not a set of the paper. There are: {', '.join(known)}.", param_hint="--only"
-            )
 
     console = Console()
-    header = [
-        "set",
-        "runs",
-        "Euclidean",
-        "paper's setting",
-        "recommended",
-        "printed: Euclidean",
-        "printed: BoostMetric",
-        "s / fit, paper's",
-        "s / fit, recommended",
-    ]
-    lines = [f"| {' | '.join(header)} |", f"| {' | '.join('---' for _ in header)} |"]
-    for line in lines:
-        console.print(line, markup=False, soft_wrap=True)
-    for name in names:
-        benchmark = known[name]
+    at_hand = []
+    for benchmark in benchmarks if {*wanted} & {"table2", "table3", "convergence", "triplets"} else []:
         try:
-            data = load(benchmark.source, data_dir)
+            load(benchmark.source, data_dir)
+            at_hand.append(benchmark)
         except MissingDataError as missing:
             console.print(f"{benchmark.name} left out. {missing}", markup=False, soft_wrap=True)
-            continue
-        learners = [None, paper_setting(benchmark, jobs), BoostMetric.recommended(random_state=0, n_jobs=jobs)]
-        with Progress(console=Console(stderr=True), transient=True) as progress:
-            tracked = progress.track(splits(benchmark, data), total=benchmark.n_runs, description=benchmark.name)
-            outcomes = [[run(learner, split) for learner in learners] for split in tracked]
-        errors = np.array([[outcome.error for outcome in row] for row in outcomes])
-        seconds = np.mean([[outcome.seconds for outcome in row] for row in outcomes], axis=0)
-        cells = [
-            benchmark.name,
-            str(len(outcomes)),
-            *(f"{mean:.2f} ({std:.2f})" for mean, std in zip(errors.mean(axis=0), errors.std(axis=0), strict=True)),
-            f"{benchmark.printed_euclidean:.2f}",
-            f"{benchmark.printed_boostmetric:.2f}",
-            *(f"{value:.2f}" for value in seconds[1:]),
-        ]
-        lines.append(f"| {' | '.join(cells)} |")
-        console.print(lines[-1], markup=False, soft_wrap=True)
-        with replacing(output / "table2.md") as temporary:
-            temporary.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    with replacing(output / "circles.png") as temporary:
-        circles().figure.savefig(temporary)
-    console.print(f"Written to {output}", markup=False, soft_wrap=True)
+    file = RowFile(output / "rows.jsonl")
+    todo = [task for part in wanted if part in EXPERIMENTS for task in tasks(part, at_hand, runs, columns)]
+    bar = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*bar, console=Console(stderr=True)) as progress:
+        fits = progress.add_task("Fits", total=len(todo))
+        run(
+            todo,
+            Laboratory(data_dir),
+            file,
+            jobs=jobs,
+            time_limit=time_limit,
+            on_row=lambda done, total: progress.update(fits, completed=done, total=total),
+        )
+    results = Results(file.rows[task] for task in todo if task in file.rows)
+    written = write_report(output, results, {part: part in wanted for part in PARTS}, data_dir)
+    for row in results.troubles():
+        console.print(f"{row.data}, {row.system}, split {row.seed}: {row.status}. {row.message}", markup=False)
+    console.print(f"Report: {written[0]}\nRows:   {file.path}", markup=False, soft_wrap=True)

@@ -30,16 +30,17 @@ SYSTEMS: dict[str, Callable[[Benchmark], Any]] = {
 }
 # Table 3: the regularization v.
 TRACE_WEIGHTS = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4)
-_OF_TABLE_3 = ("Bal", "Breast-Cancer", "Diabetes")
+TABLE_3 = ("Bal", "Breast-Cancer", "Diabetes")
 # Running time against the dimension.
+TIMED = ("BoostMetric", "LMNN")
 DIMENSIONS = (50, 100, 200, 300, 500, 700, 1000)
 _N_TRIPLETS = 250
 # Error against the number of triplets: targets, and impostors, of each sample.
 NEIGHBORS = (1, 2, 3, 5, 7, 10)
-_OF_TRIPLETS = ("Bal", "Vehicle", "Letters")
+TRIPLETS = ("Bal", "Vehicle", "Letters")
 # Convergence of both solvers, with both losses.
 SOLVERS = ("stagewise", "corrective")
-_OF_CONVERGENCE = ("Wine", "Bal", "Vehicle", "Letters")
+CONVERGENCE = ("Wine", "Bal", "Vehicle", "Letters")
 
 EXPERIMENTS = ("table2", "table3", "cputime", "convergence", "triplets")
 
@@ -74,16 +75,16 @@ def tasks(
     if experiment == "table2":
         return over_splits(list(names), list(systems or SYSTEMS), runs)
     if experiment == "table3":
-        return over_splits(_OF_TABLE_3, [f"{v:g}" for v in TRACE_WEIGHTS], runs)
+        return over_splits(TABLE_3, [f"{v:g}" for v in TRACE_WEIGHTS], runs)
     if experiment == "triplets":
-        return over_splits(_OF_TRIPLETS, [str(k) for k in NEIGHBORS], min(runs or 3, 3))
+        return over_splits(TRIPLETS, [str(k) for k in NEIGHBORS], min(runs or 3, 3))
     if experiment == "convergence":
-        return over_splits(_OF_CONVERGENCE, SOLVERS, 1)
+        return over_splits(CONVERGENCE, SOLVERS, 1)
     if experiment == "cputime":
         n_seeds = min(runs or 3, 3)
         return [
             Task(experiment, str(dimension), system, seed)
-            for system in ("BoostMetric", "LMNN")
+            for system in TIMED
             for dimension in DIMENSIONS
             for seed in range(n_seeds)
         ]

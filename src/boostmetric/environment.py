@@ -1,0 +1,27 @@
+"""What a figure was measured on."""
+
+from __future__ import annotations
+
+import os
+import platform
+from importlib.metadata import version
+from pathlib import Path
+
+_PACKAGES = ("boostmetric", "numpy", "scipy", "scikit-learn", "numba")
+
+
+def machine() -> dict[str, str]:
+    """Processor, cores, and versions of what computes."""
+    return {
+        "cpu": _processor(),
+        "cores": str(os.cpu_count()),
+        "python": platform.python_version(),
+        **{package: version(package) for package in _PACKAGES},
+    }
+
+
+def _processor() -> str:
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text(encoding="utf-8").splitlines() if info.exists() else []
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
