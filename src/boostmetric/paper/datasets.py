@@ -9,69 +9,16 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from boostmetric.paper.benchmarks import BENCHMARKS, Benchmark
+
+__all__ = ["BENCHMARKS", "Benchmark", "Labelled", "MissingDataError", "concentric_circles", "load"]
+
 Labelled = tuple[NDArray[np.float64], NDArray[np.int64]]
-
-
-@dataclass(frozen=True)
-class Benchmark:
-    """One row of the paper's Tables 1 and 2.
-
-    Attributes
-    ----------
-    name : str
-        As printed.
-    source : str
-        Name of the generator or file that holds it.
-    n_train, n_test : int
-        Sizes of a split. Where the printed means are no multiples of one error in ten times the printed test size
-        (ORLFace, Wine, Bal, Vehicle), the sizes that they do fit.
-    n_runs : int
-        Number of random splits.
-    n_neighbors : int
-        Targets and impostors of each point, the paper's k.
-    printed_euclidean, printed_boostmetric : float
-        Test errors in per cent, from Table 2.
-    n_pca : int or None
-        Dimension after PCA fitted on the training part.
-    scaled : bool
-        Features scaled to [-1, 1] over all rows, as in LIBSVM's files.
-    """
-
-    name: str
-    source: str
-    n_train: int
-    n_test: int
-    printed_euclidean: float
-    printed_boostmetric: float
-    n_runs: int = 10
-    n_neighbors: int = 3
-    n_pca: int | None = None
-    scaled: bool = False
-
-
-BENCHMARKS = (
-    Benchmark("USPS-1", "usps", 5500, 5500, 5.18, 2.96, n_runs=1, n_neighbors=1),
-    Benchmark("USPS-2", "usps", 7700, 3300, 3.56, 1.99, n_pca=64),
-    Benchmark("ORLFace-1", "orl", 280, 120, 3.33, 2.00, n_neighbors=1, n_pca=128),
-    Benchmark("ORLFace-2", "orl", 280, 120, 5.33, 3.00, n_neighbors=1, n_pca=42),
-    Benchmark("MNIST", "mnist", 7000, 3000, 4.11, 4.09, n_pca=20),
-    Benchmark("COIL20", "coil20", 1008, 432, 0.19, 0.02, n_pca=100),
-    Benchmark("Letters", "letters", 10500, 4500, 5.74, 3.54),
-    Benchmark("Wine", "wine", 125, 53, 26.23, 2.64),
-    Benchmark("Bal", "balance", 438, 187, 18.13, 8.93),
-    Benchmark("Iris", "iris", 105, 45, 2.22, 2.89),
-    Benchmark("Vehicle", "vehicle", 593, 253, 30.47, 19.17, scaled=True),
-    Benchmark("Breast-Cancer", "breast_cancer", 479, 204, 3.28, 2.45),
-    Benchmark("Diabetes", "diabetes", 538, 230, 27.43, 25.04, scaled=True),
-    Benchmark("Twin Peaks", "twin_peaks", 14000, 6000, 1.13, 0.14),
-    Benchmark("Helix", "helix", 14000, 6000, 0.60, 0.58),
-)
 
 
 class MissingDataError(FileNotFoundError):
