@@ -7,6 +7,7 @@ import typer
 import boostmetric
 from boostmetric.cli.demo import demo
 from boostmetric.cli.paper import paper
+from boostmetric.cli.paper_datasets import datasets
 
 app = typer.Typer(
     help="Learn a distance from comparisons.",
@@ -15,7 +16,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command()(demo)
-app.command()(paper)
+paper_app = typer.Typer(invoke_without_command=True)
+paper_app.callback()(paper)
+paper_app.command()(datasets)
+app.add_typer(paper_app, name="paper")
 
 
 def _print_version(wanted: bool) -> None:
