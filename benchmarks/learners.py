@@ -17,7 +17,7 @@ ENVIRONMENTS = Path(__file__).parents[1] / ".venv-peers"
 # metric-learn raises on every fit under scikit-learn 1.6 and later, so it has an environment of its own.
 REQUIREMENTS = {"metric-learn": ["metric-learn==0.7.0", "scikit-learn<1.6"], "mlpack": ["mlpack"]}
 TIME_LIMIT = 120
-DIGITS = Benchmark("Digits", "digits", 1257, 540, np.nan, np.nan, n_runs=1)
+DIGITS = Benchmark("Digits", "digits", 1257, 540, 64, 10, n_runs=1)
 
 
 def run(data_dir: Path | None) -> list[dict[str, object]]:

@@ -6,6 +6,8 @@ import tempfile
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from urllib.error import URLError
+from urllib.parse import urlsplit
 
 # numba does not see when a file that a kernel imports has changed (see `kernels.lanes`). A cache named after what is in
 # them all is never stale.
@@ -23,6 +25,7 @@ from boostmetric.frame import Frame
 from boostmetric.oracles import cpu
 from boostmetric.oracles.cpu import make_shards
 from boostmetric.oracles.points import as_points
+from boostmetric.paper import download
 from boostmetric.paper.datasets import load
 
 
@@ -108,6 +111,22 @@ def small_shards(monkeypatch):
     monkeypatch.setattr(cpu, "_MEMBERS_PER_SHARD", 100)
     monkeypatch.setattr(cpu, "_ROWS_PER_SHARD", 10)
     monkeypatch.setattr(cpu, "_MOST_ON_POINTS", np.inf)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def only_this_machine(tmp_path_factory):
+    """No test reads the user's cache or asks another machine for data; both would make it pass or fail by chance."""
+    ask = download.open_url
+
+    def ask_here(url):
+        if urlsplit(url).hostname != "127.0.0.1":
+            raise URLError("tests do not use the network")
+        return ask(url)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BOOSTMETRIC_CACHE", str(tmp_path_factory.mktemp("cache")))
+        patch.setattr(download, "open_url", ask_here)
+        yield
 
 
 @pytest.fixture

@@ -1,7 +1,9 @@
 """The data sets of the paper: its 15 benchmarks (Table 1) and the concentric circles of its illustrative example.
 
 Iris and Wine come with scikit-learn; Balance, Twin Peaks, Helix and the circles are generated. The others are read from
-a folder of ``.npz`` files with arrays `X` and `y`, given as `data_dir` or in the environment variable BOOSTMETRIC_DATA.
+a folder of ``.npz`` files with arrays `X` and `y`, given as `data_dir` or in the environment variable BOOSTMETRIC_DATA;
+if they are not there, from the cache of earlier downloads; if not there either, they are downloaded. The project does
+not hold them, because the terms of most are not stated.
 """
 
 from __future__ import annotations
@@ -9,73 +11,37 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from boostmetric.paper import archive
+from boostmetric.paper.benchmarks import BENCHMARKS, Benchmark
+from boostmetric.paper.download import DownloadError, cached_file, download, read_cached
+from boostmetric.paper.sources import SOURCES, Source
+
+__all__ = [
+    "BENCHMARKS",
+    "GENERATED",
+    "N_LETTERS",
+    "Benchmark",
+    "Labelled",
+    "MissingDataError",
+    "concentric_circles",
+    "load",
+    "own_file",
+    "read_own",
+]
+
 Labelled = tuple[NDArray[np.float64], NDArray[np.int64]]
 
-
-@dataclass(frozen=True)
-class Benchmark:
-    """One row of the paper's Tables 1 and 2.
-
-    Attributes
-    ----------
-    name : str
-        As printed.
-    source : str
-        Name of the generator or file that holds it.
-    n_train, n_test : int
-        Sizes of a split. Where the printed means are no multiples of one error in ten times the printed test size
-        (ORLFace, Wine, Bal, Vehicle), the sizes that they do fit.
-    n_runs : int
-        Number of random splits.
-    n_neighbors : int
-        Targets and impostors of each point, the paper's k.
-    printed_euclidean, printed_boostmetric : float
-        Test errors in per cent, from Table 2.
-    n_pca : int or None
-        Dimension after PCA fitted on the training part.
-    scaled : bool
-        Features scaled to [-1, 1] over all rows, as in LIBSVM's files.
-    """
-
-    name: str
-    source: str
-    n_train: int
-    n_test: int
-    printed_euclidean: float
-    printed_boostmetric: float
-    n_runs: int = 10
-    n_neighbors: int = 3
-    n_pca: int | None = None
-    scaled: bool = False
-
-
-BENCHMARKS = (
-    Benchmark("USPS-1", "usps", 5500, 5500, 5.18, 2.96, n_runs=1, n_neighbors=1),
-    Benchmark("USPS-2", "usps", 7700, 3300, 3.56, 1.99, n_pca=64),
-    Benchmark("ORLFace-1", "orl", 280, 120, 3.33, 2.00, n_neighbors=1, n_pca=128),
-    Benchmark("ORLFace-2", "orl", 280, 120, 5.33, 3.00, n_neighbors=1, n_pca=42),
-    Benchmark("MNIST", "mnist", 7000, 3000, 4.11, 4.09, n_pca=20),
-    Benchmark("COIL20", "coil20", 1008, 432, 0.19, 0.02, n_pca=100),
-    Benchmark("Letters", "letters", 10500, 4500, 5.74, 3.54),
-    Benchmark("Wine", "wine", 125, 53, 26.23, 2.64),
-    Benchmark("Bal", "balance", 438, 187, 18.13, 8.93),
-    Benchmark("Iris", "iris", 105, 45, 2.22, 2.89),
-    Benchmark("Vehicle", "vehicle", 593, 253, 30.47, 19.17, scaled=True),
-    Benchmark("Breast-Cancer", "breast_cancer", 479, 204, 3.28, 2.45),
-    Benchmark("Diabetes", "diabetes", 538, 230, 27.43, 25.04, scaled=True),
-    Benchmark("Twin Peaks", "twin_peaks", 14000, 6000, 1.13, 0.14),
-    Benchmark("Helix", "helix", 14000, 6000, 0.60, 0.58),
-)
+N_LETTERS = 15000
+"""Rows of Letters that are used: the paper's sizes are those of LIBSVM's split, we think of the first rows."""
 
 
 class MissingDataError(FileNotFoundError):
-    """A data set is neither generated nor in the data folder; the message says how to get it."""
+    """A data set cannot be had, or its file is damaged; the message says how to get it."""
 
 
 def load(source: str, data_dir: Path | None = None) -> Labelled:
@@ -84,30 +50,80 @@ def load(source: str, data_dir: Path | None = None) -> Labelled:
     Parameters
     ----------
     source : str
-        The `source` of a `Benchmark`.
+        The `source` of a `Benchmark`, or ``"circles"``.
     data_dir : Path, optional
-        Folder of ``.npz`` files; by default that of the environment variable BOOSTMETRIC_DATA.
+        Folder of ``.npz`` files; by default that of the environment variable BOOSTMETRIC_DATA. Sets that are bundled or
+        generated are not looked for there.
 
     Raises
     ------
     MissingDataError
         With the ways to get the file.
+
+    Examples
+    --------
+    >>> from boostmetric.paper.datasets import load
+    >>> X, y = load("balance")
+    >>> X.shape
+    (625, 4)
     """
-    if source in _GENERATED:
-        return _GENERATED[source]()
+    if source in GENERATED:
+        return GENERATED[source]()
+    if source not in SOURCES:
+        raise ValueError(f"{source!r} is not a data set of the paper. There are: {', '.join([*GENERATED, *SOURCES])}.")
+    X, y = _find(source, SOURCES[source], data_dir)
+    kept = slice(N_LETTERS if source == "letters" else None)
+    return X[kept].astype(np.float64), y[kept].astype(np.int64)
+
+
+def own_file(source: str, data_dir: Path | None = None) -> Path | None:
+    """Where a set would lie in the user's own folder; None without such a folder."""
     folder = data_dir or os.environ.get("BOOSTMETRIC_DATA")
-    path = Path(folder) / f"{source}.npz" if folder else None
-    if path is None or not path.exists():
-        raise MissingDataError(
-            f"The data set {source!r} does not come with the package"
-            + (f", and there is no file {path}. " if path else ", and no data folder was given. ")
-            + f"Put a file {source}.npz with arrays X (samples x features) and y (labels) into a folder, and name the "
-            "folder with --data-dir or in the environment variable BOOSTMETRIC_DATA."
-        )
-    with np.load(path, allow_pickle=False) as arrays:
-        X, y = arrays["X"].astype(np.float64), arrays["y"].astype(np.int64)
-    # The paper's 15,000 letters are the sizes of LIBSVM's split of the first 15,000 rows.
-    return (X[:15000], y[:15000]) if source == "letters" else (X, y)
+    return Path(folder) / f"{source}.npz" if folder else None
+
+
+def read_own(path: Path, source: Source) -> tuple[archive.Numbers, archive.Numbers]:
+    """A set from a file that the user has made.
+
+    Its numbers may be others than ours (another reduction of ORL, other images of MNIST are as true to the paper); its
+    shape and its classes may not, for then it is another set.
+    """
+    X, y = archive.read(path)
+    if found := archive.differences(X, y, source.shape, source.n_classes):
+        raise archive.UnusableFileError("; ".join(found))
+    return X, y
+
+
+def _find(name: str, source: Source, data_dir: Path | None) -> tuple[archive.Numbers, archive.Numbers]:
+    path = own_file(name, data_dir)
+    if path is not None and path.exists():
+        try:
+            return read_own(path, source)
+        except archive.UnusableFileError as error:
+            # Not passed over in silence: who names a folder wants the data in it.
+            raise _missing(name, source, f"the file {path} cannot be used: {error}") from error
+    if path is not None and not path.parent.is_dir():
+        raise _missing(name, source, f"there is no folder {path.parent}")
+    if (cached := read_cached(name, source)) is not None:
+        return cached
+    try:
+        return download(name, source)
+    except DownloadError as error:
+        tried = f"there is no file {path}" if path else "no data folder was given"
+        kept = f"what {cached_file(name)} holds is damaged" if cached_file(name).exists() else "it is not in the cache"
+        raise _missing(name, source, f"{tried}, {kept}, and the download failed: {error}") from error
+
+
+def _missing(name: str, source: Source, why: str) -> MissingDataError:
+    n_samples, n_features = source.shape
+    where, note = " and ".join(source.places[0]), f" ({source.note})" if source.note else ""
+    return MissingDataError(
+        f"The data set {name!r} does not come with the package; {why}. There are three ways to get it. With a folder "
+        f"that holds {name}.npz: name the folder with --data-dir, or in the environment variable BOOSTMETRIC_DATA. "
+        f"Without: download {where} ({source.publisher}), save the data{note} as {name}.npz with arrays X "
+        f"({n_samples} samples x {n_features} features) and y (their labels, {source.n_classes} classes), and name its "
+        "folder."
+    )
 
 
 def concentric_circles(n: int = 1000, noise: float = 2.5, seed: int = 0) -> Labelled:
@@ -169,10 +185,12 @@ def _matlab_uint8(values: NDArray[np.float64]) -> NDArray[np.int64]:
     return np.maximum(np.floor(values + 0.5), 0).astype(np.int64)
 
 
-_GENERATED: dict[str, Callable[[], Labelled]] = {
+GENERATED: dict[str, Callable[[], Labelled]] = {
     "iris": _iris,
     "wine": _wine,
     "balance": _balance,
     "twin_peaks": _twin_peaks,
     "helix": _helix,
+    "circles": concentric_circles,
 }
+"""The sets that are always there, by name."""

@@ -38,8 +38,8 @@ DIFFERENCES = {
         "errors come out as printed. Letters are the first 15,000 rows."
     ),
     "Lost data sets": (
-        "The files of Twin Peaks and Helix are lost; they are generated again from the published formulas, with the noise "
-        "at which the Euclidean errors are as printed."
+        "The files of Twin Peaks and Helix are lost; they are generated again from the published formulas, with the "
+        "noise at which the Euclidean errors are as printed."
     ),
     "PCA": (
         "PCA is fitted on the training part only. How ORL was reduced to 2,576 dimensions and which 10,000 images of "
@@ -112,10 +112,10 @@ def _pictures(results: Results, wanted: Mapping[str, bool]) -> list[Picture]:
         toy = circles()
         shares = toy.eigenvalues / toy.eigenvalues.sum()
         text = (
-            f"Four concentric circles in two of ten dimensions, the others noise, projected by PCA, LDA and BoostMetric "
+            "Four concentric circles in two of ten dimensions, the others noise, projected by PCA, LDA and BoostMetric "
             f"from {toy.n_triplets:,} triplets. Eigenvalues of the learned metric, of their sum: "
-            f"{', '.join(f'{share:.3f}' for share in shares[:3])} (printed: {', '.join(map(str, PRINTED_EIGENVALUES))}). "
-            f"3-NN error on new points: {toy.euclidean:.1f} % in the Euclidean distance, {toy.boostmetric:.1f} % after."
+            f"{', '.join(f'{share:.3f}' for share in shares[:3])} (printed: "
+            f"{', '.join(map(str, PRINTED_EIGENVALUES))}). 3-NN error on new points: {toy.euclidean:.1f} % in the Euclidean distance, {toy.boostmetric:.1f} % after."
         )
         found.append(Picture("circles", "Concentric circles", text, toy.figure))
     for name, title, text, draw in _FIGURES:
@@ -128,15 +128,15 @@ _FIGURES = (
     (
         "cputime",
         "Running time against the dimension",
-        "Seconds of a fit to 250 triplets, 500 iterations of BoostMetric and LMNN to its tolerance; medians of three. The "
-        "paper's LMNN needs an eigendecomposition in every iteration, and its curve rises faster; ours does not.",
+        "Seconds of a fit to 250 triplets: 500 iterations of BoostMetric, and LMNN to its tolerance; medians of three. "
+        "The paper's LMNN needs an eigendecomposition in every iteration, and its curve rises faster; ours does not.",
         figures.cputime,
     ),
     (
         "convergence",
         "Convergence",
-        "The objective of the exponential loss above the least that either solver reached, the first split of each set: "
-        "the paper's stagewise algorithm, and the totally corrective one.",
+        "The objective of the exponential loss above the least that either solver reached, on the first split of each "
+        "set: the paper's stagewise algorithm, and the totally corrective one.",
         figures.convergence,
     ),
     (
@@ -190,6 +190,6 @@ def _markdown(shown: list[Table], pictures: list[Picture], facts: dict[str, str]
 def _said(facts: dict[str, str]) -> str:
     versions = ", ".join(f"{name} {value}" for name, value in facts.items() if name not in ("cpu", "cores", "date"))
     return (
-        f"Run by `boostmetric paper` on {facts['date']}, on {facts['cores']} cores of {facts['cpu']}, with {versions}. A "
-        "3-nearest-neighbour classifier, errors in per cent on the test part of random splits."
+        f"Run by `boostmetric paper` on {facts['date']}, on {facts['cores']} cores of {facts['cpu']}, with {versions}. "
+        "A 3-nearest-neighbour classifier, errors in per cent on the test part of random splits."
     )

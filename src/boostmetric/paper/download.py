@@ -1,0 +1,147 @@
+"""Download of a data set into the user's cache: with a progress bar, checked by hash, kept whole or not at all."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import urllib.error
+import urllib.request
+import warnings
+from pathlib import Path
+from typing import Any
+
+from boostmetric.paper import archive
+from boostmetric.paper.archive import Numbers
+from boostmetric.paper.sources import Source
+
+_TIMEOUT = 30.0  # seconds without any byte
+_CHUNK = 1 << 16
+_LARGEST = 1 << 28  # bytes; the largest of the files is a fiftieth of it, and a server could send without end
+
+
+class DownloadError(RuntimeError):
+    """No place gave the data; the message names each and what was wrong there."""
+
+
+def cache_folder() -> Path:
+    """Where downloaded sets are kept: BOOSTMETRIC_CACHE, or ``boostmetric`` in XDG_CACHE_HOME or in ``~/.cache``."""
+    if named := os.environ.get("BOOSTMETRIC_CACHE"):
+        return Path(named).expanduser()
+    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    return (base if base.is_absolute() else Path.home() / ".cache") / "boostmetric"
+
+
+def cached_file(name: str) -> Path:
+    """The file that holds a set once it was downloaded."""
+    return cache_folder() / f"{name}.npz"
+
+
+def read_cached(name: str, source: Source) -> tuple[Numbers, Numbers] | None:
+    """A set from the cache; None if it is not there, or no longer what was put there."""
+    try:
+        X, y = archive.read(cached_file(name))
+    except archive.UnusableFileError:
+        return None
+    return (X, y) if not differences_from(source, X, y) else None
+
+
+def download(name: str, source: Source) -> tuple[Numbers, Numbers]:
+    """Fetch a set from the first of its places that has the data expected, and keep it in the cache.
+
+    Parameters
+    ----------
+    name : str
+        Name of the set, and of the file in the cache.
+    source : Source
+
+    Raises
+    ------
+    DownloadError
+        If no place has them. Then the cache is as it was.
+    """
+    failures = []
+    for urls in source.places:
+        try:
+            X, y = _from_place(name, source, urls)
+        except DownloadError as failure:
+            failures.append(str(failure))
+            continue
+        try:
+            archive.write(cached_file(name), X, y)
+        except OSError as error:
+            warnings.warn(
+                f"{name} was downloaded, but cannot be kept in {cache_folder()} ({error.strerror}), so it will be "
+                "downloaded again next time. Name a folder that can be written in the environment variable "
+                "BOOSTMETRIC_CACHE.",
+                stacklevel=2,
+            )
+        # What the cache will give next time, so that both give the same results.
+        return X.astype("float32"), y.astype("int32")
+    raise DownloadError("; ".join(failures))
+
+
+def differences_from(source: Source, X: Numbers, y: Numbers) -> list[str]:
+    """What tells points and labels from those expected; nothing if they are the same numbers."""
+    found = archive.differences(X, y, source.shape, source.n_classes)
+    if not found and (sha256 := archive.content_hash(X, y)) != source.sha256:
+        found.append(f"the SHA-256 of X and y is {sha256}, not {source.sha256}")
+    return found
+
+
+def _from_place(name: str, source: Source, urls: tuple[str, ...]) -> tuple[Numbers, Numbers]:
+    files = [fetch(url, name) for url in urls]
+    try:
+        X, y = source.read(files)
+    except Exception as error:
+        # A reader of a foreign format fails in as many ways as there are wrong files; they all mean the same.
+        message = f"{urls[0]} sent something else than the file expected ({type(error).__name__}: {error})"
+        raise DownloadError(message) from error
+    if found := differences_from(source, X, y):
+        raise DownloadError(f"{urls[0]} sent other data than the {name!r} expected: {', '.join(found)}")
+    return X, y
+
+
+def fetch(url: str, label: str) -> bytes:
+    """All bytes of a file, with a progress bar on the standard error.
+
+    Raises
+    ------
+    DownloadError
+        If the server cannot be reached, says no, or stops before the end.
+    """
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    try:
+        with open_url(url) as response, Progress(*columns, console=Console(stderr=True)) as progress:
+            stated = response.headers.get("Content-Length")
+            task = progress.add_task(f"Downloading {label}", total=int(stated) if stated else None)
+            received = bytearray()
+            while chunk := response.read(_CHUNK):
+                received += chunk
+                progress.advance(task, len(chunk))
+                if len(received) > _LARGEST:
+                    raise DownloadError(f"{url} sends more than {_LARGEST:,} bytes")
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        raise DownloadError(f"{url} cannot be downloaded ({_reason(error)})") from error
+    if stated and len(received) != int(stated):
+        raise DownloadError(f"{url} cannot be downloaded (it ended after {len(received):,} of {int(stated):,} bytes)")
+    return bytes(received)
+
+
+def open_url(url: str) -> Any:
+    """The answer of a server, to be read and closed."""
+    # Some servers refuse Python's own name.
+    request = urllib.request.Request(url, headers={"User-Agent": "boostmetric"})
+    return urllib.request.urlopen(request, timeout=_TIMEOUT)
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, urllib.error.HTTPError):
+        return f"the server answers {error.code} {error.reason}"
+    if isinstance(error, urllib.error.URLError):
+        return str(error.reason)
+    if isinstance(error, http.client.IncompleteRead):
+        return f"it ended early, {error}"
+    return str(error) or type(error).__name__
