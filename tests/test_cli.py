@@ -18,6 +18,11 @@ from boostmetric.paper.protocol import splits
 runner = CliRunner()
 
 
+def said(result):
+    """What was printed, as one line: errors come in a box as wide as the terminal."""
+    return " ".join(result.output.replace("│", " ").split())
+
+
 def test_demo_prints_errors_and_writes_a_picture(tmp_path):
     result = runner.invoke(app, ["demo", "--output", str(tmp_path / "new")])
     assert result.exit_code == 0, result.output
@@ -42,19 +47,24 @@ def test_circles_are_found_by_the_learned_metric_only():
 
 def test_paper_sets_ours_beside_the_printed_values(tmp_path):
     result = runner.invoke(
-        app, ["paper", "--only", "iris,usps-1", "--data-dir", str(tmp_path), "-o", str(tmp_path / "o")]
+        app,
+        [
+            *("paper", "table2", "--only", "iris,usps-1", "--data-dir", str(tmp_path), "-o", str(tmp_path / "o")),
+            *("--runs", "2", "--systems", "euclidean,rca,boostmetric", "--jobs", "1"),
+        ],
     )
     assert result.exit_code == 0, result.output
-    assert "USPS-1 left out. The data set 'usps' does not come with the package" in result.output
-    table = (tmp_path / "o" / "table2.md").read_text()
-    assert "| Iris | 10 |" in table
-    assert "| 2.22 | 2.89 |" in table
+    assert "USPS-1 left out." in result.output
+    table = (tmp_path / "o" / "paper.md").read_text()
+    assert "| Iris | 4.44 (0.00)<br><sub>2.22 (2.10)</sub> |" in table
+    assert "<sub>2.89 (2.78)</sub>" in table
+    assert "USPS-1 | " not in table
 
 
 def test_paper_names_the_sets_it_knows():
     result = runner.invoke(app, ["paper", "--only", "irish"])
     assert result.exit_code == 2
-    assert "'irish' is not a set of the paper" in result.output
+    assert "'irish' is not known. There are: USPS-1" in said(result)
 
 
 def test_arguments_are_checked_before_any_work(tmp_path):
@@ -63,10 +73,10 @@ def test_arguments_are_checked_before_any_work(tmp_path):
     for command in ("demo", "paper"):
         result = runner.invoke(app, [command, "--output", str(taken)])
         assert result.exit_code == 2
-        assert "cannot be used as a folder" in result.output
-    result = runner.invoke(app, ["paper", "--output", str(tmp_path), "--jobs", "0"])
-    assert result.exit_code == 2
-    assert "must be a whole number of threads" in result.output
+        assert "cannot be used as a folder" in said(result)
+    for wrong in (["--jobs", "0"], ["--runs", "0"], ["table9"], ["--systems", "svm"], ["--data-dir", str(taken)]):
+        result = runner.invoke(app, ["paper", "--output", str(tmp_path), *wrong])
+        assert result.exit_code == 2, wrong
 
 
 def test_version_and_help():

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from multiprocessing import current_process
 from typing import Any
 
 import joblib
@@ -168,7 +169,9 @@ def others_within(
 
 def _in_threads(work: Callable[[Any], Any], chunks: Sequence[Any]) -> list[Any]:
     """The work on each chunk, on all processors."""
-    if len(chunks) <= 1:  # a pool of threads would take longer, and with a hundred classes there are many searches
+    # For a single chunk a pool of threads would take longer, and with a hundred classes there are many searches. In a
+    # process of multiprocessing.Pool joblib would say 1, and warn.
+    if len(chunks) <= 1 or current_process().daemon:
         return [work(chunk) for chunk in chunks]
     with ThreadPoolExecutor(joblib.effective_n_jobs(-1)) as pool:
         return list(pool.map(work, chunks))

@@ -15,9 +15,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #222; }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem; color: #222; }
 table { border-collapse: collapse; margin: 1rem 0; }
-th, td { padding: .3rem .9rem; border-bottom: 1px solid #ccc; text-align: right; }
+th, td { padding: .3rem .6rem; border-bottom: 1px solid #ccc; text-align: right; vertical-align: top; }
+td { white-space: nowrap; }
+small { color: #666; }
 th:first-child, td:first-child { text-align: left; }
 img { max-width: 100%; }
 """

@@ -115,7 +115,8 @@ def _pictures(results: Results, wanted: Mapping[str, bool]) -> list[Picture]:
             "Four concentric circles in two of ten dimensions, the others noise, projected by PCA, LDA and BoostMetric "
             f"from {toy.n_triplets:,} triplets. Eigenvalues of the learned metric, of their sum: "
             f"{', '.join(f'{share:.3f}' for share in shares[:3])} (printed: "
-            f"{', '.join(map(str, PRINTED_EIGENVALUES))}). 3-NN error on new points: {toy.euclidean:.1f} % in the Euclidean distance, {toy.boostmetric:.1f} % after."
+            f"{', '.join(map(str, PRINTED_EIGENVALUES))}). 3-NN error on new points: {toy.euclidean:.1f} % in the "
+            f"Euclidean distance, {toy.boostmetric:.1f} % after."
         )
         found.append(Picture("circles", "Concentric circles", text, toy.figure))
     for name, title, text, draw in _FIGURES:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import boostmetric
 
-# Beyond the limit of a fit, for reading the data, the first import and the test error.
+# Beyond the limit of a fit, for reading the data and the test error.
 _GRACE = 60.0
 # Share of the memory of the machine that all fits together may take.
 _MOST_MEMORY = 0.9
@@ -176,11 +176,15 @@ class _Worker:
     def _start(self) -> None:
         context = multiprocessing.get_context("spawn")  # threads of this process are not to be forked
         self.connection, other = context.Pipe()
-        self._process = context.Process(target=_serve, args=(other, self._execute, self._jobs), daemon=True)
+        self._process = context.Process(target=_serve, args=(other, self._execute, self._jobs))
         self._process.start()
+        self._ready = False
         other.close()
 
     def begin(self, task: Task, time_limit: float) -> None:
+        if not self._ready:
+            self.connection.recv()  # imports take seconds, which are not the fit's
+            self._ready = True
         self.task, self.deadline = task, monotonic() + time_limit + _GRACE
         self._limit = time_limit
         self.connection.send((task, time_limit))
@@ -218,6 +222,7 @@ def _serve(connection: Connection, execute: Callable[[Task], dict[str, Any]], jo
     from threadpoolctl import threadpool_limits
 
     _limit_memory(jobs)
+    connection.send("ready")
     with threadpool_limits(limits=1 if jobs > 1 else None):
         while True:
             try:
