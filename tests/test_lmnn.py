@@ -1,5 +1,7 @@
 """LMNN finds the minimum of its objective, which is that of Weinberger and Saul, and knows how near it is."""
 
+import warnings
+
 import cvxpy as cp
 import numpy as np
 import pytest
@@ -7,6 +9,7 @@ from scipy.optimize import check_grad
 from scipy.spatial.distance import cdist
 from sklearn.datasets import load_iris, load_wine
 from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
 
 from boostmetric import Comparisons
 from boostmetric.baselines import LMNN, large_margin
@@ -230,9 +233,105 @@ def test_edge_cases(name, n_components):
     assert metric.components_.any()
     assert 0 <= metric.objective_ < np.inf
     assert metric.duality_gap_ >= -1e-9 * metric.objective_
-    if n_components is None and name not in ("tiny", "huge"):
-        euclidean = objective(points, *terms(points, np.array(labels)), np.eye(points.shape[1]))
-        assert metric.objective_ <= euclidean * (1 + 1e-9) + 1e-12
+    if name in ("tiny", "huge"):
+        return
+    literal = terms(points, np.array(labels))
+    ours = objective(points, *literal, metric.get_mahalanobis_matrix())
+    assert metric.objective_ == pytest.approx(ours, rel=1e-6, abs=1e-9)
+    if n_components is None:
+        assert metric.objective_ <= objective(points, *literal, np.eye(points.shape[1])) * (1 + 1e-9) + 1e-12
+        assert metric.stop_reason_ in (StopReason.OPTIMAL, StopReason.NEGLIGIBLE)
+
+
+NOISY = np.random.default_rng(0).standard_normal((60, 3))
+NOISY_LABELS = (NOISY[:, 0] + 0.7 * np.random.default_rng(1).standard_normal(60) > 0).astype(int)
+
+
+@pytest.mark.parametrize("n_components", [None, 1])
+@pytest.mark.parametrize("points", [NOISY, np.ones((60, 2))], ids=["noise", "equal"])
+def test_ends_whatever_the_tolerance(points, n_components):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        metric = LMNN(n_components, tol=1e-12).fit(points, NOISY_LABELS)
+    assert np.isfinite(metric.objective_)
+
+
+def test_features_that_say_nothing_change_nothing():
+    expected = LMNN().fit(NOISY, NOISY_LABELS)
+    for extra in (np.ones(60), NOISY[:, 1], NOISY @ [1.0, 2.0, 3.0]):
+        metric = LMNN().fit(np.c_[NOISY, extra], comparisons=Comparisons.from_labels(NOISY, NOISY_LABELS, 3, "all"))
+        assert metric.stop_reason_ is StopReason.OPTIMAL
+        assert metric.objective_ == pytest.approx(expected.objective_, rel=2e-3)
+
+
+def test_a_bound_is_known_where_targets_do_not_pull():
+    """Targets share the last feature, which tells some of the impostors apart for nothing."""
+    feature = np.arange(60) % 3 // 2
+    labels = np.where(feature == 1, 2, NOISY_LABELS)
+    metric = LMNN().fit(np.c_[NOISY, feature], labels)
+    assert metric.stop_reason_ is StopReason.OPTIMAL
+    pairs, triplets = terms(np.c_[NOISY, feature], labels)
+    optimum = minimum_by_convex_solver(np.c_[NOISY, feature], pairs, triplets)
+    assert metric.objective_ == pytest.approx(optimum, rel=2e-3)
+    assert metric.objective_ - metric.duality_gap_ <= optimum * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("range_", [1e2, 1e5, 1e8])
+def test_units_of_features_do_not_matter(range_):
+    comparisons = Comparisons.from_labels(NOISY, NOISY_LABELS, n_impostors="all")
+    expected = LMNN().fit(NOISY, comparisons=comparisons)
+    metric = LMNN().fit(NOISY * [1 / range_, 1.0, range_], comparisons=comparisons)
+    assert metric.stop_reason_ is StopReason.OPTIMAL
+    assert metric.objective_ == pytest.approx(expected.objective_, rel=2e-3)
+
+
+@pytest.mark.parametrize("weight", [1e-30, 1e-8, 1e30])
+def test_weights_of_any_size(weight):
+    expected = LMNN().fit(NOISY, NOISY_LABELS)
+    metric = LMNN().fit(NOISY, NOISY_LABELS, np.full(60, weight))
+    assert metric.stop_reason_ is StopReason.OPTIMAL
+    assert metric.objective_ == pytest.approx(weight * expected.objective_, rel=1e-6)
+    assert metric.history_[-1].loss == pytest.approx(weight * expected.history_[-1].loss, rel=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_never_worse_than_the_start():
+    objectives = [LMNN(max_iter=n).fit(NOISY, NOISY_LABELS).objective_ for n in (1, 3, 10, 1000)]
+    assert objectives == sorted(objectives, reverse=True)
+    assert LMNN(tol=0.5).fit(NOISY, NOISY_LABELS).objective_ <= objectives[0]
+
+
+def test_length_of_the_start_does_not_matter():
+    expected = LMNN().fit(NOISY, NOISY_LABELS).objective_
+    for length in (1e-200, 1e200):
+        assert LMNN(init=length * np.eye(3)).fit(NOISY, NOISY_LABELS).objective_ == pytest.approx(expected, rel=1e-6)
+    with pytest.raises(ValueError, match="init is the zero metric"):
+        LMNN(init=np.zeros((1, 3))).fit(NOISY, NOISY_LABELS)
+
+
+def test_weight_on_samples_alone_in_their_class():
+    labels = NOISY_LABELS.copy()
+    labels[0] = 7
+    with (
+        pytest.warns(match="fewer than n_neighbors"),
+        pytest.raises(ValueError, match="zero for every sample that has another of its class"),
+    ):
+        LMNN().fit(NOISY, labels, np.eye(60)[0])
+
+
+def test_every_pass_that_hits_the_limit_is_warned_of():
+    with pytest.warns(ConvergenceWarning, match="max_iter=30 was reached"):
+        metric = LMNN(max_iter=30, n_passes=3, tol=1e-4).fit(NOISY, NOISY_LABELS)
+    assert metric.n_iter_ > 30
+
+
+def test_same_bits_for_any_number_of_blas_threads():
+    points = np.random.default_rng(0).standard_normal((60, 200))
+    bits = set()
+    for n_threads in (1, 2):
+        with threadpool_limits(n_threads, user_api="blas"):
+            bits.add(LMNN().fit(points, NOISY_LABELS).components_.tobytes())
+    assert len(bits) == 1
 
 
 def test_callback_stops_and_checkpoint_is_a_metric(tmp_path):

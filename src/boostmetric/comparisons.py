@@ -26,7 +26,14 @@ from boostmetric.grouping import (
     near_then_far,
     number_rows,
 )
-from boostmetric.numbering import check_numbers, check_rows, check_weights, number_pairs, refuse_rows
+from boostmetric.numbering import (
+    check_numbers,
+    check_rows,
+    check_weights,
+    check_weights_of_anchors,
+    number_pairs,
+    refuse_rows,
+)
 from boostmetric.ragged import Ragged
 from boostmetric.validation import check_number
 
@@ -143,10 +150,7 @@ class Comparisons:
 
         anchors, targets, impostors = mine(X, y, n_neighbors=n_neighbors, n_impostors=n_impostors, quiet=quiet)
         weights = check_weights("sample_weight", sample_weight, np.size(y), "sample")
-        if not weights[anchors].any():
-            raise ValueError(
-                "sample_weight is zero for every sample that has another of its class: nothing is compared."
-            )
+        check_weights_of_anchors(weights[anchors])
         if isinstance(impostors, Classes):
             nobody = Ragged.from_sizes(np.empty(0, dtype=np.int32), np.zeros(len(anchors), dtype=np.int64))
             return cls._from_anchors(anchors, targets, nobody, weights[anchors], impostors)

@@ -118,6 +118,12 @@ def check_weights(name: str, weights: ArrayLike | None, n_weights: int, of_what:
     return values
 
 
+def check_weights_of_anchors(weights: NDArray[np.float64]) -> None:
+    """Refuse weights of samples that leave out everything there is to compare."""
+    if not weights.any():
+        raise ValueError("sample_weight is zero for every sample that has another of its class: nothing is compared.")
+
+
 def number_pairs(a: NDArray[Any], b: NDArray[Any]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Distinct unordered pairs of (a, b) in ascending order, and the number of each given pair among them."""
     n = int(max(a.max(initial=-1), b.max(initial=-1))) + 1

@@ -58,24 +58,25 @@ def _named(name: str, X: Given, y: NDArray[Any] | None) -> FloatArray | None:
     if n_features > _MOST_FEATURES:
         raise ValueError(
             f"init={name!r} is a matrix of {n_features:,} x {n_features:,} numbers here, as the data have that many "
-            'features. Use init="zero" (and solver="stagewise"), or reduce the features (TruncatedSVD, PCA).'
+            'features. Reduce the features (TruncatedSVD, PCA), or begin elsewhere: boosting with init="zero" (and '
+            'solver="stagewise"), a baseline with init="identity".'
         )
     if name == "identity":
         return np.eye(n_features)
     points: Any
     points, exponent = centre_and_scale(X)
     dense = points.toarray() if sparse.issparse(points) else points
-    unit = _spread(dense) if name.startswith("standardized") else np.ones(n_features)
+    unit = spread(dense) if name.startswith("standardized") else np.ones(n_features)
     if not name.endswith("rca"):
         return np.diag(np.ldexp(1 / unit, -exponent))
     assert y is not None
     return np.ldexp(_whitening(within_classes(dense / unit, y)) / unit, -exponent)
 
 
-def _spread(points: FloatArray) -> FloatArray:
+def spread(points: FloatArray) -> FloatArray:
     """Standard deviations, 1 for features that do not vary."""
-    spread = points.std(axis=0)
-    return np.where(spread > 0, spread, 1.0)
+    deviations = points.std(axis=0)
+    return np.where(deviations > 0, deviations, 1.0)
 
 
 def within_classes(points: FloatArray, y: NDArray[Any]) -> FloatArray:

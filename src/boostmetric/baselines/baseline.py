@@ -82,9 +82,18 @@ class Journal:
         return self.stopped is not None
 
 
+def check_not_zero(components: FloatArray) -> FloatArray:
+    """A linear map to begin with, or an error."""
+    if not components.any():
+        raise ValueError("init is the zero metric, from which nothing can be learned. Give one that is not zero.")
+    return components
+
+
 class Baseline(MetricLearner):
     """A metric learner of others, with the contract of ours."""
 
+    max_iter: int
+    tol: float
     stop_reason_: StopReason
 
     def _check_data(self, X: Any, y: Any, **instead: Any) -> tuple[FloatArray, NDArray[Any] | None]:
@@ -110,13 +119,15 @@ class Baseline(MetricLearner):
             )
         return Problem(samples, as_comparisons(rows, None, weights)).restricted()
 
-    def _finish(self, components: FloatArray, journal: Journal, stop_reason: StopReason) -> None:
-        """Set the fitted attributes, and warn if the iterations did not suffice."""
+    def _finish(
+        self, components: FloatArray, journal: Journal, stop_reason: StopReason, *, limited: bool = False
+    ) -> None:
+        """Set the fitted attributes, and warn if the iterations did not suffice, now or (`limited`) in between."""
         self._set(self._attributes(components, journal.history))
         self.stop_reason_ = stop_reason
-        if stop_reason is StopReason.ITERATION_LIMIT:
+        if limited or stop_reason is StopReason.ITERATION_LIMIT:
             warn(
-                f"max_iter={len(journal.history)} was reached before the tolerance tol. Raise max_iter or tol.",
+                f"max_iter={self.max_iter} was reached before tol={self.tol:g}. Raise max_iter or tol.",
                 ConvergenceWarning,
             )
 

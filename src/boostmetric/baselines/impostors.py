@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boostmetric.baselines.pairs import PairSet
 from boostmetric.comparisons import Comparisons
-from boostmetric.estimators.learner import FloatArray
+from boostmetric.frame import FloatArray
 from boostmetric.mining import mine
 from boostmetric.neighbors import others_within
-from boostmetric.numbering import number_pairs
+from boostmetric.numbering import check_weights_of_anchors
 from boostmetric.ragged import Ragged
 
 # Pairs of a sample of the anchors with all impostors.
@@ -46,6 +45,7 @@ class Neighborhoods:
     ) -> Neighborhoods:
         """Nearest points of the same class as targets."""
         anchors, targets, _ = mine(mapped, y, n_neighbors=n_neighbors, n_impostors="all", quiet=quiet)
+        check_weights_of_anchors(weights[anchors])
         counts = np.flatnonzero(weights[anchors] > 0)
         return cls(
             np.unique(y, return_inverse=True)[1], anchors[counts], targets.take(counts), weights[anchors[counts]]
@@ -57,13 +57,10 @@ class Neighborhoods:
         n_others = len(self.label) - np.bincount(self.label)[self.label[self.anchors]]
         return float(np.sum(self.weights * self.targets.sizes * n_others))
 
-    def pull(self, points: FloatArray) -> FloatArray:
-        """Sum of the weighted outer products (a - b)(a - b)' of anchors and targets."""
+    def target_pairs(self) -> tuple[NDArray[np.int64], FloatArray]:
+        """Pairs that are pulled together, and their weights."""
         anchor = np.repeat(self.anchors, self.targets.sizes)
-        pairs, number = number_pairs(anchor, self.targets.values)
-        weights = np.zeros(len(pairs))
-        np.add.at(weights, number, np.repeat(self.weights, self.targets.sizes))
-        return PairSet.of(points, pairs).gram(weights)
+        return np.stack([anchor, self.targets.values], axis=1), np.repeat(self.weights, self.targets.sizes)
 
     def find(self, mapped: FloatArray, reach: float, most: int | None = None) -> Comparisons | None:
         """Targets against all impostors that are closer than the farthest target and the margin.
@@ -108,8 +105,8 @@ class Given:
         self._comparisons = comparisons
         self.total_weight = comparisons.total_weight
 
-    def pull(self, points: FloatArray) -> FloatArray:
-        """Sum of the weighted outer products of near pairs, each once for every anchor."""
+    def target_pairs(self) -> tuple[NDArray[np.int64], FloatArray]:
+        """Near pairs, each once for every anchor, with the largest of its weights."""
         given = self._comparisons
         near = Ragged(given.members, given.bounds).take(np.arange(0, 2 * given.n_groups, 2))
         n_pairs = len(given.pairs)
@@ -117,9 +114,7 @@ class Given:
         once, number = np.unique(anchor[near.row] * n_pairs + near.values, return_inverse=True)
         weights = np.zeros(len(once))
         np.maximum.at(weights, number, given.weights[near.row])
-        coefficients = np.zeros(n_pairs)
-        np.add.at(coefficients, once % n_pairs, weights)
-        return PairSet.of(points, given.pairs).gram(coefficients)
+        return given.pairs[once % n_pairs].astype(np.int64), weights
 
     def find(self, mapped: FloatArray, reach: float, most: int | None = None) -> Comparisons:
         """All of them."""

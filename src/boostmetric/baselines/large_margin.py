@@ -3,8 +3,8 @@
 The objective is convex in X = R'R, and a sum of many hinges. We minimise over R (Burer and Monteiro, 2003) by L-BFGS,
 in rounds. What makes that work:
 
-- Coordinates in which the pull of the targets is the identity. Whatever the units of the features, L-BFGS then sees a
-  problem that is about equally curved in all directions.
+- Coordinates in which targets pull equally along all axes (`pull`). Whatever the units of the features, L-BFGS then
+  sees a problem that is about equally curved in all directions.
 - In a round the corners of the hinges are rounded off over a width, which shrinks from round to round (Nesterov,
   "Smooth minimization of non-smooth functions", 2005): L-BFGS stops short at corners.
 - A round only knows the impostors that were near when it began, and some beyond. Those that it left out can only add
@@ -14,8 +14,9 @@ in rounds. What makes that work:
 
       max push * sum u   subject to   (1 - push) C + push * sum u (near - far outer products)  positive semidefinite
 
-  once they are multiplied by the largest number of at most 1 that makes them feasible. So after every round a bound on
-  the minimum over all metrics is known, and the fit ends when the objective is close to it.
+  once they are multiplied by the largest number of at most 1 that makes them feasible. (Along axes on which no target
+  pulls, X may be as long as it likes, and comparisons whose far pair differs there get u = 0.) So after every round a
+  bound on the minimum over all metrics is known, and the fit ends when the objective is close to it.
 - Where that bound does not close because R has lost a rank that is needed, the direction that violates the dual most
   shows the way out (Laue, "A hybrid algorithm for convex semidefinite optimization", ICML 2012).
 """
@@ -32,16 +33,16 @@ from scipy.optimize import minimize, minimize_scalar
 
 from boostmetric.baselines.pairs import PairSet
 from boostmetric.comparisons import Comparisons
-from boostmetric.estimators.learner import FloatArray
-from boostmetric.ragged import Ragged
+from boostmetric.frame import FloatArray
 from boostmetric.solver.result import StopReason
 
 # Beyond the distance within which an impostor counts, those at so many times its square are known as well.
 _REACH = 1.3
 # Iterations of L-BFGS in the first round, and in the longest.
 _FIRST_ROUND, _LONGEST_ROUND = 5, 100
-# Pairs of changes that L-BFGS remembers.
-_MEMORY = 20
+# Pairs of changes that L-BFGS remembers, and how often it shortens a step: where classes are far apart, hinges are so
+# much steeper than the pull that its first steps are a million times too long.
+_MEMORY, _SHORTER = 20, 60
 # A round ends when an iteration improves the objective by less than this fraction, times the width; then the corners of
 # the hinges are made so much sharper, down to a width at which that changes nothing.
 _ENOUGH, _SHARPER, _SHARPEST = 1e-7, 1 / 3, 1e-6
@@ -49,6 +50,9 @@ _ENOUGH, _SHARPER, _SHARPEST = 1e-7, 1 / 3, 1e-6
 _MORE = 10
 # A rise of the objective by this fraction is rounding.
 _ROUNDING = 1e-10
+# A difference along an axis, compared with the largest coordinate, that is more than rounding.
+_DIFFERENT = 1e-12
+_FAR_AWAY = 1e300  # a squared distance beyond all others
 # Length of a new direction, compared with the others.
 _NEW = 0.03
 
@@ -81,65 +85,77 @@ class Minimum(NamedTuple):
 class LargeMargin:
     """(1 - push) <C, R'R> + push * sum omega hinge(1 + d_near - d_far), over some comparisons.
 
+    In the smooth objective C is the identity, as it is in these coordinates but for axes along which targets hardly
+    pull. There X would grow beyond all need; the force, small in units of the data, lets it end when impostors are out.
+
     Parameters
     ----------
     points : ndarray of shape (n_points, n_features)
     comparisons : Comparisons
     pull : ndarray of shape (n_features,)
-        C, the sum of the outer products of the target pairs, is diagonal in these coordinates.
+        C, the sum of the outer products of the target pairs, is diagonal in these coordinates, with 1 at most.
     push : float
     """
 
     def __init__(self, points: FloatArray, comparisons: Comparisons, pull: FloatArray, push: float) -> None:
         self.n_members = len(comparisons.members)
         self._pairs = PairSet.of(points, comparisons.pairs)
+        self._free = np.zeros(len(comparisons.pairs), dtype=bool)
+        if not pull.all():
+            first, second = comparisons.pairs.T
+            free = points[:, pull == 0]
+            self._free = (np.abs(free[first] - free[second]) > _DIFFERENT * np.abs(free).max()).any(axis=1)
         self._groups = (comparisons.members, comparisons.bounds, comparisons.weights)
         self._far = np.empty(int(comparisons.side_sizes[1].max(initial=0)))
-        self._c, self._slopes = np.zeros(len(self._pairs)), 0.0
+        self._c, self._slopes, self._d, self._width = np.zeros(len(self._pairs)), 0.0, np.zeros(len(self._pairs)), 1.0
         self._pull, self._push = (1 - push) * pull, push
 
     def at(self, rows: FloatArray, width: float) -> Value:
         """The objective at R, whose derivatives are then known."""
-        return self._value(self._pairs.squared_distances(rows), float(np.sum(self._pull * np.square(rows))), width)
+        self._d, self._width = self._pairs.squared_distances(rows), width
+        return self._value(self._d, np.square(rows).sum(axis=0), width)
 
     def slope(self, rows: FloatArray) -> FloatArray:
         """Derivative, by R, of the smooth objective at R, where it was asked for last."""
-        return 2 * (self._pull * rows + self._push * rows @ self._pairs.gram(self._c))
+        return 2 * ((1 - self._push) * rows + self._push * rows @ self._pairs.gram(self._c))
 
     def bound(self) -> tuple[float, FloatArray | None]:
         """A bound on the minimum from the last slopes; and the direction that violates the dual most, if one does."""
-        if not self._pull.all():
+        pulled = self._pull > 0
+        if not pulled.any():
             return 0.0, None
-        units = 1 / np.sqrt(self._pull)
-        gain = -self._push * self._pairs.gram(self._c) * units * units[:, None]
+        if self._free.any():
+            self._value(np.where(self._free, _FAR_AWAY, self._d), np.zeros(len(self._pull)), self._width)
+        units = 1 / np.sqrt(self._pull[pulled])
+        gain = -self._push * self._pairs.gram(self._c)[np.ix_(pulled, pulled)] * units * units[:, None]
         last = len(gain) - 1
-        (largest,), direction = scipy.linalg.eigh(gain, subset_by_index=[last, last])
-        violating = units * direction[:, 0] if largest > 1.0 else None
-        return self._push * self._slopes / max(1.0, largest), violating
+        (largest,), vectors = scipy.linalg.eigh(gain, subset_by_index=[last, last])
+        direction = np.zeros(len(pulled))
+        direction[pulled] = units * vectors[:, 0]
+        return self._push * self._slopes / max(1.0, largest), direction if largest > 1.0 else None
 
-    def best_scale(self, rows: FloatArray) -> float:
-        """The factor of R with which the objective is least, if these comparisons have all targets there are."""
-        members, bounds, weights = self._groups
-        d = self._pairs.squared_distances(rows)
-        near = Ragged(members, bounds).take(np.arange(0, 2 * len(weights), 2))
-        pull = (1 - self._push) * float(np.dot(weights[near.row], d[near.values]))
+    def best_scale(self, rows: FloatArray, share: float) -> float:
+        """The factor of R with which the objective is least, if these comparisons are this share of all."""
+        d, squares = self._pairs.squared_distances(rows), share * np.square(rows).sum(axis=0)
         typical = float(np.median(d[d > 0])) if d.any() else 1.0
 
         def loss(log_scale: float) -> float:
             square = math.exp(log_scale) / typical
-            return self._value(square * d, square * pull, 1.0).exact
+            return self._value(square * d, square * squares, 1.0).smooth
 
         # From impostors all active to impostors all far away.
         best = minimize_scalar(loss, bounds=(-7.0, 14.0), method="bounded", options={"xatol": 0.02})
         return math.sqrt(math.exp(best.x) / typical)
 
-    def _value(self, d: FloatArray, pull: float, width: float) -> Value:
+    def _value(self, d: FloatArray, squares: FloatArray, width: float) -> Value:
+        """The objective for distances of the pairs, and squared lengths of R along the axes."""
         from boostmetric.kernels.hinge import hinge
 
         sums = np.empty(4)
         hinge(d, *self._groups, width, self._far, self._c, sums)
         smooth, exact, self._slopes, violated = sums.tolist()
-        return Value(pull + self._push * smooth, pull + self._push * exact, violated)
+        pull = (1 - self._push) * float(squares.sum()), float(self._pull @ squares)
+        return Value(pull[0] + self._push * smooth, pull[1] + self._push * exact, violated)
 
 
 def minimise(
@@ -166,8 +182,8 @@ def minimise(
         As for `LargeMargin`.
     tol : float
         End when the objective is within this fraction of itself of the bound, or this fraction of what it was at the
-        start. With fewer rows than features the bound may be out of reach: end when a round at small width improves it
-        by less than this fraction.
+        start. With fewer rows than axes the bound may be out of reach: end when a round at small width improves it by
+        less than this fraction.
     max_iter : int
         Most iterations of L-BFGS.
     on_iteration : callable
@@ -181,10 +197,11 @@ def minimise(
     margin = around(rows)
     assert margin is not None
     value = margin.at(rows, 1.0)
+    best, best_value = rows, value
     start, bound, n_iter, length, reach, width = value.exact, 0.0, 0, _FIRST_ROUND, _REACH, 1.0
     while True:
         moved = _round(margin, rows, width, min(length, max_iter - n_iter), on_iteration)
-        n_iter += moved.n_iter
+        n_iter += max(1, moved.n_iter)  # that of nothing to do counts, or there might be no end
         margin.at(moved.rows, width)
         new_bound, way_out = margin.bound()
         bound = max(bound, new_bound)
@@ -197,19 +214,25 @@ def minimise(
             assert after is not None
             fall = value.exact - after.exact
             rows, margin, value, length, reach = moved.rows, there, after, min(2 * length, _LONGEST_ROUND), _REACH
+            if value.exact <= best_value.exact:  # which it may not be, since the corners are rounded off
+                best, best_value = rows, value
         reason = None
         if moved.stopped:
             reason = StopReason.CALLBACK
-        elif improved and (value.exact - bound <= tol * value.exact or value.exact <= tol * start):
+        elif best_value.exact - bound <= tol * best_value.exact:
             reason = StopReason.OPTIMAL
-        elif improved and moved.ended and width <= tol and fall <= tol * value.exact:
+        elif best_value.exact <= tol * start:
+            reason = StopReason.NEGLIGIBLE
+        elif improved and moved.ended and width <= max(tol, _SHARPEST) and fall <= tol * value.exact:
             reason = StopReason.CONVERGED
         elif n_iter >= max_iter:
             reason = StopReason.ITERATION_LIMIT
         if reason is not None:
-            return Minimum(rows, value, bound, reason)
-        if not improved:
-            length, reach = max(1, length // 2), 2 * reach
+            return Minimum(best, best_value, bound, reason)
+        if not improved and length > 1:
+            length = max(1, length // 4)
+        elif not improved:  # an iteration alone, too, came to impostors that were not known
+            reach *= 2
             margin = around(rows, reach)
             assert margin is not None
         elif moved.ended:
@@ -235,13 +258,14 @@ def _round(
     on_iteration: Callable[[FloatArray, Value], bool],
 ) -> _Moved:
     """Some iterations of L-BFGS."""
-    value, stopped = Value(0.0, 0.0, 0.0), False
+    value, stopped = margin.at(rows, width), False
+    size = value.smooth or 1.0  # L-BFGS takes what is far below 1 for 0
 
     def loss_and_slope(flat: FloatArray) -> tuple[float, FloatArray]:
         nonlocal value
         at = flat.reshape(rows.shape)
         value = margin.at(at, width)
-        return value.smooth, margin.slope(at).ravel()
+        return value.smooth / size, margin.slope(at).ravel() / size
 
     def after_iteration(flat: FloatArray) -> None:
         nonlocal stopped
@@ -249,7 +273,7 @@ def _round(
             stopped = True
             raise StopIteration  # which SciPy understands
 
-    options = {"maxiter": max_iter, "maxcor": _MEMORY, "ftol": _ENOUGH * width, "gtol": 0.0}
+    options = {"maxiter": max_iter, "maxcor": _MEMORY, "ftol": _ENOUGH * width, "gtol": 0.0, "maxls": _SHORTER}
     start = rows.ravel()
     result = minimize(loss_and_slope, start, jac=True, method="L-BFGS-B", options=options, callback=after_iteration)
     return _Moved(result.x.reshape(rows.shape), int(result.nit), result.status != 1 and not stopped, stopped)

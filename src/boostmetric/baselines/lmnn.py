@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from boostmetric.baselines.baseline import Baseline, Journal
+from boostmetric.baselines.baseline import Baseline, Journal, check_not_zero
 from boostmetric.baselines.impostors import Given, Neighborhoods
 from boostmetric.baselines.large_margin import LargeMargin, Minimum, Value, minimise
+from boostmetric.baselines.pull import PullCoordinates
 from boostmetric.callbacks import Callback
 from boostmetric.comparisons import Comparisons
-from boostmetric.estimators.learner import FloatArray
 from boostmetric.estimators.sklearn_callbacks import with_callbacks
-from boostmetric.frame import Frame
+from boostmetric.frame import FloatArray
 from boostmetric.metric import MahalanobisMetric
 from boostmetric.numbering import check_weights
+from boostmetric.solver.result import StopReason
 from boostmetric.starts import PLAIN_STARTS, STARTS, Init, starting_components
 from boostmetric.validation import check_choice, check_count, check_number
 
-# Along directions in which targets hardly differ, coordinates are stretched up to this limit (of squares).
-_LEAST_PULL = 1e-8
 # A row of the map to begin with is at least so long, compared with the longest: L-BFGS never leaves zero.
 _LEAST_LENGTH = 1e-4
 
@@ -52,8 +52,9 @@ class LMNN(Baseline):
     max_iter : int, default=1000
         Most iterations of L-BFGS, in each pass.
     tol : float, default=1e-3
-        Stop when the objective is within this fraction of its minimum. With `n_components`: when it no longer
-        improves by this fraction.
+        Stop when the objective is within this fraction of its minimum, or has come down to this fraction of what it
+        was at the start. With `n_components`, and in the rare cases where no bound on the minimum comes close: when it
+        no longer improves by this fraction.
     callbacks : list, default=None
         As in `boostmetric.BoostMetric`.
     verbose : int, default=0
@@ -66,7 +67,8 @@ class LMNN(Baseline):
     objective_ : float
         The objective, with all impostors.
     duality_gap_ : float
-        The minimum over all metrics is at most so much lower.
+        The minimum over all metrics is at most so much lower: a true bound, though after `n_components` it may be far
+        from the truth.
     n_iter_ : int
         Iterations run.
     history_ : list of Iteration
@@ -150,36 +152,39 @@ class LMNN(Baseline):
         -------
         self
         """
+        from boostmetric.engines.threads import single_threaded_blas
+
         self._check_parameters()
         samples, labels = self._check_data(X, y, comparisons=comparisons)
-        with self._watched(self.n_passes * self.max_iter, (X, y)) as callbacks:
+        with self._watched(self.n_passes * self.max_iter, (X, y)) as callbacks, single_threaded_blas():
             journal = Journal(callbacks)
             if labels is None:
-                components, minimum = self._from_comparisons(samples, comparisons, sample_weight, journal)
+                components, passes = self._from_comparisons(samples, comparisons, sample_weight, journal)
             else:
-                components, minimum = self._from_labels(samples, labels, sample_weight, journal)
-        self.objective_, self.duality_gap_ = minimum.value.exact, minimum.value.exact - minimum.bound
-        self._finish(components, journal, journal.stopped or minimum.stop_reason)
+                components, passes = self._from_labels(samples, labels, sample_weight, journal)
+        last = passes[-1]
+        self.objective_, self.duality_gap_ = last.value.exact, max(last.value.exact - last.bound, 0.0)
+        limited = any(minimum.stop_reason is StopReason.ITERATION_LIMIT for minimum in passes)
+        self._finish(components, journal, journal.stopped or last.stop_reason, limited=limited)
         return self
 
     def _from_labels(
         self, samples: FloatArray, labels: NDArray[Any], sample_weight: ArrayLike | None, journal: Journal
-    ) -> tuple[FloatArray, Minimum]:
+    ) -> tuple[FloatArray, list[Minimum]]:
         weights = check_weights("sample_weight", sample_weight, len(labels), "sample")
-        frame = Frame.of(samples)
-        under = None if _is_identity(self.init) else starting_components(self.init, samples, labels)
-        for n_pass in range(self.n_passes):
+        under = self._start(samples, labels)
+        passes: list[Minimum] = []
+        while len(passes) < self.n_passes and journal.stopped is None:
             mapped = samples if under is None else MahalanobisMetric(under).transform(samples)
-            around = Neighborhoods.of(mapped, labels, self.n_neighbors, weights, quiet=n_pass > 0)
-            under, minimum = self._minimise(frame, under, around, journal)
-            if journal.stopped:
-                break
+            around = Neighborhoods.of(mapped, labels, self.n_neighbors, weights, quiet=bool(passes))
+            under, minimum = self._minimise(samples, under, around, journal)
+            passes.append(minimum)
         assert under is not None
-        return under, minimum
+        return under, passes
 
     def _from_comparisons(
         self, samples: FloatArray, comparisons: Any, sample_weight: ArrayLike | None, journal: Journal
-    ) -> tuple[FloatArray, Minimum]:
+    ) -> tuple[FloatArray, list[Minimum]]:
         if self.n_passes > 1:
             raise ValueError(
                 f"n_passes={self.n_passes} finds targets again, but those of comparisons are given. Use n_passes=1."
@@ -187,44 +192,55 @@ class LMNN(Baseline):
         if isinstance(self.init, str):
             check_choice("init, without labels,", self.init, PLAIN_STARTS[1:])
         problem = self._given(samples, comparisons, sample_weight)
-        under = None if _is_identity(self.init) else starting_components(self.init, samples)
-        return self._minimise(Frame.of(problem.points), under, Given(problem.comparisons.listed()), journal)
+        given, under = Given(problem.comparisons.listed()), self._start(samples, None)
+        components, minimum = self._minimise(np.asarray(problem.points), under, given, journal)
+        return components, [minimum]
+
+    def _start(self, samples: FloatArray, labels: NDArray[Any] | None) -> FloatArray | None:
+        """The linear map to begin with, in units of its own; None for the identity, which may be large."""
+        if isinstance(self.init, str) and self.init == "identity":
+            return None
+        components = starting_components(self.init, samples, labels)
+        assert components is not None
+        return np.ldexp(check_not_zero(components), -int(np.frexp(np.abs(components).max())[1]))
 
     def _minimise(
-        self, frame: Frame, under: FloatArray | None, around: Neighborhoods | Given, journal: Journal
+        self, samples: FloatArray, under: FloatArray | None, around: Neighborhoods | Given, journal: Journal
     ) -> tuple[FloatArray, Minimum]:
         """The linear map, among the features, with the least objective."""
-        from boostmetric.engines.threads import single_threaded_blas
+        pairs, weights = around.target_pairs()
+        unit = float(weights.mean())  # L-BFGS takes objectives far from 1 for other problems
+        inside = PullCoordinates.of(samples, pairs, weights / unit)
+        points = inside.points
+        rows = _with_rows(inside.lower(under), points, self.n_components)
 
-        with single_threaded_blas():
-            axes, length, pull = _coordinates(around.pull(np.asarray(frame.points)))
-            points = np.ascontiguousarray(frame.points @ (axes / length))
-            start = axes if under is None else np.ldexp(frame.lower(under), frame.exponent) @ axes
-            rows = _with_rows(start * length, points, self.n_components)
-            rows *= LargeMargin(points, around.sample(points @ rows.T), pull, self.push).best_scale(rows)
+        def lighter(comparisons: Comparisons) -> Comparisons:
+            return replace(comparisons, weights=comparisons.weights / unit)
 
-            def find(rows: FloatArray, reach: float, most: int | None = None) -> Comparisons | None:
-                return around.find(points @ rows.T, reach, most)
+        def find(rows: FloatArray, reach: float, most: int | None = None) -> Comparisons | None:
+            found = around.find(points @ rows.T, reach, most)
+            return None if found is None else lighter(found)
 
-            def components(rows: FloatArray) -> FloatArray:
-                return frame.as_map((rows / length) @ axes.T)
+        sample = lighter(around.sample(points @ rows.T))
+        share = float(sample.weights @ sample.side_sizes[0]) / len(weights)
+        rows *= LargeMargin(points, sample, inside.pull, self.push).best_scale(rows, share)
 
-            def on_iteration(rows: FloatArray, value: Value) -> bool:
-                trace = float(np.ldexp(np.square(rows / length).sum(), -2 * frame.exponent))
-                violated = value.violated / around.total_weight
-                return journal.add(value.exact, lambda: components(rows), trace=trace, violated=violated)
+        def on_iteration(rows: FloatArray, value: Value) -> bool:
+            loss, violated = unit * value.exact, unit * value.violated / around.total_weight
+            return journal.add(loss, lambda: inside.lift(rows), trace=inside.trace(rows), violated=violated)
 
-            minimum = minimise(
-                points,
-                find,
-                rows,
-                pull=pull,
-                push=self.push,
-                tol=self.tol,
-                max_iter=self.max_iter,
-                on_iteration=on_iteration,
-            )
-        return components(minimum.rows), minimum
+        minimum = minimise(
+            points,
+            find,
+            rows,
+            pull=inside.pull,
+            push=self.push,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            on_iteration=on_iteration,
+        )
+        value = minimum.value._replace(exact=unit * minimum.value.exact)
+        return inside.lift(minimum.rows), minimum._replace(value=value, bound=unit * minimum.bound)
 
     def _check_parameters(self) -> None:
         check_count("n_neighbors", self.n_neighbors)
@@ -235,18 +251,6 @@ class LMNN(Baseline):
         check_count("max_iter", self.max_iter)
         check_number("tol", self.tol, above=0.0, below=1.0)
         self._check_callbacks()
-
-
-def _is_identity(init: Init) -> bool:
-    return isinstance(init, str) and init == "identity"
-
-
-def _coordinates(pull: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Axes, units in which targets pull with the same force along each of them, and that force: 1, up to a limit."""
-    values, axes = np.linalg.eigh(pull)
-    least = _LEAST_PULL * values[-1] if values[-1] > 0 else 1.0
-    squares = np.maximum(values, least)
-    return axes, np.sqrt(squares), np.where(values > 0, values, 0.0) / squares
 
 
 def _with_rows(rows: FloatArray, points: FloatArray, n_rows: int | None) -> FloatArray:

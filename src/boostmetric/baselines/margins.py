@@ -10,8 +10,7 @@ from scipy.optimize import linprog
 
 from boostmetric.baselines.pairs import PairSet
 from boostmetric.comparisons import Comparisons
-from boostmetric.estimators.learner import FloatArray
-from boostmetric.frame import Frame
+from boostmetric.frame import FloatArray, Frame
 
 # Eigenvectors of a matrix that become columns. One alone takes twice as many linear programs.
 _MOST_COLUMNS = 5

@@ -15,8 +15,8 @@ from boostmetric.baselines.pairs import PairSet
 from boostmetric.baselines.separation import Reached, diagonal_search, full_search, root
 from boostmetric.baselines.side_information import Pairs, Standardized, check_pairs, pairs_of_classes
 from boostmetric.callbacks import Callback
-from boostmetric.estimators.learner import FloatArray
 from boostmetric.estimators.sklearn_callbacks import with_callbacks
+from boostmetric.frame import FloatArray
 from boostmetric.solver.result import StopReason
 from boostmetric.validation import check_count, check_number
 
@@ -54,6 +54,8 @@ class MMC(Baseline):
     components_ : ndarray of shape (rank, n_features)
         The linear map L with X = L'L; rows are orthogonal, longest first. The squared distances of the similar pairs
         add up to 1, with `diagonal` or without (before `n_components` cuts directions off).
+    objective_ : float
+        The sum of the distances of the dissimilar pairs (before `n_components` cuts directions off).
     duality_gap_ : float
         How much larger than that of the metric the objective of any other may be, at most.
     n_iter_ : int
@@ -111,8 +113,6 @@ class MMC(Baseline):
     >>> round(float(d @ d), 6)
     1.0
     """
-
-    duality_gap_: float
 
     def __init__(
         self,
@@ -179,7 +179,7 @@ class MMC(Baseline):
                 form.search(far), lambda metric: standard.as_map(form.rows(metric)), journal
             )
         self._finish(standard.as_map(form.rows(reached.metric)), journal, stop_reason)
-        self.duality_gap_ = reached.bound - reached.objective
+        self.objective_, self.duality_gap_ = reached.objective, max(reached.bound - reached.objective, 0.0)
         return self
 
     def _run(

@@ -10,16 +10,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.neighbors import NeighborhoodComponentsAnalysis
 
-from boostmetric.baselines.baseline import Baseline, Journal
+from boostmetric.baselines.baseline import Baseline, Journal, check_not_zero
 from boostmetric.callbacks import Callback
-from boostmetric.estimators.learner import FloatArray
 from boostmetric.estimators.sklearn_callbacks import with_callbacks
+from boostmetric.frame import FloatArray, scale_in_range
 from boostmetric.metric import MahalanobisMetric
 from boostmetric.neighbors import nearest
 from boostmetric.solver.result import StopReason
 from boostmetric.starts import Init, starting_components
 from boostmetric.validation import check_choice, check_count, check_number
 
+# Lengths, in units of the distance of neighbours, of components to begin with.
+_SHORTEST, _LONGEST = 1e-50, 1e50
 _STARTS = ("auto", "identity", "pca", "lda", "random")
 
 
@@ -117,36 +119,44 @@ class NCA(Baseline):
         """
         self._check_parameters()
         samples, labels = self._check_data(X, y)
-        unit = _distance_of_neighbors(samples)
+        points, exponent = scale_in_range(samples)
+        unit = _distance_of_neighbors(points)
         with self._watched(self.max_iter, (X, y)) as callbacks:
             journal = Journal(callbacks)
 
             def on_iteration(flat: FloatArray, _: int) -> None:
-                rows = flat.reshape(-1, samples.shape[1]) / unit
+                rows = np.ldexp(flat.reshape(-1, samples.shape[1]) / unit, -exponent)
                 if journal.add(nca.last_loss, rows.copy, trace=float(np.square(rows).sum())):
                     raise StopIteration  # which SciPy understands
 
             nca = _Remembering(
                 self.n_components,
-                init=self._start(samples, unit),
+                init=self._start(samples, unit, exponent),
                 max_iter=self.max_iter,
                 tol=self.tol,
                 callback=on_iteration,
                 random_state=self.random_state,
             )
-            nca.fit(samples / unit, labels)
+            nca.fit(points / unit, labels)
         limit = len(journal.history) >= self.max_iter
         stop_reason = StopReason.ITERATION_LIMIT if limit else StopReason.CONVERGED
-        self._finish(nca.components_ / unit, journal, journal.stopped or stop_reason)
+        self._finish(np.ldexp(nca.components_ / unit, -exponent), journal, journal.stopped or stop_reason)
         return self
 
-    def _start(self, samples: FloatArray, unit: float) -> str | FloatArray:
+    def _start(self, samples: FloatArray, unit: float, exponent: int) -> str | FloatArray:
         """Where scikit-learn is to begin, in its units."""
         if isinstance(self.init, str):
             return self.init
         given = starting_components(self.init, samples)
         assert given is not None
-        return MahalanobisMetric(given).truncate(self.n_components).components * unit
+        rows = MahalanobisMetric(check_not_zero(given)).truncate(self.n_components).components
+        length = float(np.abs(rows).max())
+        if not _SHORTEST < math.ldexp(length * unit, exponent) < _LONGEST:
+            raise ValueError(
+                f"init has components of {length:.3g}, under which distances of samples cannot be computed with. "
+                "Multiply it by a number that makes distances of neighbours about 1."
+            )
+        return np.ldexp(rows * unit, exponent)
 
     def _check_parameters(self) -> None:
         if isinstance(self.init, str):
@@ -167,9 +177,10 @@ class _Remembering(NeighborhoodComponentsAnalysis):
         return loss, gradient
 
 
-def _distance_of_neighbors(samples: FloatArray) -> float:
-    """Root mean square distance of samples from their nearest neighbours; 1 if all are 0."""
-    neighbor = nearest(samples, None, 1)[:, 0]
-    size = np.abs(samples).max()
-    distance = float(np.sqrt(np.square((samples - samples[neighbor]) / (size or 1.0)).sum(axis=1).mean())) * size
-    return float(distance) or 1.0
+def _distance_of_neighbors(points: FloatArray) -> float:
+    """Median distance of points from their nearest neighbours, if these are others; 1 if there are none.
+
+    The median, because one outlier may be farther away than all others together.
+    """
+    distances = np.linalg.norm(points - points[nearest(points, None, 1)[:, 0]], axis=1)
+    return float(np.median(distances[distances > 0])) if distances.any() else 1.0

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boostmetric.estimators.learner import FloatArray
+from boostmetric.frame import FloatArray
 
 if TYPE_CHECKING:
     from boostmetric.oracles.points import PointRows

@@ -17,7 +17,6 @@ from boostmetric.callbacks import Callback
 from boostmetric.comparisons import Comparisons
 from boostmetric.engines.threads import single_threaded_blas
 from boostmetric.estimators.labelled import Labelled
-from boostmetric.estimators.learner import FloatArray
 from boostmetric.estimators.sklearn_callbacks import with_callbacks
 from boostmetric.frame import Frame
 from boostmetric.metric import with_fixed_signs
@@ -75,6 +74,8 @@ class PSDBoost(Baseline):
         Unit vectors v with X = sum_j step_sizes_[j] * outer(v_j, v_j).
     step_sizes_ : ndarray of shape (n_directions,)
         Their positive weights, which add up to 1, the trace of X among the features as they were given.
+    objective_ : float
+        Mean of the smallest margins, in squared units of the data (before `n_components` cuts directions off).
     duality_gap_ : float
         No metric of trace 1 has an objective that is larger by more.
     n_iter_ : int
@@ -180,7 +181,10 @@ class PSDBoost(Baseline):
             stop_reason, best, bound = self._generate(Margins(frame, problem.comparisons, self.nu), frame, journal)
         self.directions_, self.step_sizes_ = with_fixed_signs(frame.lift(best.directions)), best.weights
         self.duality_gap_ = max(scaled(bound - best.objective, 2 * frame.exponent), 0.0)
+        self.objective_ = scaled(best.objective, 2 * frame.exponent)
         self._finish(best.rows(frame), journal, stop_reason)
+        if stop_reason is StopReason.SOLVER_FAILED:
+            warn(f"{stop_reason} The duality gap is {self.duality_gap_:g}.", ConvergenceWarning)
         return self
 
     def _generate(self, margins: Margins, frame: Frame, journal: Journal) -> tuple[StopReason, TraceOne, float]:
@@ -216,11 +220,6 @@ class PSDBoost(Baseline):
             w = np.append(w[kept], np.zeros(len(new)))
             idle = np.append(idle[kept], np.zeros(len(new), dtype=np.int64))
         return StopReason.ITERATION_LIMIT, best, bound
-
-    def _finish(self, components: FloatArray, journal: Journal, stop_reason: StopReason) -> None:
-        super()._finish(components, journal, stop_reason)
-        if stop_reason is StopReason.SOLVER_FAILED:
-            warn(f"{stop_reason} The duality gap is {self.duality_gap_:g}.", ConvergenceWarning)
 
     def _check_parameters(self) -> None:
         real = isinstance(self.nu, numbers.Real) and not isinstance(self.nu, bool)

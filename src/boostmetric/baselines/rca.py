@@ -8,10 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from boostmetric.baselines.baseline import Baseline, Journal
-from boostmetric.estimators.learner import FloatArray
-from boostmetric.frame import Frame
+from boostmetric.frame import FloatArray, Frame
 from boostmetric.solver.result import StopReason
-from boostmetric.starts import within_classes
+from boostmetric.starts import spread, within_classes
 
 
 class RCA(Baseline):
@@ -109,10 +108,11 @@ def _check_chunklets(chunklets: Any, n_samples: int) -> NDArray[np.int64]:
 
 def _relevant_components(points: FloatArray, residuals: FloatArray, n_components: int | None) -> tuple[FloatArray, int]:
     """Rows that make the covariance of the residuals the identity, on their span; and the rank of that covariance."""
-    rank = _rank(residuals)
+    unit = spread(points)  # what is small should not depend on the units of the features
+    rank = _rank(residuals / unit)
     if not rank:
         raise ValueError("The samples of each class are equal: RCA needs some variation within classes.")
-    axes = np.eye(points.shape[1])
+    axes = np.diag(1 / unit)
     if rank < points.shape[1]:
         _, _, axes = np.linalg.svd(points - points.mean(axis=0), full_matrices=False)
         axes = axes[:rank]

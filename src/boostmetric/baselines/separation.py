@@ -38,7 +38,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostmetric.baselines.pairs import PairSet
-from boostmetric.estimators.learner import FloatArray
+from boostmetric.frame import FloatArray
 
 _EPS = float(np.finfo(np.float64).eps)
 # The square of a distance, compared with the mean at the beginning, from which on the root is continued.

@@ -11,8 +11,7 @@ from sklearn.utils.random import sample_without_replacement
 
 from boostmetric.baselines.pairs import PairSet
 from boostmetric.comparisons import Comparisons
-from boostmetric.estimators.learner import FloatArray
-from boostmetric.frame import Frame, scale_in_range
+from boostmetric.frame import FloatArray, Frame, scale_in_range
 from boostmetric.numbering import check_in_range
 
 Pairs = NDArray[np.integer[Any]]

@@ -38,6 +38,7 @@ class StopReason(Enum):
     )
     OPTIMAL = "Converged: the duality gap has come down to the fraction tol of the objective."
     CONVERGED = "Converged: an iteration no longer improved the objective by the fraction tol."
+    NEGLIGIBLE = "Converged: the objective has come down to the fraction tol of what it was at the start."
     CLOSED_FORM = "Nothing is iterated: the metric has a closed form."
     ITERATION_LIMIT = "The iteration limit max_iter was reached."
     SEPARABLE = (
