@@ -4,7 +4,7 @@ BIN := .venv/bin
 # The paper's data sets, where they lie beside the clone.
 export BOOSTMETRIC_DATA ?= $(wildcard ../shared/data)
 
-.PHONY: demo test lint bench paper clean
+.PHONY: demo test lint bench paper paper-quick clean
 
 demo: .venv/.core
 	$(BIN)/boostmetric demo --output demo
@@ -23,8 +23,12 @@ bench: .venv/.core
 paper: .venv/.core
 	$(BIN)/boostmetric paper --output paper-output
 
+# Every experiment, on sets that need no download and with two splits.
+paper-quick: .venv/.core
+	$(BIN)/boostmetric paper --only wine,iris,bal --runs 2 --output paper-quick
+
 clean:
-	rm -rf .venv demo paper-output
+	rm -rf .venv demo paper-output paper-quick
 
 .venv/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "boostmetric needs Python 3.11 or newer; try make PYTHON=python3.12")'

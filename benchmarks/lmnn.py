@@ -78,9 +78,9 @@ def objective(L: np.ndarray, split: Split, n_neighbors: int) -> float:
     X, y = split.X_train, split.y_train
     around = Neighborhoods.of(X, y, n_neighbors, np.ones(len(y)), quiet=True)
     mapped = X @ L.T
-    active = around.find(mapped, 1.0)
-    hinges = LargeMargin(mapped, active, np.zeros(len(L)), 0.5).at(np.eye(len(L)), 1.0).exact
-    return 0.5 * float(np.trace(around.pull(mapped))) + hinges
+    hinges = LargeMargin(mapped, around.find(mapped, 1.0), np.zeros(len(L)), 0.5).at(np.eye(len(L)), 1.0).exact
+    pairs, _ = around.target_pairs()
+    return 0.5 * float(np.square(mapped[pairs[:, 0]] - mapped[pairs[:, 1]]).sum()) + hinges
 
 
 def version(learner: str) -> str:

@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 import boostmetric
 from boostmetric.cli import app
+from boostmetric.cli.paper import PARTS
 from boostmetric.paper import figures, tables
 from boostmetric.paper.benchmarks import BENCHMARKS
 from boostmetric.paper.experiments import EXPERIMENTS, SYSTEMS, Laboratory, tasks
@@ -205,8 +206,7 @@ def test_figures_and_report(tmp_path):
     results = Results(rows)
     for draw in (figures.cputime, figures.convergence, figures.triplets):
         assert draw(results).axes
-    wanted = dict.fromkeys(["table1", "table2", "table3", "circles", "cputime", "convergence", "triplets"], True)
-    written = write_report(tmp_path, results, wanted, None)
+    written = write_report(tmp_path, results, PARTS, {"wine": "0123abcd"})
     names = {path.name for path in written}
     assert {"report.html", "paper.md", "circles.png", "circles.pdf", "cputime.png", "triplets.pdf"} <= names
     assert (tmp_path / "figures" / "convergence.pdf").read_bytes().startswith(b"%PDF")
@@ -217,7 +217,7 @@ def test_figures_and_report(tmp_path):
         assert part in html
         assert part in text
     assert html.count("data:image/png;base64,") == 4
-    assert "SHA-256" in html
+    assert "SHA-256 0123abcd" in html
     assert boostmetric.__version__ in html
 
 

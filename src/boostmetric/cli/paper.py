@@ -36,6 +36,7 @@ def paper(
 
     from boostmetric.cli.arguments import chosen_of, make_folder
     from boostmetric.cli.paper_datasets import list_datasets
+    from boostmetric.paper.archive import content_hash
     from boostmetric.paper.datasets import BENCHMARKS, MissingDataError, load
     from boostmetric.paper.experiments import EXPERIMENTS, SYSTEMS, Laboratory, tasks
     from boostmetric.paper.page import write_report
@@ -54,10 +55,10 @@ def paper(
     make_folder(output)
 
     console = Console()
-    at_hand = []
+    at_hand, hashes = [], {}
     for benchmark in benchmarks if {*wanted} & {"table2", "table3", "convergence", "triplets"} else []:
         try:
-            load(benchmark.source, data_dir)
+            hashes[benchmark.source] = content_hash(*load(benchmark.source, data_dir))
             at_hand.append(benchmark)
         except MissingDataError as missing:
             console.print(f"{benchmark.name} left out. {missing}", markup=False, soft_wrap=True)
@@ -75,7 +76,7 @@ def paper(
             on_row=lambda done, total: progress.update(fits, completed=done, total=total),
         )
     results = Results(file.rows[task] for task in todo if task in file.rows)
-    written = write_report(output, results, {part: part in wanted for part in PARTS}, data_dir)
+    written = write_report(output, results, wanted, hashes)
     for row in results.troubles():
         console.print(f"{row.data}, {row.system}, split {row.seed}: {row.status}. {row.message}", markup=False)
     console.print(f"Report: {written[0]}\nRows:   {file.path}", markup=False, soft_wrap=True)

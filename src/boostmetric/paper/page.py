@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,9 +11,6 @@ from typing import TYPE_CHECKING
 from boostmetric.environment import machine
 from boostmetric.files import replacing
 from boostmetric.paper import figures, tables
-from boostmetric.paper.archive import content_hash
-from boostmetric.paper.benchmarks import BENCHMARKS
-from boostmetric.paper.datasets import MissingDataError, load
 from boostmetric.paper.illustration import PRINTED_EIGENVALUES, circles
 from boostmetric.paper.tables import Results, Table
 from boostmetric.report import heading, paragraph, picture, write_page
@@ -64,7 +61,7 @@ class Picture:
     figure: Figure
 
 
-def write_report(output: Path, results: Results, wanted: Mapping[str, bool], data_dir: Path | None) -> list[Path]:
+def write_report(output: Path, results: Results, wanted: Collection[str], data: Mapping[str, str]) -> list[Path]:
     """Write tables and figures of a run, and the page and the text that hold them.
 
     Parameters
@@ -72,20 +69,19 @@ def write_report(output: Path, results: Results, wanted: Mapping[str, bool], dat
     output : Path
         Folder.
     results : Results
-    wanted : mapping of str to bool
+    wanted : collection of str
         Which parts to write: table1, table2, table3, circles, cputime, convergence, triplets.
-    data_dir : Path or None
-        Where the data sets are, for their hashes.
+    data : mapping of str to str
+        Data sets used, and their hashes.
 
     Returns
     -------
     list of Path
         What was written.
     """
-    shown = [make(results) for name, make in _TABLES.items() if wanted[name.partition(".")[0]]]
+    shown = [make(results) for name, make in _TABLES.items() if name.partition(".")[0] in wanted]
     pictures = _pictures(results, wanted)
     facts = {**machine(), "date": datetime.now(UTC).date().isoformat()}
-    hashes = _hashes(data_dir)
     troubles = [
         f"{row.data}, {row.system}, split {row.seed}: {row.status}. {row.message}" for row in results.troubles()
     ]
@@ -97,7 +93,7 @@ def write_report(output: Path, results: Results, wanted: Mapping[str, bool], dat
             with replacing(path) as temporary:
                 item.figure.savefig(temporary, format=suffix)
             written.append(path)
-    write_page(output / "report.html", TITLE, _html(shown, pictures, facts, hashes, troubles))
+    write_page(output / "report.html", TITLE, _html(shown, pictures, facts, data, troubles))
     with replacing(output / "paper.md") as temporary:
         temporary.write_text(_markdown(shown, pictures, facts, troubles), encoding="utf-8")
     return [output / "report.html", output / "paper.md", *written]
@@ -106,9 +102,9 @@ def write_report(output: Path, results: Results, wanted: Mapping[str, bool], dat
 _TABLES = {"table1": tables.table1, "table2": tables.table2, "table2.times": tables.times, "table3": tables.table3}
 
 
-def _pictures(results: Results, wanted: Mapping[str, bool]) -> list[Picture]:
+def _pictures(results: Results, wanted: Collection[str]) -> list[Picture]:
     found = []
-    if wanted["circles"]:
+    if "circles" in wanted:
         toy = circles()
         shares = toy.eigenvalues / toy.eigenvalues.sum()
         text = (
@@ -120,7 +116,7 @@ def _pictures(results: Results, wanted: Mapping[str, bool]) -> list[Picture]:
         )
         found.append(Picture("circles", "Concentric circles", text, toy.figure))
     for name, title, text, draw in _FIGURES:
-        if wanted[name] and results.has(name):
+        if name in wanted and results.has(name):
             found.append(Picture(name, title, text, draw(results)))
     return found
 
@@ -150,19 +146,8 @@ _FIGURES = (
 )
 
 
-def _hashes(data_dir: Path | None) -> dict[str, str]:
-    """SHA-256 of the data sets that are there."""
-    found = {}
-    for source in dict.fromkeys(benchmark.source for benchmark in BENCHMARKS):
-        try:
-            found[source] = content_hash(*load(source, data_dir))
-        except MissingDataError:
-            continue
-    return found
-
-
 def _html(
-    shown: list[Table], pictures: list[Picture], facts: dict[str, str], hashes: dict[str, str], troubles: list[str]
+    shown: list[Table], pictures: list[Picture], facts: dict[str, str], data: Mapping[str, str], troubles: list[str]
 ) -> list[str]:
     blocks = [paragraph(_said(facts)), *(table.html() for table in shown)]
     for item in pictures:
@@ -171,8 +156,8 @@ def _html(
     blocks += [paragraph(text, title) for title, text in DIFFERENCES.items()]
     if troubles:
         blocks += [heading("Fits that did not come to an end"), *(paragraph(text) for text in troubles)]
-    blocks.append(heading("Data"))
-    blocks += [paragraph(f"SHA-256 {value}", name) for name, value in hashes.items()]
+    if data:
+        blocks += [heading("Data"), *(paragraph(f"SHA-256 {value}", name) for name, value in data.items())]
     return blocks
 
 

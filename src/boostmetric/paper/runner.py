@@ -10,6 +10,7 @@ import json
 import math
 import multiprocessing
 import os
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from multiprocessing.connection import Connection, wait
@@ -222,6 +223,7 @@ def _serve(connection: Connection, execute: Callable[[Task], dict[str, Any]], jo
     from threadpoolctl import threadpool_limits
 
     _limit_memory(jobs)
+    warnings.simplefilter("ignore")  # they would break the progress bar; why a fit ended is in its row
     connection.send("ready")
     with threadpool_limits(limits=1 if jobs > 1 else None):
         while True:
