@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostmetric.frame import FloatArray, Frame, scale_in_range
+from boostmetric.solver.result import scaled
 from boostmetric.starts import spread
 
 _EPS = float(np.finfo(np.float64).eps)
@@ -39,6 +40,7 @@ class PullCoordinates:
     _exponent: int
     _forward: FloatArray
     _backward: FloatArray
+    _lengths: FloatArray  # of the axes among the features, squared, and their inner products
 
     @classmethod
     def of(cls, samples: FloatArray, pairs: NDArray[np.int64], weights: FloatArray) -> PullCoordinates:
@@ -66,14 +68,17 @@ class PullCoordinates:
         largest = forces[-1] if forces[-1] > 0 else 1.0
         forces[forces <= len(forces) * _EPS * largest] = 0.0
         stretch = np.sqrt(np.maximum(forces, _LEAST_PULL * largest))
+        forward = (vectors[:, spanned] / lengths) @ (axes / stretch)
+        features = frame.lift(forward.T) / unit
         return cls(
             points=np.ascontiguousarray(white @ (axes / stretch)),
             pull=forces / np.square(stretch),
             _frame=frame,
             _unit=unit,
             _exponent=exponent,
-            _forward=(vectors[:, spanned] / lengths) @ (axes / stretch),
+            _forward=forward,
             _backward=(vectors[:, spanned] * lengths) @ (axes * stretch),
+            _lengths=features @ features.T,
         )
 
     def lower(self, components: FloatArray | None) -> FloatArray:
@@ -91,8 +96,8 @@ class PullCoordinates:
         return np.ldexp(self._frame.as_map(rows @ self._forward.T) / self._unit, -self._exponent)
 
     def trace(self, rows: FloatArray) -> float:
-        """Trace of the metric of a linear map of these points, among the features."""
-        return float(np.square(self.lift(rows)).sum())
+        """Trace of the metric of a linear map of these points, among the features; without that map of all of them."""
+        return scaled(float(np.sum((rows @ self._lengths) * rows)), -2 * (self._frame.exponent + self._exponent))
 
 
 def _scatter(points: FloatArray, pairs: NDArray[np.int64], weights: FloatArray) -> FloatArray:
