@@ -145,8 +145,8 @@ class LMNN(Baseline):
             Weights of the terms whose anchor a sample is; or, with `comparisons`, of shape (n_comparisons,).
         comparisons : array-like of int or Comparisons, optional
             In place of labels: rows (i, j, k), sample i being closer to j than to k; rows (i, j, k, l), i being closer
-            to j than k to l; or `Comparisons`. Near pairs are pulled, once for each anchor,
-            with the largest of their weights.
+            to j than k to l; or `Comparisons`. Near pairs are pulled, once for each anchor, with the largest of their
+            weights.
 
         Returns
         -------
