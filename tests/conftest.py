@@ -16,6 +16,7 @@ _contents = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(_kernel
 _cache = Path(tempfile.gettempdir()) / f"boostmetric-kernels-{os.getuid()}-{_contents}"
 os.environ.setdefault("NUMBA_CACHE_DIR", str(_cache))
 
+import hypothesis
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris, load_wine
@@ -27,6 +28,10 @@ from boostmetric.oracles.cpu import make_shards
 from boostmetric.oracles.points import as_points
 from boostmetric.paper import download
 from boostmetric.paper.datasets import load
+
+# On a busy machine any example may take long.
+hypothesis.settings.register_profile("boostmetric", deadline=None)
+hypothesis.settings.load_profile("boostmetric")
 
 
 @dataclass

@@ -110,7 +110,7 @@ def pairs_by_clicks(results, clicks, weights):
                 yield near, far, weight
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.data())
 @pytest.mark.filterwarnings("ignore:.*rankings give no comparison")
 def test_rankings_agree_with_their_definition(data):
@@ -250,7 +250,7 @@ def pair_set(comparisons):
     return set(map(tuple, comparisons.pairs.tolist()))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, 10**6), st.floats(0.05, 0.6))
 def test_split_shares_no_anchor_and_no_pair(seed, test_size):
     problem = random_triplets(seed % 7, n_triplets=300)

@@ -143,7 +143,7 @@ def test_there_are_no_more_directions_than_the_rank():
     assert np.sum(full.step_sizes > 1e-6) == n
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 6), st.integers(1, 200), st.sampled_from([0.0, 1e-7, 0.1]))
 def test_invariants_on_random_triplets(seed, n_features, n_triplets, v):
     """Separable ones are among them: they end, with a reason and finite numbers."""

@@ -134,7 +134,7 @@ def test_gap_closes_where_boosting_reaches_the_optimum():
     assert boosted.history[-1].loss == pytest.approx(minimum_by_convex_solver(problem, 0.05), abs=1e-6)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 6), st.integers(1, 200), st.sampled_from([0.0, 1e-7, 0.1]))
 def test_invariants_on_random_triplets(seed, n_features, n_triplets, v):
     problem = random_triplets(seed, n_points=12, n_features=n_features, n_triplets=n_triplets)
@@ -148,7 +148,7 @@ def test_invariants_on_random_triplets(seed, n_features, n_triplets, v):
     assert boosted.duality_gap > -1e-9 * (1 + abs(boosted.eigenvalue) * boosted.step_sizes.sum())
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.integers(-20, 20), st.floats(-1e3, 1e3))
 def test_scaling_and_moving_the_points_scales_the_metric(exponent, offset):
     problem = random_triplets(5, n_triplets=100)

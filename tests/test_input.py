@@ -153,7 +153,7 @@ def test_contradictory_comparisons_are_finite():
     assert boosted.duality_gap >= 0
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.data())
 def test_any_array_gives_a_metric_or_a_value_error(data):
     n = data.draw(st.integers(1, 12))

@@ -380,7 +380,7 @@ def test_one_dissimilar_pair_gives_the_direction_of_fisher():
     assert metric.components_[0] / metric.components_[0, 0] == pytest.approx(expected / expected[0])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 6), st.integers(4, 12), st.booleans(), st.booleans())
 def test_any_data_give_a_metric_that_is_the_best(seed, n_features, n, diagonal, whole):
     """Whole numbers, few samples, one feature: equal samples, and directions without variation, are among them."""
