@@ -42,7 +42,7 @@ def convergence(results: Results) -> Figure:
             if runs:
                 above = np.maximum(np.array(runs[0]) - least, 1e-16)
                 style = {"linestyle": _STROKES[i], "marker": _MARKERS[i], "markersize": 3, "markevery": 0.1}
-                axes.loglog(np.arange(1, len(above) + 1), above, color="black", label=solver, **style)
+                axes.semilogy(np.arange(1, len(above) + 1), above, color="black", label=solver, **style)
         axes.set(xlabel="iterations", title=name)
         axes.set_ylim(bottom=1e-8)
     panels[0].set_ylabel("objective, less the least reached")
