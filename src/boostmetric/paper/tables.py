@@ -77,6 +77,10 @@ class Results:
         rows = self._rows.get((experiment, data, system), [])
         return [row.figures[figure] for row in rows if row.status == OK]
 
+    def errors(self, data: str, system: str) -> list[float]:
+        """Those of Table 2."""
+        return self.figures("table2", data, system, "error")
+
     def trouble(self, experiment: str, data: str, system: str) -> Row | None:
         """A fit that did not come to an end, if there is one."""
         rows = self._rows.get((experiment, data, system), [])
@@ -130,7 +134,10 @@ def table2(results: Results) -> Table:
 
 
 def _errors(results: Results, benchmark: Benchmark) -> list[Cell]:
-    means = {system: results.figures("table2", benchmark.name, system, "error") for system in SYSTEMS}
+    means = {
+        system: [] if results.trouble("table2", benchmark.name, system) else results.errors(benchmark.name, system)
+        for system in SYSTEMS
+    }
     best = min((np.mean(errors) for errors in means.values() if errors), default=np.nan)
     row = [Cell(benchmark.name)]
     for system, errors in means.items():
@@ -155,7 +162,7 @@ def times(results: Results) -> Table:
         for system in list(SYSTEMS)[1:]:
             seconds = results.figures("table2", b.name, system, "seconds")
             trouble = results.trouble("table2", b.name, system)
-            row.append(Cell(f"{np.mean(seconds):.2f}" if seconds else trouble.message if trouble else ""))
+            row.append(Cell(trouble.message if trouble else f"{np.mean(seconds):.2f}" if seconds else ""))
         rows.append(row)
     return Table("Time of a fit, in seconds", "Mean over the splits.", ["set", *list(SYSTEMS)[1:]], rows)
 
