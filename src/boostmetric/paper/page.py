@@ -178,6 +178,6 @@ def _markdown(shown: list[Table], pictures: list[Picture], facts: dict[str, str]
 def _said(facts: dict[str, str]) -> str:
     versions = ", ".join(f"{name} {value}" for name, value in facts.items() if name not in ("cpu", "cores", "date"))
     return (
-        f"Run by the command boostmetric paper on {facts['date']}, on {facts['cores']} cores of {facts['cpu']}, with {versions}. "
-        "A 3-nearest-neighbour classifier, errors in per cent on the test part of random splits."
+        f"Run by the command boostmetric paper on {facts['date']}, on {facts['cores']} cores of {facts['cpu']}, with "
+        f"{versions}. A 3-nearest-neighbour classifier, errors in per cent on the test part of random splits."
     )
