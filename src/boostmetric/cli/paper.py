@@ -13,7 +13,7 @@ def paper(
     parts: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[PART]...", help=f"What to run: {', '.join(PARTS)}; all by default. Or: datasets, to list them."
+            metavar="PART", help=f"What to run: {', '.join(PARTS)}; all by default. Or: datasets, to list them."
         ),
     ] = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for rows, tables, figures and report.")] = Path(
