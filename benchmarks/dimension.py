@@ -9,7 +9,7 @@ from rich.progress import track
 from benchmarks.fit_peer import LEARNERS
 from benchmarks.learners import environment, fit
 from boostmetric.files import replacing
-from boostmetric.paper.datasets import concentric_circles
+from boostmetric.paper.experiments import circles_in_noise
 from boostmetric.paper.protocol import Split
 
 _N_POINTS = 250  # with one target and one impostor each: the paper's 250 triplets
@@ -25,7 +25,7 @@ def run(data_dir: Path | None) -> list[dict[str, object]]:
     seconds: dict[str, dict[int, float]] = {learner: {} for learner in _COMPARED}
     errors: dict[str, dict[int, float]] = {learner: {} for learner in _COMPARED}
     for dimension in track(_DIMENSIONS, description="dimensions", transient=True):
-        split = Split(*circles(dimension, 0), *circles(dimension, 1))
+        split = Split(*(array for seed in (0, 1) for array in circles_in_noise(_N_POINTS, dimension, seed)))
         for learner in _COMPARED:
             python = environment(learner)
             if python is None or not np.isfinite(list(seconds[learner].values())).all():
@@ -55,13 +55,6 @@ def said(time: float | None) -> object:
     if time is None:
         return "not run"
     return "failed" if np.isnan(time) else f"over {_TIME_LIMIT}" if time == np.inf else time
-
-
-def circles(dimension: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """The circles, with more dimensions of noise."""
-    X, y = concentric_circles(_N_POINTS, seed=seed)
-    noise = np.random.default_rng([seed, dimension]).standard_normal((_N_POINTS, dimension - X.shape[1]))
-    return np.hstack([X, noise]), y
 
 
 def draw(seconds: dict[str, dict[int, float]]) -> None:

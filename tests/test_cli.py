@@ -61,6 +61,17 @@ def test_paper_sets_ours_beside_the_printed_values(tmp_path):
     assert "USPS-1 | " not in table
 
 
+def test_paper_asks_only_for_the_sets_that_a_part_needs(tmp_path):
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    result = runner.invoke(
+        app, ["paper", "table3", "--runs", "1", "--jobs", "1", "--data-dir", str(empty), "-o", str(tmp_path / "o")]
+    )
+    assert result.exit_code == 0, result.output
+    left_out = [line.split(" left out")[0] for line in result.output.splitlines() if " left out" in line]
+    assert left_out == ["Breast-Cancer", "Diabetes"]
+
+
 def test_paper_names_the_sets_it_knows():
     result = runner.invoke(app, ["paper", "--only", "irish"])
     assert result.exit_code == 2

@@ -55,27 +55,28 @@ def paper(
     make_folder(output)
 
     console = Console()
-    at_hand, hashes = [], {}
-    for benchmark in benchmarks if {*wanted} & {"table2", "table3", "convergence", "triplets"} else []:
+    planned = [task for part in wanted if part in EXPERIMENTS for task in tasks(part, benchmarks, runs, columns)]
+    left_out, hashes = set(), {}
+    for benchmark in [named[name] for name in dict.fromkeys(task.data for task in planned) if name in named]:
         try:
             hashes[benchmark.source] = content_hash(*load(benchmark.source, data_dir))
-            at_hand.append(benchmark)
         except MissingDataError as missing:
+            left_out.add(benchmark.name)
             console.print(f"{benchmark.name} left out. {missing}", markup=False, soft_wrap=True)
     file = RowFile(output / "rows.jsonl")
-    todo = [task for part in wanted if part in EXPERIMENTS for task in tasks(part, at_hand, runs, columns)]
+    chosen = [task for task in planned if task.data not in left_out]
     bar = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*bar, console=Console(stderr=True)) as progress:
-        fits = progress.add_task("Fits", total=len(todo))
+        fits = progress.add_task("Fits", total=len(chosen))
         run(
-            todo,
+            chosen,
             Laboratory(data_dir),
             file,
             jobs=jobs,
             time_limit=time_limit,
             on_row=lambda done, total: progress.update(fits, completed=done, total=total),
         )
-    results = Results(file.rows[task] for task in todo if task in file.rows)
+    results = Results(file.rows[task] for task in chosen if task in file.rows)
     written = write_report(output, results, wanted, hashes)
     for row in results.troubles():
         console.print(f"{row.data}, {row.system}, split {row.seed}: {row.status}. {row.message}", markup=False)

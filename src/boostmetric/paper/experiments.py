@@ -143,7 +143,7 @@ class Laboratory:
         return {"loss": [record.loss for record in metric.history_], "gap": metric.duality_gap_, **outcome}
 
     def _cputime(self, task: Task) -> dict[str, Any]:
-        points, labels = _circles_in_noise(int(task.data), task.seed)
+        points, labels = circles_in_noise(_N_TRIPLETS, int(task.data), task.seed)
         comparisons = Comparisons.from_labels(points, labels, n_neighbors=1, n_impostors=1)
         learners: dict[str, Callable[[], Any]] = {
             "BoostMetric": lambda: BoostMetric(n_neighbors=1, n_impostors=1).fit(points, labels),
@@ -160,8 +160,8 @@ def _outcome(metric: Any, part: Split) -> dict[str, Any]:
     return {"error": outcome.error, "seconds": outcome.seconds, "stop_reason": reason}
 
 
-def _circles_in_noise(dimension: int, seed: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def circles_in_noise(n_points: int, dimension: int, seed: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """The concentric circles, with more dimensions of noise."""
-    points, labels = concentric_circles(_N_TRIPLETS, seed=seed)
+    points, labels = concentric_circles(n_points, seed=seed)
     noise = np.random.default_rng([seed, dimension]).standard_normal((len(points), dimension - points.shape[1]))
     return np.hstack([points, noise]), labels

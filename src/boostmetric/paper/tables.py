@@ -20,6 +20,9 @@ _PRINTED_3 = {
 }
 
 
+_OF_TIMES = "Mean over the splits; the first fit of a process loads the compiled kernels, which is counted."
+
+
 @dataclass(frozen=True)
 class Cell:
     """A cell: our figure, the printed one where there is one, and whether ours is the best of its row."""
@@ -164,7 +167,7 @@ def times(results: Results) -> Table:
             trouble = results.trouble("table2", b.name, system)
             row.append(Cell(trouble.message if trouble else f"{np.mean(seconds):.2f}" if seconds else ""))
         rows.append(row)
-    return Table("Time of a fit, in seconds", "Mean over the splits.", ["set", *list(SYSTEMS)[1:]], rows)
+    return Table("Time of a fit, in seconds", _OF_TIMES, ["set", *list(SYSTEMS)[1:]], rows)
 
 
 def table3(results: Results) -> Table:
