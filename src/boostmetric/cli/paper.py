@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 # table1 and circles need no fits that are rows.
-PARTS = ("table1", "table2", "table3", "circles", "cputime", "convergence", "triplets")
+PARTS = ("table1", "table2", "table3", "circles", "cputime", "convergence", "triplets", "motorbikes", "faces")
 
 
 def paper(
@@ -19,7 +19,9 @@ def paper(
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for rows, tables, figures and report.")] = Path(
         "paper"
     ),
-    data_dir: Annotated[Path | None, typer.Option(help="Folder of .npz files, looked into first.")] = None,
+    data_dir: Annotated[
+        Path | None, typer.Option(help="Folder of .npz files, and of images, looked into first.")
+    ] = None,
     only: Annotated[str, typer.Option(help="Names of sets, separated by commas; all by default.")] = "",
     systems: Annotated[str, typer.Option(help="Columns of Table 2, separated by commas; all by default.")] = "",
     runs: Annotated[int | None, typer.Option(min=1, help="Most splits of a set; as in the paper by default.")] = None,
@@ -36,9 +38,7 @@ def paper(
 
     from boostmetric.cli.arguments import chosen_of, make_folder
     from boostmetric.cli.paper_datasets import list_datasets
-    from boostmetric.paper.archive import content_hash
-    from boostmetric.paper.datasets import BENCHMARKS, MissingDataError, load
-    from boostmetric.paper.experiments import EXPERIMENTS, SYSTEMS, Laboratory, tasks
+    from boostmetric.paper.experiments import ALL_SETS, EXPERIMENTS, SYSTEMS, Laboratory, data_of, find_data, tasks
     from boostmetric.paper.page import write_report
     from boostmetric.paper.runner import RowFile, run
     from boostmetric.paper.tables import Results
@@ -50,21 +50,17 @@ def paper(
         return
     wanted = chosen_of(",".join(parts or []), PARTS, "PART")
     columns = chosen_of(systems, list(SYSTEMS), "--systems")
-    named = {benchmark.name: benchmark for benchmark in BENCHMARKS}
+    named = {benchmark.name: benchmark for benchmark in ALL_SETS}
     benchmarks = [named[name] for name in chosen_of(only, list(named), "--only")]
     make_folder(output)
 
     console = Console()
     planned = [task for part in wanted if part in EXPERIMENTS for task in tasks(part, benchmarks, runs, columns)]
-    left_out, hashes = set(), {}
-    for benchmark in [named[name] for name in dict.fromkeys(task.data for task in planned) if name in named]:
-        try:
-            hashes[benchmark.source] = content_hash(*load(benchmark.source, data_dir))
-        except MissingDataError as missing:
-            left_out.add(benchmark.name)
-            console.print(f"{benchmark.name} left out. {missing}", markup=False, soft_wrap=True)
+    hashes, missing = find_data(planned, data_dir)
+    for name, why in missing.items():
+        console.print(f"{name} left out. {why}", markup=False, soft_wrap=True)
     file = RowFile(output / "rows.jsonl")
-    chosen = [task for task in planned if task.data not in left_out]
+    chosen = [task for task in planned if data_of(task) not in missing]
     bar = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*bar, console=Console(stderr=True)) as progress:
         fits = progress.add_task("Fits", total=len(chosen))

@@ -13,7 +13,16 @@ from numpy.typing import NDArray
 from boostmetric.baselines import LMNN, MMC, NCA, RCA, PSDBoost
 from boostmetric.comparisons import Comparisons
 from boostmetric.estimators import BoostMetric
-from boostmetric.paper.datasets import BENCHMARKS, Benchmark, concentric_circles, load
+from boostmetric.paper.archive import content_hash
+from boostmetric.paper.datasets import BENCHMARKS, Benchmark, MissingDataError, concentric_circles, load
+from boostmetric.paper.image_experiments import (
+    IMAGE_BENCHMARKS,
+    IMAGES_OF,
+    ImageBenchmark,
+    image_tasks,
+    measure,
+    prepare,
+)
 from boostmetric.paper.protocol import Split, paper_setting, run, split
 from boostmetric.paper.runner import Task
 
@@ -42,11 +51,15 @@ TRIPLETS = ("Bal", "Vehicle", "Letters")
 SOLVERS = ("stagewise", "corrective")
 CONVERGENCE = ("Bal", "Vehicle", "Diabetes", "Letters")
 
-EXPERIMENTS = ("table2", "table3", "cputime", "convergence", "triplets")
+ALL_SETS: tuple[Benchmark | ImageBenchmark, ...] = (*BENCHMARKS, *IMAGE_BENCHMARKS)
+EXPERIMENTS = ("table2", "table3", "cputime", "convergence", "triplets", "motorbikes", "faces")
 
 
 def tasks(
-    experiment: str, chosen: Sequence[Benchmark] = BENCHMARKS, runs: int | None = None, systems: Sequence[str] = ()
+    experiment: str,
+    chosen: Sequence[Benchmark | ImageBenchmark] = ALL_SETS,
+    runs: int | None = None,
+    systems: Sequence[str] = (),
 ) -> list[Task]:
     """What an experiment consists of.
 
@@ -54,14 +67,14 @@ def tasks(
     ----------
     experiment : str
         One of `EXPERIMENTS`.
-    chosen : sequence of Benchmark
+    chosen : sequence of Benchmark or ImageBenchmark
         Sets to use, where the experiment has some.
     runs : int, optional
         Most splits of a set; by default as many as in the paper.
     systems : sequence of str, optional
         Columns of Table 2; all by default.
     """
-    names = {benchmark.name: benchmark for benchmark in chosen}
+    names = {benchmark.name: benchmark for benchmark in chosen if isinstance(benchmark, Benchmark)}
 
     def over_splits(data: Sequence[str], columns: Sequence[str], most: int | None = None) -> list[Task]:
         return [
@@ -88,7 +101,39 @@ def tasks(
             for dimension in DIMENSIONS
             for seed in range(n_seeds)
         ]
+    if experiment in ("motorbikes", "faces"):
+        images = [benchmark for benchmark in chosen if isinstance(benchmark, ImageBenchmark)]
+        return [task for benchmark in images if benchmark.source == experiment for task in image_tasks(benchmark, runs)]
     raise ValueError(f"There is no experiment {experiment!r}; there are {', '.join(EXPERIMENTS)}.")
+
+
+def find_data(planned: Sequence[Task], data_dir: Path | None) -> tuple[dict[str, str], dict[str, str]]:
+    """Look for the data that tasks need; images are described, with a progress bar.
+
+    Returns
+    -------
+    hashes : dict of str to str
+        Of the data sets' contents.
+    missing : dict of str to str
+        Names of the sets that cannot be had, and why.
+    """
+    named = {benchmark.name: benchmark for benchmark in ALL_SETS}
+    hashes, missing = {}, {}
+    for name in dict.fromkeys(data_of(task) for task in planned):
+        benchmark = named.get(name)
+        try:
+            if isinstance(benchmark, ImageBenchmark):
+                hashes[benchmark.source] = prepare(benchmark, data_dir)
+            elif benchmark is not None:
+                hashes[benchmark.source] = content_hash(*load(benchmark.source, data_dir))
+        except (MissingDataError, ImportError) as error:
+            missing[name] = str(error)
+    return hashes, missing
+
+
+def data_of(task: Task) -> str:
+    """Name of the set that a task is about."""
+    return IMAGES_OF[task.experiment].name if task.experiment in IMAGES_OF else task.data
 
 
 class Laboratory:
@@ -106,14 +151,16 @@ class Laboratory:
 
     def __call__(self, task: Task) -> dict[str, Any]:
         """What was measured."""
-        measure = {
+        if task.experiment in IMAGES_OF:
+            return measure(task, self._data_dir)
+        way = {
             "table2": self._table2,
             "table3": self._table3,
             "cputime": self._cputime,
             "convergence": self._convergence,
             "triplets": self._triplets,
         }[task.experiment]
-        return measure(task)
+        return way(task)
 
     def _split(self, task: Task) -> tuple[Benchmark, Split]:
         benchmark = next(benchmark for benchmark in BENCHMARKS if benchmark.name == task.data)

@@ -12,19 +12,19 @@ from boostmetric.paper.tables import Results
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_STROKES = ("-", "--", ":", "-.")
-_MARKERS = "os^D"
+STROKES = ("-", "--", ":", "-.")
+MARKERS = "os^D"
 
 
 def cputime(results: Results) -> Figure:
     """Seconds of a fit against the dimension."""
-    figure, (axes,) = _panels(1, width=6.0)
+    figure, (axes,) = panels(1, width=6.0)
     for i, system in enumerate(TIMED):
         known = [(d, results.figures("cputime", str(d), system, "seconds")) for d in DIMENSIONS]
         points = [(d, float(np.median(seconds))) for d, seconds in known if seconds]
         if points:
             axes.loglog(
-                *zip(*points, strict=True), linestyle=_STROKES[i], marker=_MARKERS[i], color="black", label=system
+                *zip(*points, strict=True), linestyle=STROKES[i], marker=MARKERS[i], color="black", label=system
             )
     axes.set(xlabel="dimensions", ylabel="seconds of a fit", title="250 triplets of the concentric circles")
     axes.legend(frameon=False)
@@ -34,27 +34,27 @@ def cputime(results: Results) -> Figure:
 def convergence(results: Results) -> Figure:
     """The objective above the least that was reached, iteration by iteration."""
     names = [name for name in CONVERGENCE if results.has("convergence", name)]
-    figure, panels = _panels(len(names))
-    for axes, name in zip(panels, names, strict=True):
+    figure, row = panels(len(names))
+    for axes, name in zip(row, names, strict=True):
         losses = {solver: results.figures("convergence", name, solver, "loss") for solver in SOLVERS}
         least = min(min(runs[0]) for runs in losses.values() if runs)  # type: ignore[call-overload]
         for i, (solver, runs) in enumerate(losses.items()):
             if runs:
                 above = np.maximum(np.array(runs[0]) - least, 1e-16)
-                style = {"linestyle": _STROKES[i], "marker": _MARKERS[i], "markersize": 3, "markevery": 0.1}
+                style = {"linestyle": STROKES[i], "marker": MARKERS[i], "markersize": 3, "markevery": 0.1}
                 axes.semilogy(np.arange(1, len(above) + 1), above, color="black", label=solver, **style)
         axes.set(xlabel="iterations", title=name)
         axes.set_ylim(bottom=1e-8)
-    panels[0].set_ylabel("objective, less the least reached")
-    panels[0].legend(frameon=False)
+    row[0].set_ylabel("objective, less the least reached")
+    row[0].legend(frameon=False)
     return figure
 
 
 def triplets(results: Results) -> Figure:
     """Test error against the number of triplets."""
     names = [name for name in TRIPLETS if results.has("triplets", name)]
-    figure, panels = _panels(len(names))
-    for axes, name in zip(panels, names, strict=True):
+    figure, row = panels(len(names))
+    for axes, name in zip(row, names, strict=True):
         columns = [str(k) for k in NEIGHBORS if results.figures("triplets", name, str(k), "error")]
         errors = [results.figures("triplets", name, k, "error") for k in columns]
         numbers = [np.mean(results.figures("triplets", name, k, "triplets")) for k in columns]
@@ -62,16 +62,17 @@ def triplets(results: Results) -> Figure:
         axes.errorbar(numbers, [np.mean(e) for e in errors], spread, color="black", marker="o", capsize=3)
         axes.set(xscale="log", xlabel="triplets", title=name)
         axes.set_ylim(bottom=0)
-    panels[0].set_ylabel("3-NN test error, %")
+    row[0].set_ylabel("3-NN test error, %")
     return figure
 
 
-def _panels(n_panels: int, width: float = 3.6) -> tuple[Figure, Any]:
+def panels(n_panels: int, width: float = 3.6) -> tuple[Figure, Any]:
+    """A figure with axes side by side."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(max(6.0, width * n_panels), 3.6), layout="constrained", dpi=150)
-    panels = figure.subplots(1, n_panels, squeeze=False)[0]
-    for axes in panels:
+    row = figure.subplots(1, n_panels, squeeze=False)[0]
+    for axes in row:
         axes.grid(alpha=0.3)
         axes.spines[["top", "right"]].set_visible(False)
-    return figure, panels
+    return figure, row

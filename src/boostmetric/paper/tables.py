@@ -144,10 +144,10 @@ def _errors(results: Results, benchmark: Benchmark) -> list[Cell]:
     best = min((np.mean(errors) for errors in means.values() if errors), default=np.nan)
     row = [Cell(benchmark.name)]
     for system, errors in means.items():
-        printed = _mean_and_spread(*benchmark.printed_errors.get(system, (None, None)))
+        printed = mean_and_spread(*benchmark.printed_errors.get(system, (None, None)))
         if errors:
             mean = float(np.mean(errors))
-            text = _mean_and_spread(mean, float(np.std(errors)) if len(errors) > 1 else None)
+            text = mean_and_spread(mean, float(np.std(errors)) if len(errors) > 1 else None)
             row.append(Cell(text, printed, best=bool(round(mean, 2) == round(float(best), 2))))
         else:
             trouble = results.trouble("table2", benchmark.name, system)
@@ -179,7 +179,7 @@ def table3(results: Results) -> Table:
         row = [Cell(name)]
         for v, printed in zip(TRACE_WEIGHTS, _PRINTED_3[name], strict=True):
             errors = results.figures("table3", name, f"{v:g}", "error")
-            row.append(Cell(_mean_and_spread(float(np.mean(errors)), float(np.std(errors))) if errors else "", printed))
+            row.append(Cell(mean_and_spread(float(np.mean(errors)), float(np.std(errors))) if errors else "", printed))
         rows.append(row)
     caption = "Mean (standard deviation) over the splits; small, below, as printed."
     return Table(
@@ -187,7 +187,8 @@ def table3(results: Results) -> Table:
     )
 
 
-def _mean_and_spread(mean: float | None, spread: float | None) -> str:
+def mean_and_spread(mean: float | None, spread: float | None) -> str:
+    """As the paper prints them: mean (standard deviation)."""
     if mean is None:
         return ""
     return f"{mean:.2f}" if spread is None else f"{mean:.2f} ({spread:.2f})"

@@ -1,0 +1,178 @@
+"""The paper's section 3.3: histograms of visual words, a metric over them, categorization and retrieval."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostmetric.baselines import LMNN
+from boostmetric.comparisons import Comparisons
+from boostmetric.estimators import BoostMetric
+from boostmetric.files import replacing
+from boostmetric.neighbors import nearest, rounding_of_distances
+from boostmetric.paper.download import cache_folder
+from boostmetric.paper.pictures import find_pictures
+from boostmetric.paper.protocol import Split
+from boostmetric.paper.runner import Task
+from boostmetric.vision import VisualWords
+
+N_RUNS = 10
+WORDS = ("100", "200")
+CUTS = (5, 10, 15, 20)
+"""Lengths of the lists whose precision is measured."""
+METRICS: dict[str, Callable[[], Any]] = {
+    "Euclidean": lambda: None,
+    "LMNN": lambda: LMNN(n_neighbors=3),
+    "BoostMetric": lambda: BoostMetric(n_neighbors=3, n_impostors=3),
+    "recommended": lambda: BoostMetric.recommended(random_state=0),
+}
+SVM = "linear SVM"
+# Of the SVM, chosen by 5-fold cross-validation.
+_PENALTIES = np.logspace(-5, 1, 13)
+# Error against the number of triplets: targets, and impostors, of each sample.
+NEIGHBORS = (1, 2, 3, 5, 7, 10)
+
+
+@dataclass(frozen=True)
+class ImageBenchmark:
+    """One of the two experiments.
+
+    Attributes
+    ----------
+    name : str
+    source : str
+        Of the experiment.
+    categories : (str, str)
+        The classes; in retrieval the first is looked for.
+    n_train : int
+        Images of both classes in a training part; the others are the test part.
+    """
+
+    name: str
+    source: str
+    categories: tuple[str, str]
+    n_train: int
+
+
+MOTORBIKES = ImageBenchmark("Motorbikes", "motorbikes", ("motorbikes", "airplanes"), 959)
+# The paper has 520 images of the background and 573 of 955 in the training part; 467 of them are published.
+FACES = ImageBenchmark("Faces", "faces", ("faces", "background_google"), 541)
+IMAGE_BENCHMARKS = (MOTORBIKES, FACES)
+# Of each experiment with rows, its images.
+IMAGES_OF = {"motorbikes": MOTORBIKES, "motorbikes-triplets": MOTORBIKES, "faces": FACES}
+
+
+def image_tasks(benchmark: ImageBenchmark, runs: int | None = None) -> list[Task]:
+    """What an experiment consists of: splits, and for each all codebooks and systems, which share the histograms."""
+    seeds = range(min(runs or N_RUNS, N_RUNS))
+    systems = [*METRICS, SVM] if benchmark is MOTORBIKES else list(METRICS)
+    planned = [Task(benchmark.source, words, system, seed) for seed in seeds for words in WORDS for system in systems]
+    if benchmark is MOTORBIKES:
+        planned += [Task("motorbikes-triplets", WORDS[0], str(k), seed) for seed in seeds for k in NEIGHBORS]
+    return planned
+
+
+def measure(task: Task, data_dir: Path | None) -> dict[str, Any]:
+    """Carry out a task."""
+    part = histograms(IMAGES_OF[task.experiment], int(task.data), task.seed, data_dir)
+    if task.system == SVM:
+        return _support_vectors(part)
+    if task.experiment == "motorbikes-triplets":
+        k = int(task.system)
+        n_triplets = Comparisons.from_labels(part.X_train, part.y_train, k, k).n_comparisons
+        return {"triplets": n_triplets, **_learn(BoostMetric(n_neighbors=k, n_impostors=k), part, Split.error, "error")}
+    if task.experiment == "motorbikes":
+        return _learn(METRICS[task.system](), part, Split.error, "error")
+    return _learn(METRICS[task.system](), part, precisions, "precision")
+
+
+def _learn(metric: Any, part: Split, score: Callable[..., Any], name: str) -> dict[str, Any]:
+    if metric is None:
+        return {name: score(part), "seconds": 0.0, "stop_reason": ""}
+    start = perf_counter()
+    metric.fit(part.X_train, part.y_train)
+    seconds = perf_counter() - start
+    return {name: score(part, metric.transform), "seconds": seconds, "stop_reason": str(metric.stop_reason_)}
+
+
+def precisions(part: Split, transform: Callable[[NDArray[Any]], NDArray[Any]] | None = None) -> list[float]:
+    """Share of the first class, in per cent, among the nearest test images of each of its test images; see `CUTS`."""
+    points = part.X_test if transform is None else transform(part.X_test)
+    found = nearest(points, None, max(CUTS), rounding_of_distances(points))[part.y_test == 0]
+    right = part.y_test[found] == 0
+    return [100 * float(right[:, :cut].mean()) for cut in CUTS]
+
+
+def _support_vectors(part: Split) -> dict[str, Any]:
+    from sklearn.model_selection import GridSearchCV
+    from sklearn.svm import SVC
+
+    start = perf_counter()
+    search = GridSearchCV(SVC(kernel="linear"), {"C": _PENALTIES}, cv=5).fit(part.X_train, part.y_train)
+    seconds = perf_counter() - start
+    error = 100 * (1 - search.score(part.X_test, part.y_test))
+    return {"error": error, "seconds": seconds, "stop_reason": f"C = {search.best_params_['C']:.2g}"}
+
+
+def words(n_words: int, seed: int, **options: Any) -> VisualWords:
+    """The images' representation: Harris-affine regions, SIFT, counts; descriptors are kept in the cache."""
+    return VisualWords(
+        n_words, upright=True, errors="raise", cache_dir=cache_folder() / "descriptors", random_state=seed, **options
+    )
+
+
+def prepare(benchmark: ImageBenchmark, data_dir: Path | None) -> str:
+    """Describe all images of an experiment, with a progress bar, so that fits find descriptors in the cache.
+
+    Returns
+    -------
+    str
+        SHA-256 of the images' contents.
+    """
+    files = [path for category in benchmark.categories for path in find_pictures(category, data_dir)]
+    words(1, 0, verbose=1).describe(files)
+    return _content(files)
+
+
+def histograms(benchmark: ImageBenchmark, n_words: int, seed: int, data_dir: Path | None) -> Split:
+    """A random split: words learned on its training part, and their counts in both; kept in the cache."""
+    files = [find_pictures(category, data_dir) for category in benchmark.categories]
+    paths = [path for of_class in files for path in of_class]
+    labels = np.repeat([0, 1], [len(of_class) for of_class in files])
+    order = np.random.default_rng(seed).permutation(len(paths))
+    train, test = order[: benchmark.n_train], order[benchmark.n_train :]
+    vision = words(n_words, seed, n_jobs=1)
+    key = hashlib.sha256(f"{_content(paths)} {sorted(vision.get_params().items(), key=str)}".encode()).hexdigest()
+    kept = cache_folder() / "histograms" / f"{benchmark.name}-{key[:32]}.npy"
+    counts = _read(kept, (len(paths), n_words))
+    if counts is None:
+        counts = np.empty((len(paths), n_words))
+        counts[train] = vision.fit_transform([paths[i] for i in train])
+        counts[test] = vision.transform([paths[i] for i in test])
+        with replacing(kept) as temporary, temporary.open("wb") as file:
+            np.save(file, counts)
+    return Split(counts[train], labels[train], counts[test], labels[test])
+
+
+def _read(path: Path, shape: tuple[int, int]) -> NDArray[np.float64] | None:
+    try:
+        with path.open("rb") as file:
+            counts: NDArray[np.float64] = np.load(file, allow_pickle=False)
+    except (OSError, ValueError, EOFError):
+        return None
+    return counts if counts.shape == shape else None
+
+
+def _content(files: Sequence[Path]) -> str:
+    """SHA-256 of files, one after the other."""
+    digest = hashlib.sha256()
+    for path in files:
+        digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()

@@ -1,0 +1,112 @@
+"""The images of the paper's section 3.3: four classes of Caltech-101, from a folder, the cache, or their publisher.
+
+A folder of data holds them as ``images/motorbikes``, ``images/airplanes``, ``images/faces`` and
+``images/background_google``. The project does not hold them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import shutil
+import tarfile
+import tempfile
+import zipfile
+from pathlib import Path, PurePosixPath
+
+from boostmetric.paper.datasets import MissingDataError
+from boostmetric.paper.download import DownloadError, cache_folder, fetch
+
+CATEGORIES = {
+    "motorbikes": "Motorbikes",
+    "airplanes": "airplanes",
+    "faces": "Faces",
+    "background_google": "BACKGROUND_Google",
+}
+"""Our names of the classes, and those of the publisher's folders."""
+
+# California Institute of Technology: Li, Andreeto, Ranzato and Perona, Caltech 101 (2022), doi 10.22002/D1.20086.
+URL = "https://data.caltech.edu/records/mzrjq-6wc02/files/caltech-101.zip"
+SHA256 = "331234750fc7f77520e50d9565e8b6907b03565e30320da1401130db08c61f91"
+_INNER = "101_ObjectCategories.tar.gz"
+_SUFFIX = ".jpg"
+
+
+def find_pictures(category: str, data_dir: Path | None = None) -> list[Path]:
+    """Files of the images of a class, in the order of their names.
+
+    Parameters
+    ----------
+    category : str
+        One of `CATEGORIES`.
+    data_dir : Path, optional
+        Folder that holds a folder ``images``; by default that of the environment variable BOOSTMETRIC_DATA.
+
+    Raises
+    ------
+    MissingDataError
+        With the ways to get them.
+    """
+    own = own_folder(data_dir)
+    if own is not None and (own / category).is_dir():
+        return _files(own / category)
+    kept = cached_pictures()
+    if not (kept / category).is_dir():
+        try:
+            _download(kept)
+        except DownloadError as error:
+            tried = f"there is no folder {own / category}" if own else "no data folder was given"
+            raise MissingDataError(
+                f"The images {category!r} do not come with the package; {tried}, they are not in the cache, and the "
+                f"download failed: {error}. Download {URL}, unpack {_INNER} in it, put the images of its folder "
+                f"{CATEGORIES[category]} into a folder images/{category}, and name the folder that holds images with "
+                "--data-dir, or in the environment variable BOOSTMETRIC_DATA."
+            ) from error
+    return _files(kept / category)
+
+
+def own_folder(data_dir: Path | None = None) -> Path | None:
+    """The user's own folder of images; None without a folder of data."""
+    folder = data_dir or os.environ.get("BOOSTMETRIC_DATA")
+    return Path(folder) / "images" if folder else None
+
+
+def cached_pictures() -> Path:
+    """Where downloaded images are kept."""
+    return cache_folder() / "caltech101"
+
+
+def _files(folder: Path) -> list[Path]:
+    files = sorted(path for path in folder.iterdir() if path.suffix.lower() == _SUFFIX)
+    if not files:
+        raise MissingDataError(f"The folder {folder} holds no {_SUFFIX} files.")
+    return files
+
+
+def _download(folder: Path) -> None:
+    """Fetch all classes; the folder is there as a whole or not at all."""
+    content = fetch(URL, "Caltech-101")
+    if (found := hashlib.sha256(content).hexdigest()) != SHA256:
+        raise DownloadError(f"{URL} sent another file than expected: its SHA-256 is {found}, not {SHA256}")
+    ours = {theirs: name for name, theirs in CATEGORIES.items()}
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    temporary = Path(tempfile.mkdtemp(prefix=".caltech101-", dir=folder.parent))
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as outer:
+            inner = next(name for name in outer.namelist() if PurePosixPath(name).name == _INNER)
+            with outer.open(inner) as packed, tarfile.open(fileobj=packed, mode="r|gz") as archive:
+                for member in archive:
+                    path = PurePosixPath(member.name)
+                    if member.isfile() and path.suffix == _SUFFIX and path.parent.name in ours:
+                        # Names from the archive are used as the last part of a path only.
+                        target = temporary / ours[path.parent.name] / path.name
+                        target.parent.mkdir(exist_ok=True)
+                        opened = archive.extractfile(member)
+                        assert opened is not None
+                        with opened, target.open("wb") as written:
+                            shutil.copyfileobj(opened, written)
+        temporary.chmod(0o755)
+        temporary.replace(folder)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)

@@ -1,0 +1,152 @@
+"""Images from files or arrays, in shades of grey, of a bounded size; what cannot be used is said by name."""
+
+from __future__ import annotations
+
+import io
+import os
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostmetric.optional import require
+
+Image = NDArray[np.uint8]
+Given = str | os.PathLike[str] | NDArray[Any]
+
+_SMALLEST_SIDE = 16  # pixels; a smaller picture has no regions
+_MOST_PIXELS = 10**8  # a larger one is a mistake, or meant to fill the memory
+
+
+class UnusableImageError(ValueError):
+    """An image cannot be used; the message names it, what is wrong, and what to do."""
+
+
+def as_images(X: Any) -> list[Given]:
+    """Images as a list of paths and arrays.
+
+    Parameters
+    ----------
+    X : sequence of paths or arrays, or array of shape (n_images, height, width[, n_channels])
+        Also a column of paths, as of a data frame.
+    """
+    if isinstance(X, str | bytes | os.PathLike):
+        raise ValueError(f"A list of images is expected. Got one path, {os.fspath(X)!r}: put it into a list.")
+    if isinstance(X, np.ndarray) and X.dtype.kind in "buif":
+        if X.ndim not in (3, 4):
+            raise ValueError(
+                f"An array of images has shape (n_images, height, width), perhaps with channels at the end. Got "
+                f"{X.shape}. Put a single image into a list."
+            )
+        return list(X)
+    if hasattr(X, "to_numpy"):
+        X = X.to_numpy()
+    if isinstance(X, np.ndarray):
+        X = X.ravel() if X.ndim == 2 and X.shape[1] == 1 else X
+        if X.ndim != 1:
+            raise ValueError(f"Paths of images are one column. Got an array of shape {X.shape}.")
+    if not isinstance(X, Sequence | np.ndarray):
+        raise ValueError(f"Images must be a list of paths or arrays, or an array. Got {type(X).__name__}.")
+    items = list(X)
+    for number, item in enumerate(items):
+        if not isinstance(item, str | os.PathLike | np.ndarray):
+            raise ValueError(f"An image is a path or an array; number {number} is of type {type(item).__name__}.")
+    return items
+
+
+def name_of(item: Given, number: int) -> str:
+    """What to call an image: its path, or its number."""
+    return f"image number {number}" if isinstance(item, np.ndarray) else os.fspath(item)
+
+
+def content_of(item: Given, name: str) -> bytes:
+    """The bytes that decide what an image is."""
+    if isinstance(item, np.ndarray):
+        return f"{item.dtype.str}{item.shape}".encode() + np.ascontiguousarray(item).tobytes()
+    try:
+        content = Path(item).read_bytes()
+    except OSError as error:
+        raise UnusableImageError(f"{name} cannot be read: {error.strerror}.") from None
+    if not content:
+        raise UnusableImageError(f"{name} is an empty file.")
+    return content
+
+
+def read(item: Given, content: bytes, name: str, max_side: int | None) -> Image:
+    """An image in shades of grey, with no side longer than `max_side`.
+
+    Parameters
+    ----------
+    item : path or array
+    content : bytes
+        Of the file, see `content_of`.
+    name : str
+    max_side : int or None
+    """
+    picture = _of_array(item, name) if isinstance(item, np.ndarray) else _of_file(content, name, max_side)
+    if max_side is not None and max(picture.size) > max_side:
+        picture.thumbnail((max_side, max_side), require("PIL.Image", "vision", "Reading images").Resampling.LANCZOS)
+    grey = np.asarray(picture, dtype=np.uint8)
+    if min(grey.shape) < _SMALLEST_SIDE:
+        raise UnusableImageError(
+            f"{name} has {grey.shape[1]} x {grey.shape[0]} pixels; regions need {_SMALLEST_SIDE} on each side."
+        )
+    return grey
+
+
+def _of_file(content: bytes, name: str, max_side: int | None) -> Any:
+    image = require("PIL.Image", "vision", "Reading images")
+    turned = require("PIL.ImageOps", "vision", "Reading images").exif_transpose
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", image.DecompressionBombWarning)
+            with image.open(io.BytesIO(content)) as opened:
+                width, height = opened.size
+                _check_pixels(width, height, name)
+                if max_side is not None:
+                    opened.draft("L", (max_side, max_side))  # a JPEG file is then read in a smaller size at once
+                return turned(opened).convert("L")
+    except (image.DecompressionBombError, image.DecompressionBombWarning):
+        raise UnusableImageError(_too_large(name, "more than can be read safely")) from None
+    except UnusableImageError:
+        raise
+    except Exception as error:  # a damaged file can fail anywhere in a decoder
+        reason = "it is no picture of a known format" if isinstance(error, image.UnidentifiedImageError) else str(error)
+        raise UnusableImageError(f"{name} cannot be read as a picture: {reason}.") from None
+
+
+def _of_array(pixels: NDArray[Any], name: str) -> Any:
+    if pixels.ndim not in (2, 3) or (pixels.ndim == 3 and pixels.shape[2] not in (1, 3, 4)) or not pixels.size:
+        raise UnusableImageError(
+            f"{name} has shape {pixels.shape}; an image has (height, width), or (height, width, channels) with 1, 3 or "
+            "4 channels."
+        )
+    _check_pixels(pixels.shape[1], pixels.shape[0], name)
+    if pixels.dtype.kind == "f":
+        # A comparison with NaN is false.
+        if not ((pixels >= 0) & (pixels <= 1)).all():
+            raise UnusableImageError(
+                f"{name} holds numbers that are not from 0 to 1; divide them, or give bytes (uint8)."
+            )
+        pixels = np.rint(pixels * 255).astype(np.uint8)
+    elif pixels.dtype.kind == "b":
+        pixels = pixels.astype(np.uint8) * 255
+    elif pixels.dtype != np.uint8:
+        raise UnusableImageError(
+            f"{name} is of type {pixels.dtype}; an image is of bytes (uint8), or floats from 0 to 1."
+        )
+    if pixels.ndim == 3 and pixels.shape[2] == 1:
+        pixels = pixels[:, :, 0]
+    return require("PIL.Image", "vision", "Reading images").fromarray(np.ascontiguousarray(pixels)).convert("L")
+
+
+def _check_pixels(width: int, height: int, name: str) -> None:
+    if width * height > _MOST_PIXELS:
+        raise UnusableImageError(_too_large(name, f"{width:,} x {height:,} pixels"))
+
+
+def _too_large(name: str, size: str) -> str:
+    return f"{name} is too large: {size}; at most {_MOST_PIXELS:,} pixels are read. Make it smaller first."
