@@ -226,7 +226,7 @@ class MahalanobisMetric:
         return MahalanobisMetric(with_fixed_signs(rows))
 
     def _check(self, X: Any) -> Any:
-        self._check_columns(X)
+        check_columns(X, self.feature_names)
         sparse = sys.modules.get("scipy.sparse")  # if nobody has imported it, X is not of it
         is_sparse = sparse is not None and sparse.issparse(X)
         points = sparse.csr_array(X, dtype=np.float64) if sparse and is_sparse else np.asarray(X, dtype=np.float64)
@@ -235,23 +235,24 @@ class MahalanobisMetric:
             raise ValueError(f"The metric has {n_features} features, but the points have shape {points.shape}.")
         return points
 
-    def _check_columns(self, X: Any) -> None:
-        """Refuse a table whose columns have other names, or stand in another order."""
-        columns = None if self.feature_names is None else getattr(X, "columns", None)
-        if columns is None or self.feature_names is None:
-            return
-        names = list(columns)
-        if names != self.feature_names and all(isinstance(name, str) for name in names):
-            wrong = next(((a, b) for a, b in zip(names, self.feature_names, strict=False) if a != b), None)
-            raise ValueError(
-                "The columns of the points are not the features of the metric, in their order: "
-                + (f"{wrong[0]!r} stands where {wrong[1]!r} should." if wrong else f"there are {len(names)}.")
-                + " Select them: points[metric.feature_names]."
-            )
-
     def __repr__(self) -> str:
         rank, n_features = self.components.shape
         return f"MahalanobisMetric(n_components={rank}, n_features={n_features})"
+
+
+def check_columns(X: Any, feature_names: list[str] | None) -> None:
+    """Refuse a table whose columns have other names than the features of a metric, or stand in another order."""
+    columns = getattr(X, "columns", None)
+    if columns is None or feature_names is None:
+        return
+    names = list(columns)
+    if names != feature_names and all(isinstance(name, str) for name in names):
+        wrong = next(((a, b) for a, b in zip(names, feature_names, strict=False) if a != b), None)
+        raise ValueError(
+            "The columns of the points are not the features of the metric, in their order: "
+            + (f"{wrong[0]!r} stands where {wrong[1]!r} should." if wrong else f"there are {len(names)}.")
+            + " Select them: points[metric.feature_names]."
+        )
 
 
 def _checked_names(names: Sequence[str] | None, n_features: int) -> list[str] | None:

@@ -26,6 +26,7 @@ from boostmetric.files import replacing
 FLOATS = ("float64", "float32", "float16")
 
 _ENTRY = "boostmetric"
+_A_FILE = {"model": "a model file", "index": "an index file"}
 _LOADERS = {"model": "boostmetric.MahalanobisMetric.load", "index": "boostmetric.retrieval.MetricIndex.load"}
 
 
@@ -72,8 +73,8 @@ class TensorFile:
             raise self.error(f"its tensor {name!r} is of {found.dtype.name}, not of {' or '.join(dtypes)}")
         fits = len(found.shape) == len(shape)
         if not fits or any(size not in (None, length) for size, length in zip(shape, found.shape, strict=True)):
-            wanted = ", ".join("any" if size is None else str(size) for size in shape)
-            raise self.error(f"its tensor {name!r} has shape {found.shape}, not ({wanted})")
+            wanted = str(shape).replace("None", "any")
+            raise self.error(f"its tensor {name!r} has shape {found.shape}, not {wanted}")
         if found.dtype.kind == "f" and not np.isfinite(found).all():
             raise self.error(f"its tensor {name!r} has numbers that are NaN or infinite")
         return found
@@ -147,7 +148,7 @@ def read_tensors(path: str | Path, kind: str, newest: int) -> TensorFile:
     if not path.exists():
         raise FileNotFoundError(f"There is no {kind} file {str(path)!r}.")
     if path.is_dir():
-        raise ValueError(f"{str(path)!r} is a folder. Give the path of a {kind} file.")
+        raise ValueError(f"{str(path)!r} is a folder. Give the path of {_A_FILE[kind]}.")
     try:
         with safe_open(path, framework="np") as opened:
             metadata, names = opened.metadata() or {}, opened.keys()
@@ -213,4 +214,4 @@ def _checksum(head: dict[str, Any], tensors: Mapping[str, NDArray[Any]]) -> str:
 
 
 def _error(path: Path, kind: str, reason: str, hint: str = " Write it again, or fetch it again.") -> ValueError:
-    return ValueError(f"{str(path)!r} cannot be read as a {kind} file of boostmetric: {reason}.{hint}")
+    return ValueError(f"{str(path)!r} cannot be read as {_A_FILE[kind]} of boostmetric: {reason}.{hint}")
