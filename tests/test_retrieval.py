@@ -2,6 +2,7 @@
 
 import sys
 from datetime import date
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -418,6 +419,17 @@ def test_an_empty_index_comes_back(tmp_path):
         loaded = MetricIndex.load(tmp_path / "index")
         assert repr(loaded) == repr(index)
         assert loaded.add(X[:2]).ids == index.add(X[:2]).ids
+
+
+def test_a_file_of_the_first_version_loads_for_ever():
+    index = MetricIndex.load(Path(__file__).parent / "data" / "index-v1.safetensors")
+    assert index.ids == [7, "seven", ("s", 7, None), 7.5]
+    assert index.metric.components.tolist() == [[2.0, 0.0, 0.0], [0.0, 1.0, 0.5]]
+    assert index.metric.feature_names == ["a", "b", "c"]
+    ids, distances = index.search([[1.0, 0.0, 0.0]], 4)
+    assert ids[0].tolist() == [7, 7.5, "seven", ("s", 7, None)]
+    assert distances[0].tolist() == [2.0, 2.0, np.sqrt(5.0), np.sqrt(13.0)]
+    assert index.add([[0.0, 0.0, 0.0]]).ids[-1] == 8
 
 
 def test_ids_that_files_cannot_hold(tmp_path):

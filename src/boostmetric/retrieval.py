@@ -40,7 +40,7 @@ class MetricIndex:
         millions of points.
     backend_options : dict, optional
         For "faiss-hnsw": "links" (32) of a point, "ef_construction" (100) and "ef_search" (64), the candidates followed
-        when a point is added and searched for. For "faiss-ivf": "cells" (4 sqrt(n), with 39 points each at least) and
+        when a point is added and searched for. For "faiss-ivf": "cells" (2 sqrt(n), with 39 points each at least) and
         "probes" (8, or one cell in 32), the cells looked into. More of each finds more, and takes longer.
 
     Attributes
