@@ -79,6 +79,24 @@ def random_triplets(seed, n_points=60, n_features=5, n_triplets=2000):
     return Problem(points, Comparisons.from_triplets(triplets))
 
 
+def corruptions(content, n, seed):
+    """Some bytes, damaged in so many ways: bits flipped, the end or a part cut off, bytes put in or overwritten."""
+    rng = np.random.default_rng(seed)
+    # Half of the damage is done to the header, which is short and says how to read the rest.
+    header = 8 + int.from_bytes(content[:8], "little")
+    for number in range(n):
+        place = int(rng.integers(header if number % 2 else len(content)))
+        size = int(rng.integers(1, 9))
+        flipped = bytes([content[place] ^ 1 << int(rng.integers(8))])
+        yield [
+            content[:place] + flipped + content[place + 1 :],
+            content[:place],
+            content[:place] + content[place + size :],
+            content[:place] + rng.bytes(size) + content[place:],
+            content[:place] + rng.bytes(size) + content[place + size :],
+        ][number // 2 % 5]
+
+
 def labelled(name):
     if name == "balance":
         return load("balance")

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+import copy
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 
 from boostmetric.validation import check_count
+
+if TYPE_CHECKING:  # a loaded model maps points with NumPy alone
+    from scipy import sparse
 
 FloatArray = NDArray[np.float64]
 
@@ -26,6 +32,24 @@ class MahalanobisMetric:
     ----------
     components : array-like of shape (n_components, n_features)
         The linear map L: the distance is the Euclidean distance after ``points @ components.T``.
+    feature_names : sequence of str, optional
+        Names of the features, in their order. Tables with other columns are then refused.
+    directions : array-like of shape (n_directions, n_features), optional
+        For the record: the directions of which a boosted metric is a sum, before it was cut to a lower rank,
+    step_sizes : array-like of shape (n_directions,), optional
+        and their weights.
+    about : mapping, optional
+        Where the metric comes from, as it is to stand in a file: text, finite numbers, booleans, None, and lists and
+        dictionaries of these. Metrics of the estimators have the entries "estimator" (its "name" and "parameters"),
+        "library" (the version of boostmetric) and "training" (what its fitted attributes tell: "n_iter",
+        "stop_reason", "duality_gap" and others).
+
+    Attributes
+    ----------
+    components : ndarray of shape (n_components, n_features)
+    feature_names : list of str, or None
+    directions, step_sizes : ndarray, or None
+    about : dict
 
     Examples
     --------
@@ -36,9 +60,26 @@ class MahalanobisMetric:
     >>> metric.matrix
     array([[4., 0.],
            [0., 0.]])
+
+    In a file, and back:
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> path = Path(tempfile.mkdtemp()) / "model.safetensors"
+    >>> MahalanobisMetric([[2.0, 0.0]], feature_names=["height", "width"]).save(path)
+    >>> MahalanobisMetric.load(path).feature_names
+    ['height', 'width']
     """
 
-    def __init__(self, components: ArrayLike) -> None:
+    def __init__(
+        self,
+        components: ArrayLike,
+        *,
+        feature_names: Sequence[str] | None = None,
+        directions: ArrayLike | None = None,
+        step_sizes: ArrayLike | None = None,
+        about: Mapping[str, Any] | None = None,
+    ) -> None:
         L = np.asarray(components)
         if np.iscomplexobj(L):
             raise ValueError("components must be real numbers; they are complex.")
@@ -48,6 +89,44 @@ class MahalanobisMetric:
         if not np.isfinite(L).all():
             raise ValueError("components must be finite numbers; some are NaN or infinite.")
         self.components: FloatArray = L
+        self.feature_names = _checked_names(feature_names, L.shape[1])
+        self.directions, self.step_sizes = _checked_directions(directions, step_sizes, L.shape[1])
+        if about is not None and not isinstance(about, Mapping):
+            raise ValueError(f"about must be a dictionary. Got {about!r}.")
+        self.about: dict[str, Any] = copy.deepcopy(dict(about or {}))
+
+    @classmethod
+    def load(cls, path: str | Path) -> MahalanobisMetric:
+        """Read a metric that was saved, by `save` of this class or of an estimator.
+
+        Needs NumPy and safetensors only, and runs no code of the file.
+
+        Parameters
+        ----------
+        path : str or Path
+
+        Raises
+        ------
+        FileNotFoundError
+            If there is no such file.
+        ValueError
+            If the file is not one of a model, is damaged, or has a newer format; the message says which.
+        """
+        from boostmetric.model_file import load_model
+
+        return load_model(path)
+
+    def save(self, path: str | Path) -> None:
+        """Write the metric, and what is known about it, to a file of safetensors, whole or not at all.
+
+        Parameters
+        ----------
+        path : str or Path
+            Usually ends with ``.safetensors``. Replaced if it is there.
+        """
+        from boostmetric.model_file import save_model
+
+        save_model(self, path)
 
     @classmethod
     def from_directions(
@@ -130,11 +209,12 @@ class MahalanobisMetric:
         Returns
         -------
         MahalanobisMetric
-            Its components are orthogonal, longest first.
+            Its components are orthogonal, longest first. It keeps `feature_names` and `about`.
         """
         if rank is not None:
             check_count("rank", rank, alternative=", or None")
-        return self._of_rank(rank)
+        shorter = self._of_rank(rank)
+        return MahalanobisMetric(shorter.components, feature_names=self.feature_names, about=self.about)
 
     def _of_rank(self, rank: int | None, narrow: FloatArray | None = None) -> MahalanobisMetric:
         """As `truncate`; `narrow` are the components in an orthonormal basis of a smaller space."""
@@ -146,7 +226,10 @@ class MahalanobisMetric:
         return MahalanobisMetric(with_fixed_signs(rows))
 
     def _check(self, X: Any) -> Any:
-        points = sparse.csr_array(X, dtype=np.float64) if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
+        check_columns(X, self.feature_names)
+        sparse = sys.modules.get("scipy.sparse")  # if nobody has imported it, X is not of it
+        is_sparse = sparse is not None and sparse.issparse(X)
+        points = sparse.csr_array(X, dtype=np.float64) if sparse and is_sparse else np.asarray(X, dtype=np.float64)
         n_features = self.components.shape[1]
         if points.ndim == 0 or points.shape[-1] != n_features:
             raise ValueError(f"The metric has {n_features} features, but the points have shape {points.shape}.")
@@ -155,3 +238,47 @@ class MahalanobisMetric:
     def __repr__(self) -> str:
         rank, n_features = self.components.shape
         return f"MahalanobisMetric(n_components={rank}, n_features={n_features})"
+
+
+def check_columns(X: Any, feature_names: list[str] | None) -> None:
+    """Refuse a table whose columns have other names than the features of a metric, or stand in another order."""
+    columns = getattr(X, "columns", None)
+    if columns is None or feature_names is None:
+        return
+    names = list(columns)
+    if names != feature_names and all(isinstance(name, str) for name in names):
+        wrong = next(((a, b) for a, b in zip(names, feature_names, strict=False) if a != b), None)
+        raise ValueError(
+            "The columns of the points are not the features of the metric, in their order: "
+            + (f"{wrong[0]!r} stands where {wrong[1]!r} should." if wrong else f"there are {len(names)}.")
+            + " Select them: points[metric.feature_names]."
+        )
+
+
+def _checked_names(names: Sequence[str] | None, n_features: int) -> list[str] | None:
+    if names is None:
+        return None
+    listed = [str(name) if isinstance(name, str) else name for name in names]
+    if isinstance(names, str) or not all(isinstance(name, str) for name in listed):
+        raise ValueError(f"feature_names must be a list of texts. Got {names!r}.")
+    if len(listed) != n_features:
+        raise ValueError(f"There are {len(listed)} feature_names, but the metric has {n_features} features.")
+    return listed
+
+
+def _checked_directions(
+    directions: ArrayLike | None, step_sizes: ArrayLike | None, n_features: int
+) -> tuple[FloatArray | None, FloatArray | None]:
+    if directions is None and step_sizes is None:
+        return None, None
+    if directions is None or step_sizes is None:
+        raise ValueError("directions and step_sizes belong together: give both, or none.")
+    rows, weights = (np.asarray(some).astype(np.float64, copy=False) for some in (directions, step_sizes))
+    if weights.ndim != 1 or rows.shape != (len(weights), n_features):
+        raise ValueError(
+            "directions must have shape (n_directions, n_features) and step_sizes (n_directions,). Got "
+            f"{rows.shape} and {weights.shape}, and the metric has {n_features} features."
+        )
+    if not np.isfinite(rows).all() or not (np.isfinite(weights) & (weights >= 0)).all():
+        raise ValueError("directions and step_sizes must be finite, and step_sizes not negative.")
+    return rows, weights

@@ -96,7 +96,7 @@ def nearest(points: Given, queries: Given | None, n_neighbors: int, rounding: fl
         number = np.arange(len(asked))[rows]
         if without_self:
             distance[candidates == number[:, None]] = np.inf
-        picked, reach = _pick(distance, n_neighbors, rounding)
+        picked, reach = pick(distance, n_neighbors, rounding)
         answer[rows] = np.take_along_axis(candidates, picked, axis=1)
         return number[~(beyond > reach**2)] if n_candidates < len(points) else number[:0]
 
@@ -267,7 +267,7 @@ def _among_all(
         distance = cdist(asked[queries[rows]], points)
         if without_self:
             distance[np.arange(len(distance)), queries[rows]] = np.inf
-        answer[rows] = _pick(distance, n_neighbors, rounding)[0]
+        answer[rows] = pick(distance, n_neighbors, rounding)[0]
     return answer
 
 
@@ -290,11 +290,11 @@ def _nearest_sparse(
         np.sqrt(distance, out=distance)
         if queries is None:
             distance[np.arange(len(distance)), np.arange(asked.shape[0])[rows]] = np.inf
-        answer[rows] = _pick(distance, n_neighbors, rounding + blur / np.sqrt(largest or 1.0))[0]
+        answer[rows] = pick(distance, n_neighbors, rounding + blur / np.sqrt(largest or 1.0))[0]
     return answer
 
 
-def _pick(
+def pick(
     distance: NDArray[np.float64], n_neighbors: int, rounding: float
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Columns of the nearest, one after the other, and how far the last choice looked; `distance` is used up."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABCMeta, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from boostmetric.callbacks import Callback, ProgressBar
 from boostmetric.estimators.sklearn_callbacks import CallbackSupportMixin, SklearnCallbacks
+from boostmetric.estimators.summary import summary
 from boostmetric.metric import MahalanobisMetric
 from boostmetric.solver.result import Iteration
 from boostmetric.validation import check_count, checked
@@ -48,13 +50,46 @@ class MetricLearner(
         return np.asarray(samples @ self.components_.T.astype(samples.dtype, copy=False))
 
     def get_metric(self) -> MahalanobisMetric:
-        """The learned metric; also a function of two points, as scikit-learn's neighbour searches take it."""
+        """The learned metric, with what is known about it; also a function of two points, as scikit-learn takes it."""
         check_is_fitted(self, "components_")
-        return MahalanobisMetric(self.components_)
+        return MahalanobisMetric(
+            self.components_,
+            feature_names=getattr(self, "feature_names_in_", None),
+            directions=getattr(self, "directions_", None),
+            step_sizes=getattr(self, "step_sizes_", None),
+            about=summary(self),
+        )
+
+    def save(self, path: str | Path) -> None:
+        """Write the learned metric to a model file, which `MahalanobisMetric.load` reads.
+
+        The file holds `components_`, the directions and step sizes of a boosted metric, names of features, the
+        parameters, and a summary of the training; not the training data. It is written as a whole or not at all.
+
+        Parameters
+        ----------
+        path : str or Path
+            Usually ends with ``.safetensors``. Replaced if it is there.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from boostmetric import BoostMetric, MahalanobisMetric
+        >>> from sklearn.datasets import load_wine
+        >>> path = Path(tempfile.mkdtemp()) / "wine.safetensors"
+        >>> BoostMetric(max_iter=20).fit(*load_wine(return_X_y=True)).save(path)
+        >>> metric = MahalanobisMetric.load(path)
+        >>> metric
+        MahalanobisMetric(n_components=13, n_features=13)
+        >>> metric.about["training"]["n_iter"]
+        20
+        """
+        self.get_metric().save(path)
 
     def get_mahalanobis_matrix(self) -> NDArray[np.floating[Any]]:
         """The matrix X of the learned distance, of shape (n_features, n_features)."""
-        return self.get_metric().matrix
+        return self._plain_metric().matrix
 
     def pair_distance(self, pairs: ArrayLike) -> NDArray[np.floating[Any]]:
         """Learned distances of pairs of points.
@@ -70,7 +105,12 @@ class MetricLearner(
         points = np.asarray(pairs)
         if points.ndim != 3 or points.shape[1] != 2:
             raise ValueError(f"pairs must have shape (n_pairs, 2, n_features). Got shape {points.shape}.")
-        return self.get_metric().distance(points[:, 0], points[:, 1])
+        return self._plain_metric().distance(points[:, 0], points[:, 1])
+
+    def _plain_metric(self) -> MahalanobisMetric:
+        """The learned metric, for a calculation."""
+        check_is_fitted(self, "components_")
+        return MahalanobisMetric(self.components_)
 
     @contextmanager
     def _watched(self, max_iter: int, fit_data: tuple[object, object]) -> Iterator[list[Callback]]:

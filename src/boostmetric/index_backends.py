@@ -1,0 +1,264 @@
+"""Who finds the neighbours for a `boostmetric.retrieval.MetricIndex`: our own exact search, or faiss.
+
+A backend is told which points there are only when it is asked, and which rows are kept when some are removed. It only
+proposes numbers of points. Distances are always computed from the points in float64, and ties decided in one way
+(`boostmetric.neighbors`), so that backends differ in which neighbours they miss and in nothing else.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
+
+from boostmetric.neighbors import nearest, pick, rounding_of_distances
+from boostmetric.optional import require
+from boostmetric.validation import check_choice, check_count
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+BACKENDS = ("exact", "faiss-flat", "faiss-hnsw", "faiss-ivf")
+
+_HANDFUL = 16  # queries, for which `nearest` would take longer to prepare itself than to ask all points takes
+_SAFE = 1e100  # coordinates up to this size, and of its inverse, have squares
+_CHUNK = 2**22  # numbers held at once
+_SPARE = 8  # candidates beyond those asked for: faiss orders them in float32
+# An index of faiss is built anew when more than this share of it has been removed,
+_MOST_REMOVED = 0.25
+# and cells are found anew when there are so many times as many points.
+_MOST_GROWTH = 2.0
+# Points that faiss wants for each cell; with fewer it warns.
+_LEAST_IN_A_CELL = 39
+# Points for each cell that the cells are found from: a sample. With faiss's 256 it takes several times as long.
+_MOST_IN_A_CELL = 64
+
+
+class Extent(NamedTuple):
+    """Smallest and largest coordinates of points, each of shape (n_dimensions,): what the rounding follows from."""
+
+    low: FloatArray
+    high: FloatArray
+
+    @classmethod
+    def of(cls, points: FloatArray) -> Extent:
+        """Of some points; of none, nothing that anything would not widen."""
+        return cls(points.min(axis=0, initial=math.inf), points.max(axis=0, initial=-math.inf))
+
+    def with_(self, other: Extent) -> Extent:
+        """Of the points of both."""
+        return Extent(np.minimum(self.low, other.low), np.maximum(self.high, other.high))
+
+    @property
+    def rounding(self) -> float:
+        """Distances that differ by no more than this are equal."""
+        return rounding_of_distances(np.stack([self.low, self.high]))
+
+    @property
+    def size(self) -> float:
+        """The largest coordinate, without its sign."""
+        return float(max(np.abs(self.low).max(), np.abs(self.high).max()))
+
+
+class Backend(Protocol):
+    """What finds neighbours."""
+
+    options: dict[str, int]
+
+    def removed(self, kept: NDArray[np.bool_]) -> None:
+        """Of the rows so far only the `kept` ones are left, in their order."""
+        ...
+
+    def search(self, points: FloatArray, queries: FloatArray, k: int, extent: Extent) -> tuple[IntArray, FloatArray]:
+        """Numbers and distances of the k nearest points of each query, nearest first.
+
+        Parameters
+        ----------
+        points : ndarray of shape (n_points, n_dimensions)
+            At least k; those of the last search that were not removed, and behind them new ones.
+        queries : ndarray of shape (n_queries, n_dimensions)
+        k : int
+        extent : Extent
+            Of the points. Among distances that are equal up to its rounding the lower number comes first.
+        """
+        ...
+
+
+def make_backend(name: str, options: Mapping[str, int] | None) -> Backend:
+    """The backend of a name, or an error."""
+    check_choice("backend", name, BACKENDS)
+    return Exact(options) if name == "exact" else Faiss(name, options)
+
+
+class Exact:
+    """All of the nearest points, ties by number."""
+
+    def __init__(self, options: Mapping[str, int] | None) -> None:
+        self.options = _checked("exact", options, ())
+
+    def removed(self, kept: NDArray[np.bool_]) -> None:
+        """Nothing is kept from one search to the next."""
+
+    def search(self, points: FloatArray, queries: FloatArray, k: int, extent: Extent) -> tuple[IntArray, FloatArray]:
+        """As in `Backend`."""
+        size = max(extent.size, float(np.abs(queries).max(initial=0.0)))
+        if len(queries) <= _HANDFUL and 1 / _SAFE < size < _SAFE:
+            numbers = _among_all(points, queries, k, extent.rounding)
+        else:
+            numbers = nearest(points, queries, k, extent.rounding)
+        return numbers, _in_order(_distances(points, queries, numbers))
+
+
+class Faiss:
+    """What an index of faiss finds, which is built by the first search and keeps up with the points.
+
+    Points that are removed stay in it, unseen by searches, until there are too many of them. So it is with every kind,
+    because the graph of HNSW cannot lose a point.
+    """
+
+    def __init__(self, name: str, options: Mapping[str, int] | None) -> None:
+        known = {"faiss-flat": (), "faiss-hnsw": ("links", "ef_construction", "ef_search")}
+        self.options = _checked(name, options, known.get(name, ("cells", "probes")))
+        self._faiss = require("faiss", "faiss", f"backend={name!r}")
+        self._name = name
+        self._forget()
+
+    def _forget(self) -> None:
+        self._index: Any = None
+        # What faiss calls each row, in ascending order; rows that are not yet there come behind.
+        self._called: IntArray = np.empty(0, dtype=np.int64)
+        self._trained_with = 0
+        self._left: Any = None
+
+    def removed(self, kept: NDArray[np.bool_]) -> None:
+        """As in `Backend`."""
+        self._called = self._called[kept[: len(self._called)]]
+        self._left = None
+        if self._index is not None and len(self._called) < (1 - _MOST_REMOVED) * self._index.ntotal:
+            self._forget()
+
+    def search(self, points: FloatArray, queries: FloatArray, k: int, extent: Extent) -> tuple[IntArray, FloatArray]:
+        """As in `Backend`; queries for which faiss finds fewer than k points are answered exactly."""
+        self._keep_up(points)
+        n_candidates = min(k + _SPARE, len(points))
+        called = self._index.search(self._placed(queries), n_candidates, params=self._parameters(n_candidates))[1]
+        numbers = np.sort(np.where(called < 0, len(points), np.searchsorted(self._called, called)), axis=1)
+        missing = numbers == len(points)
+        distance = _distances(points, queries, np.where(missing, 0, numbers))
+        distance[missing] = math.inf
+        short = missing.sum(axis=1) > n_candidates - k
+        picked, _ = pick(distance.copy(), k, extent.rounding)
+        numbers, distance = (np.take_along_axis(some, picked, axis=1) for some in (numbers, distance))
+        distance = _in_order(distance)
+        if short.any():
+            numbers[short], distance[short] = Exact(None).search(points, queries[short], k, extent)
+        return numbers, distance
+
+    def _keep_up(self, points: FloatArray) -> None:
+        """Build the index, or add what is new."""
+        if self._name == "faiss-ivf" and len(points) > _MOST_GROWTH * self._trained_with:
+            self._forget()
+        if self._index is None:
+            # About the mean and in units of their size, float32 tells points apart as well as it can.
+            self._centre = points.mean(axis=0)
+            _, exponent = np.frexp(np.abs(points - self._centre).max(initial=0.0))
+            self._exponent = int(exponent)
+            self._index = self._built(points)
+        new = points[len(self._called) :]
+        if len(new):
+            first = self._index.ntotal
+            self._index.add(self._placed(new))
+            self._called = np.append(self._called, np.arange(first, first + len(new)))
+            self._left = None
+
+    def _built(self, points: FloatArray) -> Any:
+        """An empty index, which has seen the points if it must."""
+        faiss, n_dimensions = self._faiss, points.shape[1]
+        if self._name == "faiss-flat":
+            return faiss.IndexFlatL2(n_dimensions)
+        if self._name == "faiss-hnsw":
+            graph = faiss.IndexHNSWFlat(n_dimensions, self.options.get("links", 32))
+            graph.hnsw.efConstruction = self.options.get("ef_construction", 100)
+            return graph
+        n_cells = self.options.get("cells")
+        if n_cells is None:
+            n_cells = max(1, min(int(2 * math.sqrt(len(points))), len(points) // _LEAST_IN_A_CELL))
+        elif n_cells > len(points):
+            raise ValueError(f"{n_cells} cells need as many points, and the index has {len(points)}. Lower cells.")
+        cells = faiss.IndexIVFFlat(faiss.IndexFlatL2(n_dimensions), n_dimensions, n_cells)
+        cells.cp.min_points_per_centroid = 1  # fewer than faiss likes are the user's choice, and no news
+        cells.cp.max_points_per_centroid = _MOST_IN_A_CELL
+        cells.train(self._placed(points))
+        self._trained_with = len(points)
+        return cells
+
+    def _parameters(self, n_candidates: int) -> Any:
+        """Of a search: how far to look, and which points are left."""
+        options: dict[str, Any] = {}
+        if len(self._called) < self._index.ntotal:
+            if self._left is None:
+                left = np.zeros(self._index.ntotal, dtype=bool)
+                left[self._called] = True
+                bits = np.packbits(left, bitorder="little")
+                self._left = self._faiss.IDSelectorBitmap(bits), bits  # faiss only points at the bits
+            options["sel"] = self._left[0]
+        if self._name == "faiss-hnsw":
+            looked_at = max(self.options.get("ef_search", 64), n_candidates)
+            return self._faiss.SearchParametersHNSW(efSearch=looked_at, **options)
+        if self._name == "faiss-ivf":
+            n_cells = self._index.nlist
+            probes = min(self.options.get("probes", max(8, n_cells // 32)), n_cells)
+            return self._faiss.SearchParametersIVF(nprobe=probes, **options)
+        return self._faiss.SearchParameters(**options)
+
+    def _placed(self, points: FloatArray) -> NDArray[np.float32]:
+        """In the coordinates of faiss; what is too far away for them is put at their edge."""
+        edge = float(np.finfo(np.float32).max) ** 0.25
+        placed = np.ldexp(points - self._centre, -self._exponent)
+        return np.asarray(np.clip(placed, -edge, edge), dtype=np.float32)
+
+
+def _among_all(points: FloatArray, queries: FloatArray, k: int, rounding: float) -> IntArray:
+    """`nearest` by the distances to all points, for a few queries."""
+    numbers = np.empty((len(queries), k), dtype=np.int64)
+    for q in range(len(queries)):
+        distance = cdist(queries[q : q + 1], points)[0]
+        # No choice looks farther than the k-th and a rounding.
+        candidates = np.flatnonzero(distance <= np.partition(distance, k - 1)[k - 1] + rounding)
+        picked, _ = pick(distance[candidates][None], k, rounding)
+        numbers[q] = candidates[picked[0]]
+    return numbers
+
+
+def _distances(points: FloatArray, queries: FloatArray, numbers: IntArray) -> FloatArray:
+    """Distances from each query to the points with the numbers in its row."""
+    distance = np.empty(numbers.shape)
+    size = max(1, _CHUNK // max(1, numbers.shape[1] * points.shape[1]))
+    for start in range(0, len(queries), size):
+        rows = slice(start, start + size)
+        difference = points[numbers[rows]] - queries[rows, None]
+        # Times a power of two, which changes no bit, so that squares neither overflow nor vanish.
+        _, exponent = np.frexp(np.abs(difference).max(initial=0.0))
+        distance[rows] = np.ldexp(np.linalg.norm(np.ldexp(difference, -int(exponent)), axis=2), int(exponent))
+    return distance
+
+
+def _in_order(distance: FloatArray) -> FloatArray:
+    """Without the falls of the last bits that points in the order of their numbers may have."""
+    return np.maximum.accumulate(distance, axis=1)
+
+
+def _checked(name: str, options: Mapping[str, int] | None, known: tuple[str, ...]) -> dict[str, int]:
+    if options is not None and not isinstance(options, Mapping):
+        raise ValueError(f"backend_options must be a dictionary. Got {options!r}.")
+    chosen = dict(options or {})
+    for option, value in chosen.items():
+        if option not in known:
+            has = f"has the options {', '.join(map(repr, known))}" if known else "has no options"
+            raise ValueError(f"backend={name!r} {has}. Got {option!r}.")
+        check_count(f"backend_options[{option!r}]", value)
+    return {option: int(value) for option, value in chosen.items()}

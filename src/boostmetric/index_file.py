@@ -1,0 +1,81 @@
+"""The index file: points as a metric maps them, their ids, and the metric.
+
+Version 1 of the layout, a file of `boostmetric.tensor_file` of kind "index":
+
+- tensor ``points``, of shape (n_points, n_dimensions), in float64;
+- tensor ``ids``, of shape (n_points,), if all are integers of 64 bits; else ``ids_json``, the bytes of a list in JSON,
+  in which lists stand for tuples;
+- the tensors of a model file, see `boostmetric.model_file`, if there is a metric, and in ``metric`` what else it keeps;
+- ``backend``, ``backend_options``, ``n_features`` (null if no point was ever added without a metric), ``next_number``.
+
+Nothing of faiss is kept: its files are not safe to read from strangers, and it builds its index again from the points.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostmetric.metric import MahalanobisMetric
+from boostmetric.model_file import metric_of, said_of, tensors_of
+from boostmetric.point_ids import packed, unpacked
+from boostmetric.tensor_file import read_tensors, write_tensors
+
+_KIND, _VERSION = "index", 1
+
+
+class StoredIndex(NamedTuple):
+    """What a file holds of an index."""
+
+    points: NDArray[np.float64]
+    ids: list[Hashable]
+    metric: MahalanobisMetric | None
+    backend: str
+    backend_options: dict[str, int]
+    n_features: int | None
+    next_number: int
+
+
+def save_index(index: StoredIndex, path: str | Path) -> None:
+    """Write an index to a file."""
+    tensors: dict[str, NDArray[Any]] = {"points": index.points, **packed(index.ids, path)}
+    about: dict[str, Any] = {
+        "backend": index.backend,
+        "backend_options": index.backend_options,
+        "n_features": index.n_features,
+        "next_number": index.next_number,
+        "metric": None,
+    }
+    if index.metric is not None:
+        tensors |= tensors_of(index.metric)
+        about["metric"] = said_of(index.metric)
+    write_tensors(path, _KIND, _VERSION, tensors, about)
+
+
+def load_index(path: str | Path) -> StoredIndex:
+    """Read an index from a file."""
+    file = read_tensors(path, _KIND, _VERSION)
+    about = file.about
+    try:
+        said, backend, options = about["metric"], about["backend"], about["backend_options"]
+        n_features, next_number = about["n_features"], about["next_number"]
+    except KeyError as error:
+        raise file.error(f"its metadata have no entry {error}") from error
+    metric = None if said is None else metric_of(file, said)
+    if metric is not None and n_features != metric.components.shape[1]:
+        raise file.error(f"it has {n_features!r} features, and its metric {metric.components.shape[1]}")
+    if n_features is not None and (type(n_features) is not int or n_features < 1):
+        raise file.error(f"its number of features is {n_features!r}")
+    n_dimensions = n_features if metric is None else len(metric.components)
+    shape = (0, 0) if n_dimensions is None else (None, n_dimensions)
+    points = file.tensor("points", shape, ["float64"])
+    ids = unpacked(file, len(points))
+    if len(set(ids)) != len(ids):
+        raise file.error("some of its ids are there twice")
+    if type(next_number) is not int or next_number < 0:
+        raise file.error(f"its next number is {next_number!r}")
+    return StoredIndex(points, ids, metric, backend, options, n_features, next_number)

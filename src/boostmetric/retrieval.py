@@ -1,0 +1,370 @@
+"""An index over points as a metric maps them: the nearest ones to a query, by their ids."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal, Self, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from boostmetric.index_backends import Extent, make_backend
+from boostmetric.index_file import StoredIndex, load_index, save_index
+from boostmetric.metric import MahalanobisMetric, check_columns
+from boostmetric.point_ids import as_array, as_ids, listed, number_behind, refuse_repeated
+from boostmetric.validation import check_count
+
+FloatArray = NDArray[np.float64]
+
+_CHUNK = 2**24  # numbers held at once
+_FEWEST, _MOST = 256, 8192  # rows taken at once
+_LARGEST = 1e150  # coordinate whose square, and sums of it, can be held
+
+
+class MetricIndex:
+    """Points under ids, and a search for the nearest ones under a metric.
+
+    Points are mapped by the metric when they are added, and kept in float64. Every distance is that of the metric, and
+    computed from these, whichever backend finds the neighbours.
+
+    Parameters
+    ----------
+    metric : estimator, MahalanobisMetric or None, default=None
+        A fitted metric learner, whose metric is taken as it is now; a metric; or None for the Euclidean distance.
+    backend : {"exact", "faiss-flat", "faiss-hnsw", "faiss-ivf"}, default="exact"
+        Who searches. "exact" finds what brute force finds. The others need the extra ``faiss``, and look for candidates
+        in float32: "faiss-flat" among all points, "faiss-hnsw" along a graph of neighbours, "faiss-ivf" in the cells of
+        a k-means clustering that are closest to the query. The last two may miss neighbours, and are fast for
+        millions of points.
+    backend_options : dict, optional
+        For "faiss-hnsw": "links" (32) of a point, "ef_construction" (100) and "ef_search" (64), the candidates followed
+        when a point is added and searched for. For "faiss-ivf": "cells" (2 sqrt(n), with 39 points each at least) and
+        "probes" (8, or one cell in 32), the cells looked into. More of each finds more, and takes longer.
+
+    Attributes
+    ----------
+    metric : MahalanobisMetric or None
+    backend : str
+    backend_options : dict
+        As given.
+    n_features : int or None
+        Of points and queries; None as long as there is neither a metric nor a point.
+
+    Notes
+    -----
+    Ties: distances that differ by no more than the rounding of the coordinates are equal, and among equals the point
+    that was added first comes first; with faiss, among those that it proposes.
+
+    Structures of faiss are built by the first search after `add`, `load`, or the removal of a quarter of the points.
+    Until then removed points stay in them and are passed over, since the graph of HNSW cannot lose a point. The cells
+    of IVF are found from the points that are there at the first search, and again when there are twice as many.
+
+    Sparse points are taken, and without a metric stored with all their zeros.
+
+    Examples
+    --------
+    >>> from boostmetric import MahalanobisMetric
+    >>> from boostmetric.retrieval import MetricIndex
+    >>> index = MetricIndex(MahalanobisMetric([[1.0, 0.0], [0.0, 0.1]]))
+    >>> index.add([[0.0, 0.0], [3.0, 0.0], [1.0, 20.0]], ids=["a", "b", "c"])
+    MetricIndex(3 points, 2 features, backend='exact')
+    >>> ids, distances = index.search([[1.0, 0.0]], k=2)
+    >>> ids.tolist(), distances.tolist()
+    ([['a', 'b']], [[1.0, 2.0]])
+    """
+
+    def __init__(
+        self, metric: Any = None, *, backend: str = "exact", backend_options: Mapping[str, int] | None = None
+    ) -> None:
+        self.metric = _as_metric(metric)
+        self._search = make_backend(backend, backend_options)
+        self.backend = backend
+        self.backend_options = dict(self._search.options)
+        self.n_features: int | None = None if self.metric is None else self.metric.components.shape[1]
+        self._hold(np.empty((0, 0 if self.metric is None else len(self.metric.components))), [], 0)
+
+    def _hold(self, points: FloatArray, ids: list[Hashable], next_number: int) -> None:
+        self._rows = _Rows(points)
+        self._ids = ids
+        self._row_of = {one: row for row, one in enumerate(ids)}
+        self._next = next_number
+        self._extent = Extent.of(points)
+        self._id_array: NDArray[Any] | None = None
+
+    def add(self, X: ArrayLike | sparse.sparray, ids: Iterable[Hashable] | None = None) -> Self:
+        """Add points.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_points, n_features)
+        ids : iterable of n_points hashable values, optional
+            What to call them: numbers, texts, tuples, and so on, none of which is in the index yet. By default running
+            numbers, beginning behind the largest one that was ever used.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If an id is there already, or twice, or a point is not finite. Nothing is added then.
+        """
+        points = np.concatenate(list(self._mapped(X, "X")))
+        names: list[Hashable] = list(range(self._next, self._next + len(points)))
+        if ids is not None:
+            names = as_ids(ids)
+            if len(names) != len(points):
+                raise ValueError(f"There are {len(points)} points and {len(names)} ids. Give one id for each point.")
+        known = [one for one in names if one in self._row_of]
+        if known:
+            raise ValueError(f"Already in the index: {listed(known)}. Remove them first, or give the points other ids.")
+        refuse_repeated(names)
+        first = len(self)
+        if self.n_features is None:
+            self.n_features = points.shape[1]
+            self._hold(np.empty((0, points.shape[1])), [], self._next)
+        self._rows.append(points)
+        self._ids += names
+        self._row_of.update(zip(names, range(first, len(self)), strict=True))
+        self._next = number_behind(names, self._next)
+        self._extent = self._extent.with_(Extent.of(points))
+        self._id_array = None
+        return self
+
+    def remove(self, ids: Iterable[Hashable]) -> Self:
+        """Remove the points with these ids.
+
+        Parameters
+        ----------
+        ids : iterable
+            A list even for a single id, which may itself be a tuple.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If an id is not in the index. Nothing is removed then.
+
+        Notes
+        -----
+        Cost: linear in the size of the index, for any number of ids. Remove many at once.
+        """
+        names = as_ids(ids)
+        unknown = [one for one in names if one not in self._row_of]
+        if unknown:
+            raise ValueError(f"Not in the index, which has {len(self)} points: {listed(unknown)}.")
+        refuse_repeated(names)
+        kept = np.ones(len(self), dtype=bool)
+        kept[[self._row_of[one] for one in names]] = False
+        self._search.removed(kept)
+        self._hold(self._rows.filled[kept], [self._ids[row] for row in np.flatnonzero(kept)], self._next)
+        return self
+
+    @overload
+    def search(
+        self, Q: ArrayLike | sparse.sparray, k: int = 10, *, as_table: Literal[False] = False
+    ) -> tuple[NDArray[Any], FloatArray]: ...
+
+    @overload
+    def search(
+        self, Q: ArrayLike | sparse.sparray, k: int = 10, *, as_table: Literal[True]
+    ) -> dict[str, NDArray[Any]]: ...
+
+    def search(
+        self, Q: ArrayLike | sparse.sparray, k: int = 10, *, as_table: bool = False
+    ) -> tuple[NDArray[Any], FloatArray] | dict[str, NDArray[Any]]:
+        """The k nearest points of each query.
+
+        Parameters
+        ----------
+        Q : {array-like, sparse matrix} of shape (n_queries, n_features)
+            Any number of them: they are mapped and searched for in batches.
+        k : int, default=10
+            At most the number of points in the index.
+        as_table : bool, default=False
+            Whether to return a table instead of two arrays.
+
+        Returns
+        -------
+        ids : ndarray of shape (n_queries, k)
+            Nearest first; of int64 if all ids are integers, else of objects.
+        distances : ndarray of shape (n_queries, k)
+            Under the metric, not squared.
+        table : dict of str to ndarray of shape (n_queries * k,)
+            With `as_table`, instead: the columns "query" (number of the row of Q), "rank" (from 1), "id" and
+            "distance", as ``pandas.DataFrame(table)`` and ``pyarrow.table(table)`` take them.
+
+        Examples
+        --------
+        >>> from boostmetric.retrieval import MetricIndex
+        >>> table = MetricIndex().add([[0.0], [5.0]], ids=["a", "b"]).search([[1.0], [4.5]], k=1, as_table=True)
+        >>> {name: column.tolist() for name, column in table.items()}
+        {'query': [0, 1], 'rank': [1, 1], 'id': ['a', 'b'], 'distance': [1.0, 0.5]}
+        """
+        check_count("k", k)
+        if not len(self):
+            raise ValueError("The index is empty: add points before the search.")
+        if k > len(self):
+            raise ValueError(f"k={k} is more than the {len(self)} points in the index. Lower k, or add points.")
+        points = self._rows.filled
+        found = [(np.empty((0, k), dtype=np.int64), np.empty((0, k)))]
+        parts = self._mapped(Q, "Q", k)
+        found += [self._search.search(points, queries, int(k), self._extent) for queries in parts if len(queries)]
+        rows, distances = (np.concatenate(of_all) for of_all in zip(*found, strict=True))
+        ids = self._ids_as_array()[rows]
+        if not as_table:
+            return ids, distances
+        return {
+            "query": np.repeat(np.arange(len(rows)), k),
+            "rank": np.tile(np.arange(1, k + 1), len(rows)),
+            "id": ids.ravel(),
+            "distance": distances.ravel(),
+        }
+
+    def save(self, path: str | Path) -> None:
+        """Write the index to a file, whole or not at all.
+
+        Parameters
+        ----------
+        path : str or Path
+            Usually ends with ``.safetensors``. Replaced if it is there.
+
+        Raises
+        ------
+        ValueError
+            If an id is not an int, str, float, bool, None, or a tuple of these.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from boostmetric.retrieval import MetricIndex
+        >>> path = Path(tempfile.mkdtemp()) / "index.safetensors"
+        >>> MetricIndex().add([[0.0], [5.0]], ids=["a", ("b", 1)]).save(path)
+        >>> MetricIndex.load(path).ids
+        ['a', ('b', 1)]
+        """
+        stored = StoredIndex(
+            self._rows.filled,
+            self._ids,
+            self.metric,
+            self.backend,
+            self.backend_options,
+            self.n_features,
+            self._next,
+        )
+        save_index(stored, path)
+
+    @classmethod
+    def load(
+        cls, path: str | Path, *, backend: str | None = None, backend_options: Mapping[str, int] | None = None
+    ) -> Self:
+        """Read an index that was saved. No code of the file runs.
+
+        Parameters
+        ----------
+        path : str or Path
+        backend, backend_options : optional
+            As in the constructor. By default those that the index was saved with.
+
+        Raises
+        ------
+        FileNotFoundError
+            If there is no such file.
+        ValueError
+            If the file is not one of an index, is damaged, or has a newer format; the message says which.
+        """
+        stored = load_index(path)
+        if backend is None:
+            backend, backend_options = stored.backend, backend_options or stored.backend_options
+        try:
+            index = cls(stored.metric, backend=backend, backend_options=backend_options)
+        except ValueError as error:
+            raise ValueError(f"The index {str(path)!r} cannot be searched as asked: {error}") from error
+        index.n_features = stored.n_features
+        index._hold(stored.points, stored.ids, stored.next_number)
+        return index
+
+    @property
+    def ids(self) -> list[Hashable]:
+        """Of all points, in the order in which they were added."""
+        return list(self._ids)
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def __contains__(self, one: object) -> bool:
+        return isinstance(one, Hashable) and one in self._row_of
+
+    def __repr__(self) -> str:
+        features = "any number of" if self.n_features is None else self.n_features
+        return f"MetricIndex({len(self)} points, {features} features, backend={self.backend!r})"
+
+    def _mapped(self, X: Any, name: str, width: int = 1) -> Iterator[FloatArray]:
+        """Points as the metric maps them, a part at a time, or an error; at least one part."""
+        if self.metric is not None:
+            check_columns(X, self.metric.feature_names)
+        given = sparse.csr_array(X) if sparse.issparse(X) else np.asarray(X)
+        if given.ndim != 2:
+            raise ValueError(f"{name} must have shape (n_points, n_features), also for one point. Got {given.shape}.")
+        if given.shape[1] != (self.n_features or given.shape[1]) or not given.shape[1]:
+            raise ValueError(f"{name} has {given.shape[1]} features, and the index {self.n_features or 'needs some'}.")
+        size = min(max(_CHUNK // max(given.shape[1], width), _FEWEST), _MOST)
+        for start in range(0, max(given.shape[0], 1), size):
+            part = given[start : start + size]
+            with np.errstate(over="ignore", invalid="ignore"):  # found below
+                points = self._map(part)
+            wrong = np.flatnonzero(~(np.abs(points) <= _LARGEST).all(axis=1))
+            if len(wrong):
+                raise ValueError(
+                    f"Row {start + int(wrong[0])} of {name} has numbers that are NaN, infinite, or above "
+                    f"{_LARGEST:g} under the metric. Leave it out, or repair it."
+                )
+            yield points
+
+    def _map(self, part: Any) -> FloatArray:
+        if self.metric is not None:
+            return self.metric.transform(part)
+        dense = part.toarray() if sparse.issparse(part) else part
+        return np.array(dense, dtype=np.float64, order="C")
+
+    def _ids_as_array(self) -> NDArray[Any]:
+        if self._id_array is None:
+            self._id_array = as_array(self._ids)
+        return self._id_array
+
+
+class _Rows:
+    """Rows of an array that grows, with room for as many again, so that many small additions cost no more than one."""
+
+    def __init__(self, filled: FloatArray) -> None:
+        self._array, self._n = filled, len(filled)
+
+    @property
+    def filled(self) -> FloatArray:
+        return self._array[: self._n]
+
+    def append(self, rows: FloatArray) -> None:
+        n = self._n + len(rows)
+        if n > len(self._array):
+            larger = np.empty((max(n, 2 * self._n), rows.shape[1]))
+            larger[: self._n] = self.filled
+            self._array = larger
+        self._array[self._n : n] = rows
+        self._n = n
+
+
+def _as_metric(metric: Any) -> MahalanobisMetric | None:
+    if metric is None or isinstance(metric, MahalanobisMetric):
+        return metric
+    if not isinstance(metric, type) and callable(getattr(metric, "get_metric", None)):
+        learned = metric.get_metric()
+        if isinstance(learned, MahalanobisMetric):
+            return learned
+    raise ValueError(f"metric must be a fitted metric learner, a MahalanobisMetric, or None. Got {metric!r}.")
