@@ -13,10 +13,11 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 from sklearn.datasets import load_iris, make_blobs
 
-from boostmetric import BoostMetric, MahalanobisMetric, index_backends, retrieval
+from boostmetric import BoostMetric, MahalanobisMetric
 from boostmetric.neighbors import nearest, rounding_of_distances
-from boostmetric.point_ids import packed
-from boostmetric.retrieval import MetricIndex
+from boostmetric.retrieval import MetricIndex, backends
+from boostmetric.retrieval import index as index_module
+from boostmetric.retrieval.ids import packed
 from boostmetric.tensor_file import write_tensors
 from conftest import corruptions
 
@@ -128,13 +129,13 @@ def test_queries_are_searched_for_in_batches(monkeypatch):
     rng = np.random.default_rng(1)
     points, queries = rng.standard_normal((300, 5)), rng.standard_normal((1000, 5))
     whole = MetricIndex().add(points).search(queries, 4)
-    monkeypatch.setattr(retrieval, "_CHUNK", 1)
-    monkeypatch.setattr(retrieval, "_FEWEST", 7)
-    monkeypatch.setattr(index_backends, "_CHUNK", 50)
+    monkeypatch.setattr(index_module, "_CHUNK", 1)
+    monkeypatch.setattr(index_module, "_FEWEST", 7)
+    monkeypatch.setattr(backends, "_CHUNK", 50)
     asked = []
-    search = index_backends.Exact.search
+    search = backends.Exact.search
     monkeypatch.setattr(
-        index_backends.Exact, "search", lambda self, p, q, k, e: asked.append(len(q)) or search(self, p, q, k, e)
+        backends.Exact, "search", lambda self, p, q, k, e: asked.append(len(q)) or search(self, p, q, k, e)
     )
     index = MetricIndex().add(points)
     parts = index.search(queries, 4)

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from boostmetric.metric import MahalanobisMetric
 from boostmetric.model_file import metric_of, said_of, tensors_of
-from boostmetric.point_ids import packed, unpacked
+from boostmetric.retrieval.ids import packed, unpacked
 from boostmetric.tensor_file import read_tensors, write_tensors
 
 _KIND, _VERSION = "index", 1

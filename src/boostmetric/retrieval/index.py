@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from boostmetric.index_backends import Extent, make_backend
-from boostmetric.index_file import StoredIndex, load_index, save_index
 from boostmetric.metric import MahalanobisMetric, check_columns
-from boostmetric.point_ids import as_array, as_ids, listed, number_behind, refuse_repeated
+from boostmetric.retrieval.backends import Extent, make_backend
+from boostmetric.retrieval.file import StoredIndex, load_index, save_index
+from boostmetric.retrieval.ids import as_array, as_ids, listed, number_behind, refuse_repeated
 from boostmetric.validation import check_count
 
 FloatArray = NDArray[np.float64]
