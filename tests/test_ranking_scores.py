@@ -135,9 +135,9 @@ def satisfied_one_by_one(comparisons, points):
     near, far = comparisons.side_sizes
     group = np.repeat(np.arange(comparisons.n_groups), near * far)
     satisfied, weight = {}, {}
-    for g, (i, j, k, l) in zip(group, comparisons.quadruplets(), strict=True):
+    for g, (i, j, k, m) in zip(group, comparisons.quadruplets(), strict=True):
         anchor = int(comparisons.anchors[g])
-        right = np.sum((points[k] - points[l]) ** 2) > np.sum((points[i] - points[j]) ** 2)
+        right = np.sum((points[k] - points[m]) ** 2) > np.sum((points[i] - points[j]) ** 2)
         satisfied[anchor] = satisfied.get(anchor, 0.0) + right * comparisons.weights[g]
         weight[anchor] = weight.get(anchor, 0.0) + comparisons.weights[g]
     order = sorted(weight)

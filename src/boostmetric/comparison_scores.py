@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.spatial.distance import cdist
 
 from boostmetric.comparisons import Comparisons
 from boostmetric.frame import Given
@@ -73,9 +74,12 @@ def comparison_accuracy(comparisons: Comparisons, points: Given) -> Satisfied:
     >>> round(by_anchor.accuracy, 3)
     0.667
     """
+    if not comparisons.n_groups:
+        raise ValueError("There are no comparisons: at least one is needed.")
+    check_in_range(comparisons.n_points - 1, points.shape[0])
     counted = [
-        (part.anchors, part.weights * _by_group(part, _counts(part, points)), part.weights * _products(part))
-        for part in _parts(comparisons, points)
+        (part.anchors, part.weights * satisfied, part.weights * np.multiply(*part.side_sizes))
+        for part, satisfied in _counted(comparisons, points)
     ]
     return _added_up(*(np.concatenate(column) for column in zip(*counted, strict=True)))
 
@@ -100,17 +104,40 @@ def accuracy_by_pair(comparisons: Comparisons, points: Given) -> tuple[Satisfied
     return sides[0], sides[1]
 
 
-def _parts(comparisons: Comparisons, points: Given) -> Iterator[Comparisons]:
-    """The groups with all far pairs listed, a few at a time where they were not."""
-    if not comparisons.n_groups:
-        raise ValueError("There are no comparisons: at least one is needed.")
-    check_in_range(comparisons.n_points - 1, points.shape[0])
-    if comparisons.classes is None:
-        yield comparisons
-        return
+def _counted(comparisons: Comparisons, points: Given) -> Iterator[tuple[Comparisons, NDArray[np.int64]]]:
+    """All groups, in parts, and the satisfied comparisons of each."""
+    is_open = comparisons.is_open
+    if not is_open.all():
+        part = comparisons.subset(~is_open)
+        yield part, _by_group(part, _counts(part, points))
+    groups = np.flatnonzero(is_open)
     size = max(1, _CHUNK // points.shape[0])
-    for begin in range(0, comparisons.n_groups, size):
-        yield comparisons[begin : begin + size].listed()
+    for begin in range(0, len(groups), size):
+        part = comparisons.subset(groups[begin : begin + size])
+        if sparse.issparse(points):
+            part = part.listed()
+            yield part, _by_group(part, _counts(part, points))
+        else:
+            yield part, _count_open(part, points)
+
+
+def _count_open(comparisons: Comparisons, points: NDArray[Any]) -> NDArray[np.int64]:
+    """Satisfied comparisons of groups whose far sides are all points of another class, which are never listed."""
+    assert comparisons.classes is not None
+    label = np.full(len(points), -1, dtype=np.int32)
+    label[: len(comparisons.classes.label)] = comparisons.classes.label
+    anchors, side = comparisons.anchors, comparisons._sides.row
+    distance = cdist(points[anchors], points, "sqeuclidean")
+    near = side // 2
+    near_distance = distance[near, comparisons.pairs[comparisons.members].sum(axis=1) - anchors[near]]
+    distance[(label < 0) | (label == label[anchors][:, None])] = -np.inf
+    # The first near pair of every group, then the second, ...
+    place = np.arange(len(near)) - comparisons.bounds[:-1:2][near]
+    satisfied = np.zeros(len(anchors), dtype=np.int64)
+    for p in range(int(place.max()) + 1):
+        group = near[place == p]
+        satisfied[group] += (distance[group] > near_distance[place == p, None]).sum(axis=1)
+    return satisfied
 
 
 def _counts(comparisons: Comparisons, points: Given) -> NDArray[np.int64]:
@@ -137,11 +164,6 @@ def _by_group(comparisons: Comparisons, counts: NDArray[np.int64]) -> NDArray[np
     side = comparisons._sides.row
     near = side % 2 == 0
     return np.bincount(side[near] // 2, counts[near], minlength=comparisons.n_groups).astype(np.int64)
-
-
-def _products(comparisons: Comparisons) -> NDArray[np.int64]:
-    near, far = comparisons.side_sizes
-    return near * far
 
 
 def pair_distances(points: Given, pairs: NDArray[np.integer[Any]]) -> FloatArray:

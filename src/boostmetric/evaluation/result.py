@@ -130,8 +130,8 @@ class Evaluation:
         if row.learned is None or row.difference is None or row.low is None or row.high is None:
             return f"Base only: {row.name} {row.base:.3f} ({self.size}); there is no learned metric to compare with."
         numbers = (
-            f"{row.name} {row.base:.3f} -> {row.learned:.3f}, difference {_signless(row.difference)} (95 % interval "
-            f"{_signless(row.low)} to {_signless(row.high)}, {self.size}{self._resampled})."
+            f"{row.name} {row.base:.3f} -> {row.learned:.3f}, difference {row.difference:z.3f} (95 % interval "
+            f"{row.low:z.3f} to {row.high:z.3f}, {self.size}{self._resampled})."
         )
         if self.verdict == "too few":
             return f"Too few {self.clusters} to tell ({self.n_clusters}): {numbers}"
@@ -155,7 +155,7 @@ class Evaluation:
             if row.learned is None:
                 cells += ["", "", ""]
             else:
-                cells += [f"{row.learned:.4f}", f"{row.difference:+.4f}", f"{row.low:+.4f} to {row.high:+.4f}"]
+                cells += [f"{row.learned:.4f}", f"{row.difference:+z.4f}", f"{row.low:+z.4f} to {row.high:+z.4f}"]
             rows.append(cells)
         return rows
 
@@ -192,9 +192,3 @@ class Evaluation:
     def _resampled(self) -> str:
         """What was resampled, where the size does not say it."""
         return "" if text_of(self.n_clusters, self.clusters) in self.size else f", {self.clusters} resampled"
-
-
-def _signless(value: float) -> str:
-    """A number with three decimals, without a minus before zeros."""
-    text = f"{value:.3f}"
-    return text.removeprefix("-") if float(text) == 0 else text
