@@ -98,6 +98,20 @@ def test_sparse_points_score_as_dense_ones():
     assert evaluate(FIRST, sparse.csr_matrix(X), y, reference=(sparse.csr_array(R), r)) == dense
 
 
+def test_labels_of_a_data_frame():
+    X, y = labelled()
+    R, r = labelled(1)
+    expected = evaluate(FIRST, X, y, reference=(R, r))
+    assert evaluate(FIRST, X, y.astype(object), reference=(R, r)) == expected
+    assert evaluate(FIRST, X, y, reference=(R, r.astype(object))) == expected
+
+
+def test_one_comparison_is_too_few():
+    result = evaluate_comparisons(FIRST, [[0, 1, 2]], [[0.0, 0, 0], [0, 2, 0], [1, 0, 0]])
+    assert result.verdict == "too few"
+    assert result.size == "1 comparison"
+
+
 def test_a_learner_counts_as_its_metric():
     X, y = labelled()
     model = BoostMetric(max_iter=5).fit(X, y)
@@ -242,7 +256,7 @@ def test_pairs_are_resampled_where_there_is_no_anchor():
     sign = np.where(y[pairs[:, 0]] == y[pairs[:, 1]], 1, -1)
     result = evaluate_comparisons(FIRST, pairs, X, y=sign, n_bootstrap=3000)
     assert result.clusters == "pairs"
-    assert result.n_clusters == (sign == 1).sum()
+    assert result.n_clusters == len(result.asked) == len(result.base_values) == (sign == 1).sum()
     # Draws of near and of far pairs, and all comparisons of what was drawn.
     shorter = [
         (np.subtract.outer(d[sign == 1], d[sign == -1]) < 0).astype(float)

@@ -151,16 +151,18 @@ def kinds_of_comparisons(seed):
     quadruplets = np.array([rng.permutation(30)[:4] for _ in range(40)])
     grades = rng.integers(3, size=(5, 10))
     shown = [rng.permutation(np.arange(5, 30))[:10] for _ in range(5)]
+    every = Comparisons.from_labels(X, y, 2, "all")
     return X, {
         "labels": Comparisons.from_labels(X, y, 2, 4),
-        "all": Comparisons.from_labels(X, y, 2, "all"),
+        "all": every,
+        "all and triplets": Comparisons.concatenate([every, Comparisons.from_triplets(triplets)]),
         "triplets": Comparisons.from_triplets(triplets, rng.random(80)),
         "quadruplets": Comparisons.from_quadruplets(quadruplets),
         "rankings": Comparisons.from_rankings(np.arange(5), shown, grades),
     }
 
 
-@pytest.mark.parametrize("kind", ["labels", "all", "triplets", "quadruplets", "rankings"])
+@pytest.mark.parametrize("kind", ["labels", "all", "all and triplets", "triplets", "quadruplets", "rankings"])
 @pytest.mark.parametrize("seed", range(3))
 def test_comparisons_are_counted_as_one_by_one(kind, seed, monkeypatch):
     X, kinds = kinds_of_comparisons(seed)
@@ -206,5 +208,7 @@ def test_near_and_far_pairs_see_the_same_comparisons():
 
 
 def test_points_that_are_missing_are_named():
+    with pytest.raises(ValueError, match="There are no comparisons"):
+        comparison_accuracy(Comparisons.from_triplets([[0, 1, 2]])[:0], np.zeros((3, 1)))
     with pytest.raises(ValueError, match="name point 9, but there are only 3 points"):
         comparison_accuracy(Comparisons.from_triplets([[0, 1, 9]]), np.zeros((3, 1)))
