@@ -1,0 +1,289 @@
+"""A learned metric beside the base, which is the Euclidean distance of the points as given."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils import check_random_state
+
+from boostmetric.evaluation.bootstrap import interval_of_difference
+from boostmetric.evaluation.comparisons import ComparisonTask
+from boostmetric.evaluation.labels import Clusters, LabelTask
+from boostmetric.evaluation.rankings import RankingTask
+from boostmetric.evaluation.result import Evaluation, Row
+from boostmetric.evaluation.task import Task
+from boostmetric.metric import MahalanobisMetric
+from boostmetric.ranking_scores import Gain
+from boostmetric.validation import check_choice, check_count
+
+Random = int | np.random.RandomState | None
+
+
+def evaluate(
+    metric: Any,
+    X: Any,
+    y: ArrayLike,
+    *,
+    reference: tuple[Any, ArrayLike] | None = None,
+    k: int | Sequence[int] = (1, 5, 10),
+    n_neighbors: int | Sequence[int] = 3,
+    by: Clusters = "query",
+    headline: str | None = None,
+    n_bootstrap: int = 1000,
+    random_state: Random = 0,
+) -> Evaluation:
+    """Compare a metric with the base on labelled queries, whose nearest points should be of the same class.
+
+    Parameters
+    ----------
+    metric : fitted learner, MahalanobisMetric or None
+        None measures the base alone.
+    X : {array-like, sparse matrix} of shape (n_queries, n_features)
+        Queries, which the metric was not learned from.
+    y : array-like of shape (n_queries,)
+        Their labels.
+    reference : tuple (X, y), optional
+        Points to search among, and their labels. None searches for each query among the others; those that are alone
+        in their class are then not asked, with a warning.
+    k : int or sequence of int, default=(1, 5, 10)
+        Results to look at. MRR, MAP and nDCG are cut at the largest.
+    n_neighbors : int or sequence of int, default=3
+        Neighbours that vote; among equals, the nearest decides.
+    by : {"query", "class"}, default="query"
+        What is resampled. "class" asks whether the difference would also be found for other classes.
+    headline : str, optional
+        The score that decides about the verdict; by default the k-NN accuracy (the first, if there are several).
+    n_bootstrap : int, default=1000
+        Draws of the bootstrap.
+    random_state : int, RandomState or None, default=0
+        Of the bootstrap.
+
+    Returns
+    -------
+    Evaluation
+        Scores: k-NN accuracy, recall@k (any: whether one of the k nearest is of the class), precision@k, MRR, MAP and
+        nDCG.
+
+    Notes
+    -----
+    Cost: for each of the two metrics one search of the queries among all points.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from boostmetric import MahalanobisMetric
+    >>> from boostmetric.evaluation import evaluate
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.arange(200) % 2
+    >>> X = np.stack([y + 0.1 * rng.standard_normal(200), 3 * rng.standard_normal(200)], axis=1)
+    >>> result = evaluate(MahalanobisMetric([[1.0, 0.0]]), X, y, k=5)
+    >>> result.verdict
+    'better'
+    >>> result.sentence
+    'Better: 3-NN accuracy 0.980 -> 1.000, difference 0.020 (95 % interval 0.005 to 0.040, 200 queries).'
+    """
+    task = LabelTask.of(X, y, reference=reference, k=k, n_neighbors=n_neighbors, by=by)
+    return compare(metric, task, headline=headline, n_bootstrap=n_bootstrap, random_state=random_state)
+
+
+def evaluate_rankings(
+    metric: Any,
+    queries: Any,
+    documents: Any,
+    relevance: Any,
+    *,
+    k: int | Sequence[int] = (1, 5, 10),
+    gain: Gain = "linear",
+    relevant_above: float = 0.0,
+    headline: str | None = None,
+    n_bootstrap: int = 1000,
+    random_state: Random = 0,
+) -> Evaluation:
+    """Compare a metric with the base on queries with graded documents, of which the better should be nearer.
+
+    Parameters
+    ----------
+    metric : fitted learner, MahalanobisMetric or None
+        None measures the base alone.
+    queries : {array-like, sparse matrix} of shape (n_queries, n_features)
+    documents : {array-like, sparse matrix} of shape (n_documents, n_features) or None
+        None searches for each query among the other queries.
+    relevance : sparse matrix of shape (n_queries, n_documents), or array-like of shape (n_judgements, 3)
+        Grades, at least 0; or rows (query, document, grade) with row numbers of the two arrays. Documents that are not
+        judged have grade 0. Queries without a relevant document are left out, with a warning.
+    k : int or sequence of int, default=(1, 5, 10)
+        Results to look at. MRR and MAP are cut at the largest.
+    gain : {"linear", "exponential"}, default="linear"
+        What a grade g is worth in nDCG: g, or 2**g - 1.
+    relevant_above : float, default=0.0
+        For all scores but nDCG, documents of larger grades are relevant.
+    headline : str, optional
+        The score that decides about the verdict; by default nDCG at the largest k.
+    n_bootstrap, random_state
+        As in `evaluate`. Queries are resampled.
+
+    Returns
+    -------
+    Evaluation
+        Scores: nDCG@k, recall@k (any: whether one relevant document is among the k nearest; share: how many of them
+        are), precision@k, MRR, MAP.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from boostmetric.evaluation import evaluate_rankings
+    >>> queries, documents = np.array([[0.0], [10.0]]), np.array([[1.0], [2.0], [8.0], [9.0]])
+    >>> result = evaluate_rankings(None, queries, documents, [[0, 0, 2], [0, 1, 1], [1, 2, 1]], k=2)
+    >>> round(result["nDCG@2"].base, 3)
+    0.815
+    """
+    task = RankingTask.of(queries, documents, relevance, k=k, gain=gain, relevant_above=relevant_above)
+    return compare(metric, task, headline=headline, n_bootstrap=n_bootstrap, random_state=random_state)
+
+
+def evaluate_comparisons(
+    metric: Any,
+    comparisons: Any,
+    points: Any,
+    *,
+    y: ArrayLike | None = None,
+    n_bootstrap: int = 1000,
+    random_state: Random = 0,
+) -> Evaluation:
+    """Compare a metric with the base on comparisons that both may satisfy or not.
+
+    Parameters
+    ----------
+    metric : fitted learner, MahalanobisMetric or None
+        None measures the base alone.
+    comparisons : Comparisons, or array-like of int
+        Rows (i, j, k), (i, j, k, l) or, with `y`, (i, j) of point numbers, as in `ComparisonBoostMetric.fit`. Those
+        that `Comparisons.split` holds out share no anchor and no pair with those to learn from.
+    points : {array-like, sparse matrix} of shape (n_points, n_features), or Points
+    y : array-like of shape (n_pairs,), optional
+        For rows (i, j): 1 for similar, -1 for dissimilar.
+    n_bootstrap, random_state
+        As in `evaluate`. Anchors are resampled, with all their comparisons; pairs, if there is one anchor or none.
+
+    Returns
+    -------
+    Evaluation
+        Score: the fraction of comparisons whose near pair is closer than the far pair, by weight. As in
+        `ComparisonBoostMetric.score`, equally long pairs do not satisfy a comparison.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from boostmetric import MahalanobisMetric
+    >>> from boostmetric.evaluation import evaluate_comparisons
+    >>> points = np.random.default_rng(0).standard_normal((200, 2))
+    >>> t = np.random.default_rng(1).integers(200, size=(500, 3))
+    >>> t = t[(np.diff(np.sort(t)) > 0).all(axis=1)]
+    >>> near, far = (abs(points[t[:, 0], 0] - points[t[:, c], 0]) for c in (1, 2))
+    >>> t[near > far] = t[near > far][:, [0, 2, 1]]
+    >>> evaluate_comparisons(MahalanobisMetric([[1.0, 0.0]]), t, points).verdict
+    'better'
+    """
+    return compare(
+        metric, ComparisonTask.of(comparisons, points, y), n_bootstrap=n_bootstrap, random_state=random_state
+    )
+
+
+def compare(
+    metric: Any, task: Task, *, headline: str | None = None, n_bootstrap: int = 1000, random_state: Random = 0
+) -> Evaluation:
+    """Compare a metric with the base on any task; see `evaluate`, which makes one from labels."""
+    learned_metric = as_metric(metric)
+    check_count("n_bootstrap", n_bootstrap)
+    rng = check_random_state(random_state)
+    if headline is not None:
+        check_choice("headline", headline, task.names)
+    mapped = None if learned_metric is None else [learned_metric.transform(points) for points in task.points]
+    base = task.measure(task.points)
+    columns = [task.names, base[0].mean.tolist()]
+    learned = None
+    if mapped is None:
+        columns += [[None] * len(task.names)] * 4
+    else:
+        learned = task.measure(mapped)
+        low, high = interval_of_difference(base, learned, n_bootstrap, rng)
+        difference = learned[0].mean - base[0].mean
+        columns += [values.tolist() for values in (learned[0].mean, difference, low, high)]
+    return Evaluation(
+        rows=tuple(Row(*cells) for cells in zip(*columns, task.ceilings.tolist(), strict=True)),
+        headline=headline or task.headline,
+        size=task.size,
+        clusters=task.clusters,
+        n_clusters=min(int(sample.cluster.max()) + 1 for sample in base),
+        n_left_out=task.n_left_out,
+        n_bootstrap=n_bootstrap,
+        asked=task.rows,
+        base_values=base[0].values,
+        learned_values=None if learned is None else learned[0].values,
+    )
+
+
+def scores_by_rank(
+    metric: Any, task: Task, *, ranks: Sequence[int] | None = None, score: str | None = None
+) -> list[tuple[int, float]]:
+    """Score of the nearest metric of each rank, which tells how short the vectors can get.
+
+    Parameters
+    ----------
+    metric : fitted learner or MahalanobisMetric
+    task : LabelTask, RankingTask or ComparisonTask
+    ranks : sequence of int, optional
+        Dimensions to keep, at most the rank of the metric. By default 1, 2, 4, ... and the rank itself.
+    score : str, optional
+        Name of the score; by default the headline of the task.
+
+    Returns
+    -------
+    list of tuple (rank, score)
+        In ascending order of the ranks.
+
+    Notes
+    -----
+    Cost: one singular value decomposition, and one search for each rank.
+
+    Examples
+    --------
+    >>> from boostmetric import MahalanobisMetric
+    >>> from boostmetric.evaluation import LabelTask, scores_by_rank
+    >>> task = LabelTask.of([[0, 0], [1, 0], [0, 5], [1, 5]], ["a", "b", "a", "b"], k=1, n_neighbors=1)
+    >>> scores_by_rank(MahalanobisMetric([[3.0, 0.0], [0.0, 1.0]]), task)  # rank 1 keeps the first feature
+    [(1, 1.0), (2, 0.0)]
+    """
+    learned = as_metric(metric)
+    if learned is None:
+        raise ValueError("metric is None, and the base has no ranks to cut at. Pass a learned metric.")
+    if score is not None:
+        check_choice("score", score, task.names)
+    column = task.names.index(score or task.headline)
+    orthogonal = learned.truncate()  # longest rows first: a metric of lower rank is the first of them
+    full = len(orthogonal.components)
+    if ranks is None:
+        ranks = [*(2**power for power in range(full.bit_length()) if 2**power < full), full]
+    for rank in ranks:
+        check_count("ranks", rank)
+        if rank > full:
+            raise ValueError(f"ranks names {rank}, but the metric has rank {full}. Leave out what is larger.")
+    mapped = [orthogonal.transform(points) for points in task.points]
+    return [
+        (rank, float(task.measure([points[:, :rank] for points in mapped])[0].mean[column]))
+        for rank in sorted({int(rank) for rank in ranks})
+    ]
+
+
+def as_metric(metric: Any) -> MahalanobisMetric | None:
+    """The metric of a fitted learner, a metric as it is, or None."""
+    if metric is None or isinstance(metric, MahalanobisMetric):
+        return metric
+    if not isinstance(metric, type) and callable(getattr(metric, "get_metric", None)):
+        learned = metric.get_metric()
+        if isinstance(learned, MahalanobisMetric):
+            return learned
+    raise TypeError(f"metric must be a fitted learner, a MahalanobisMetric or None. Got {metric!r}.")
