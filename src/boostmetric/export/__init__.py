@@ -1,0 +1,24 @@
+"""A learned metric in the form that other programs run.
+
+Everywhere it is one linear map, points to vectors whose Euclidean distance is the learned one: as an array
+(`to_numpy`), in front of an index (`to_faiss`), as a layer of a network (`to_onnx`, `to_sentence_transformers`). For an
+index whose vectors must stay as they are, the query changes instead (`query_side`).
+"""
+
+from boostmetric.export.dense_module import to_sentence_transformers
+from boostmetric.export.faiss_index import to_faiss
+from boostmetric.export.matrix import Learned, largest_change, to_numpy
+from boostmetric.export.onnx_model import to_onnx
+from boostmetric.export.query_side import QuerySide, query_side, to_query_side
+
+__all__ = [
+    "Learned",
+    "QuerySide",
+    "largest_change",
+    "query_side",
+    "to_faiss",
+    "to_numpy",
+    "to_onnx",
+    "to_query_side",
+    "to_sentence_transformers",
+]

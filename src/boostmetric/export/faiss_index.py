@@ -1,0 +1,73 @@
+"""A metric in front of a search index."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+
+from boostmetric.export.matrix import Learned, metric_of, rounded
+from boostmetric.files import replacing
+from boostmetric.metric import MahalanobisMetric
+from boostmetric.optional import require
+
+
+def to_faiss(metric: MahalanobisMetric | Learned, path: str | os.PathLike[str], index: str = "Flat") -> Path:
+    """Write an empty faiss index that takes vectors as they are and searches by the learned distance.
+
+    It is an ``IndexPreTransform``: a ``LinearTransform`` with the components of the metric, before an index with the
+    Euclidean distance. Vectors that are added and vectors that are asked for both go through it.
+
+    Parameters
+    ----------
+    metric : MahalanobisMetric or fitted learner
+    path : str or path
+        Of the file, for ``faiss.read_index``; one that is there is replaced.
+    index : str, default="Flat"
+        Of the transformed vectors, as ``faiss.index_factory`` takes it: "Flat" compares with all of them, "HNSW32" and
+        "IVF1024,Flat" with some, "SQfp16" stores them in float16, "L2norm,Flat" compares angles. What has to see
+        vectors before it takes them, as IVF does, is written untrained: read it and call its ``train``.
+
+    Returns
+    -------
+    Path
+        Of the file.
+
+    Notes
+    -----
+    faiss computes in float32, and returns squared distances.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import faiss
+    >>> import numpy as np
+    >>> from boostmetric import MahalanobisMetric
+    >>> from boostmetric.export import to_faiss
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     index = faiss.read_index(str(to_faiss(MahalanobisMetric([[2.0, 0.0]]), f"{folder}/metric.faiss")))
+    >>> index.add(np.array([[0.0, 0.0], [1.0, 5.0]], dtype=np.float32))
+    >>> squared, numbers = index.search(np.array([[0.9, 0.0]], dtype=np.float32), 1)
+    >>> int(numbers[0, 0]), round(float(squared[0, 0]), 4)
+    (1, 0.04)
+    """
+    faiss = require("faiss", "faiss", "Writing a faiss index")
+    if not isinstance(index, str):
+        raise TypeError(f"index must be a string for faiss.index_factory, such as 'Flat' or 'HNSW32'. Got {index!r}.")
+    path, matrix = Path(path), rounded(metric_of(metric), "float32")
+    n_features, n_components = matrix.shape
+    linear = faiss.LinearTransform(n_features, n_components, False)
+    faiss.copy_array_to_vector(np.ascontiguousarray(matrix.T).ravel(), linear.A)
+    linear.is_trained = True
+    try:
+        inner = faiss.index_factory(n_components, index, faiss.METRIC_L2)
+    except RuntimeError as error:
+        reason = str(error).rpartition(": ")[2]
+        raise ValueError(
+            f"faiss makes no index of {n_components} dimensions from the description {index!r}: {reason}. "
+            "Its wiki lists what faiss.index_factory takes; 'Flat' and 'HNSW32' always work."
+        ) from error
+    with replacing(path) as temporary:
+        faiss.write_index(faiss.IndexPreTransform(linear, inner), str(temporary))
+    return path

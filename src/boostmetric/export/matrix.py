@@ -1,0 +1,146 @@
+"""The matrix of a metric in another precision, and what that changes."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostmetric.files import replacing
+from boostmetric.metric import MahalanobisMetric
+from boostmetric.validation import check_choice, warn
+
+_N_VECTORS = 256
+_MOST_CHANGE = 0.01  # rounding to float16 alone changes distances by about a thousandth
+
+
+class Learned(Protocol):
+    """A fitted metric learner, such as `BoostMetric`."""
+
+    def get_metric(self) -> MahalanobisMetric:
+        """The metric that it learned."""
+        ...
+
+
+def metric_of(metric: MahalanobisMetric | Learned) -> MahalanobisMetric:
+    """The metric itself, or that of a fitted learner."""
+    if isinstance(metric, MahalanobisMetric):
+        return metric
+    if not hasattr(metric, "get_metric"):
+        raise TypeError(
+            f"metric must be a MahalanobisMetric or a fitted learner. Got an object of type {type(metric).__name__}. "
+            "MahalanobisMetric(components) makes a metric of an array of shape (n_components, n_features)."
+        )
+    return metric.get_metric()
+
+
+def rounded(metric: MahalanobisMetric, dtype: str) -> NDArray[Any]:
+    """The matrix M of `to_numpy`; refuses numbers that are too large for the type, warns if distances change."""
+    longest, largest = float(np.linalg.norm(metric.components, 2)), float(np.finfo(dtype).max)
+    if longest > largest:
+        raise ValueError(
+            f"The metric maps a vector of length 1 to one of length {longest:.3g}, but {dtype} ends at {largest:.5g}. "
+            "Make the metric smaller, which changes no neighbours: "
+            f"MahalanobisMetric(metric.components / 2.0**{_exponent(longest)})"
+            + ("; or use dtype='float32'." if dtype == "float16" else ".")
+        )
+    change = largest_change(metric, dtype)
+    if change > _MOST_CHANGE:
+        warn(
+            f"Rounded to {dtype}, the metric changes distances of random vectors by up to {change:.2g} times their "
+            f"mean: its numbers are too small for the type. Make the metric larger, which changes no neighbours: "
+            f"MahalanobisMetric(metric.components * 2.0**{-_exponent(longest)})"
+            + ("; or use dtype='float32'." if dtype == "float16" else ".")
+        )
+    return np.ascontiguousarray(metric.components.T, dtype=dtype)
+
+
+def largest_change(metric: MahalanobisMetric | Learned, dtype: str = "float16") -> float:
+    """By how much rounding the matrix of a metric changes distances.
+
+    Parameters
+    ----------
+    metric : MahalanobisMetric or fitted learner
+    dtype : {"float16", "float32", "float64"}, default="float16"
+
+    Returns
+    -------
+    float
+        The largest change of 256 distances, relative to their mean (the root of their mean square). They are between
+        random vectors with coordinates of one size, as embeddings have, and the same ones at each call. Infinite if
+        the type cannot hold the numbers.
+
+    Notes
+    -----
+    Not relative to each distance: a metric of rank 1 makes some as small as one likes, and any change of those large.
+
+    Examples
+    --------
+    >>> from boostmetric import MahalanobisMetric
+    >>> from boostmetric.export import largest_change
+    >>> largest_change(MahalanobisMetric([[0.5, 0.0], [0.0, 2.0]]))
+    0.0
+    >>> round(largest_change(MahalanobisMetric([[1 / 3, 0.0], [0.0, 1 / 7]])), 4)
+    0.0006
+    >>> largest_change(MahalanobisMetric([[1e-9, 0.0]])) > 1  # rounded to zero
+    True
+    """
+    check_choice("dtype", dtype, ("float16", "float32", "float64"))
+    components = metric_of(metric).components
+    with np.errstate(over="ignore"):
+        stored = components.astype(dtype).astype(np.float64)
+    if not np.isfinite(stored).all():
+        return float("inf")
+    vectors = np.random.RandomState(0).standard_normal((_N_VECTORS, components.shape[1]))
+    before = np.linalg.norm(vectors @ components.T, axis=1)
+    after = np.linalg.norm(vectors @ stored.T, axis=1)
+    mean = float(np.sqrt(np.mean(before**2)))
+    return float(np.abs(after - before).max() / mean) if mean > 0 else 0.0
+
+
+def to_numpy(metric: MahalanobisMetric | Learned, path: str | os.PathLike[str], dtype: str = "float32") -> Path:
+    """Write the linear map of a metric as an array for NumPy.
+
+    The array M has shape (n_features, n_components). It is the transpose of ``metric.components``: the rows of
+    ``X @ M`` are the transformed rows of X, and the Euclidean distance between two of them is the learned distance.
+
+    Parameters
+    ----------
+    metric : MahalanobisMetric or fitted learner
+    path : str or path
+        Of the .npy file; one that is there is replaced.
+    dtype : {"float16", "float32", "float64"}, default="float32"
+        float16 halves the file. Warns if distances of random vectors change by more than a hundredth, see
+        `largest_change`; refuses a metric that is too large for the type.
+
+    Returns
+    -------
+    Path
+        Of the file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from boostmetric import MahalanobisMetric
+    >>> from boostmetric.export import to_numpy
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     M = np.load(to_numpy(MahalanobisMetric([[2.0, 0.0]]), f"{folder}/metric.npy"))
+    >>> np.array([[0.0, 0.0], [1.0, 5.0]]) @ M
+    array([[0.],
+           [2.]])
+    """
+    check_choice("dtype", dtype, ("float16", "float32", "float64"))
+    path, matrix = Path(path), rounded(metric_of(metric), dtype)
+    # Through a handle: given a name, `save` would add .npy to it.
+    with replacing(path) as temporary, temporary.open("wb") as file:
+        np.save(file, matrix, allow_pickle=False)
+    return path
+
+
+def _exponent(value: float) -> int:
+    """Of the next power of two that is larger: scaling by one rounds nothing."""
+    return int(np.frexp(value)[1])

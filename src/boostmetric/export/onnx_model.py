@@ -1,0 +1,74 @@
+"""A metric as an ONNX model."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from boostmetric import __version__
+from boostmetric.export.matrix import Learned, metric_of, rounded
+from boostmetric.files import replacing
+from boostmetric.metric import MahalanobisMetric
+from boostmetric.optional import require
+from boostmetric.validation import check_choice
+
+# Both of 2020 (onnx 1.8, onnxruntime 1.6), so that runtimes of that age load the file; newer ones bring MatMul nothing.
+_OPSET = 13
+_IR_VERSION = 7
+
+
+def to_onnx(metric: MahalanobisMetric | Learned, path: str | os.PathLike[str], dtype: str = "float32") -> Path:
+    """Write a metric as an ONNX model of one MatMul.
+
+    Its input ``vectors`` has shape (batch, n_features), its output ``transformed`` shape (batch, n_components), for any
+    size of the batch. The Euclidean distance between two rows of the output is the learned distance.
+
+    Parameters
+    ----------
+    metric : MahalanobisMetric or fitted learner
+    path : str or path
+        Of the .onnx file; one that is there is replaced.
+    dtype : {"float16", "float32"}, default="float32"
+        Of the input, the matrix and the output. In float16, no transformed vector may be longer than 65,504.
+
+    Returns
+    -------
+    Path
+        Of the file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> import onnxruntime
+    >>> from boostmetric import MahalanobisMetric
+    >>> from boostmetric.export import to_onnx
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     session = onnxruntime.InferenceSession(to_onnx(MahalanobisMetric([[2.0, 0.0]]), f"{folder}/metric.onnx"))
+    >>> session.run(None, {"vectors": np.array([[0.0, 0.0], [1.0, 5.0]], dtype=np.float32)})[0]
+    array([[0.],
+           [2.]], dtype=float32)
+    """
+    onnx = require("onnx", "onnx", "Writing an ONNX model")
+    check_choice("dtype", dtype, ("float16", "float32"))
+    path, matrix = Path(path), rounded(metric_of(metric), dtype)
+    n_features, n_components = matrix.shape
+    number = onnx.helper.np_dtype_to_tensor_dtype(matrix.dtype)
+    graph = onnx.helper.make_graph(
+        [onnx.helper.make_node("MatMul", ["vectors", "matrix"], ["transformed"])],
+        "metric",
+        [onnx.helper.make_tensor_value_info("vectors", number, ["batch", n_features])],
+        [onnx.helper.make_tensor_value_info("transformed", number, ["batch", n_components])],
+        [onnx.numpy_helper.from_array(matrix, "matrix")],
+    )
+    model = onnx.helper.make_model(
+        graph,
+        opset_imports=[onnx.helper.make_opsetid("", _OPSET)],
+        ir_version=_IR_VERSION,
+        producer_name="boostmetric",
+        producer_version=__version__,
+    )
+    onnx.checker.check_model(model)
+    with replacing(path) as temporary:
+        temporary.write_bytes(model.SerializeToString())
+    return path

@@ -1,0 +1,221 @@
+"""A metric for an index whose vectors stay as they are: the query changes.
+
+With X = L'L, the squared distance of a query q and a document d is ``q'Xq - 2 (q'Xd - d'Xd / 2)``. Its first part is
+the same for all documents, so the nearest has the largest ``<Xq, d> - d'Xd / 2``: an inner product of a changed query
+with the document as it is, and one number that is known before the query.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
+
+from boostmetric.export.matrix import Learned, metric_of, rounded
+from boostmetric.files import replacing
+from boostmetric.metric import FloatArray, MahalanobisMetric
+from boostmetric.validation import check_choice, check_number
+
+_SHARE = 0.125  # of the length of a document: its appended coordinate at most
+
+
+class QuerySide:
+    """The learned distance as inner products with unchanged documents.
+
+    Exact, with the number of each document::
+
+        score = transform_queries(queries) @ documents.T + document_numbers(documents)
+
+    ranks documents as the learned distance does, the nearest first. For an index that knows inner products and nothing
+    else, `extended_queries` and `extended_documents` have the number as one more coordinate.
+
+    Without the numbers, ``transform_queries(queries) @ documents.T`` is an approximation that may be worse than the
+    distance before learning: it prefers documents that the metric makes long. Measure it before using it.
+
+    Parameters
+    ----------
+    metric : MahalanobisMetric or fitted learner
+    document_length : float, default=1.0
+        About the Euclidean length of a document, 1 for embeddings of unit length. Only `scale` follows from it.
+
+    Attributes
+    ----------
+    metric : MahalanobisMetric
+    scale : float
+        What `extended_queries` and `extended_documents` multiply the metric with, a power of two. It keeps the appended
+        coordinate below an eighth of the length of a document. An exact search does not need that, but the graph of an
+        HNSW index links documents by their inner products, and a large coordinate would be all that it sees.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from boostmetric import MahalanobisMetric
+    >>> from boostmetric.export import query_side
+    >>> metric = MahalanobisMetric([[1.0, 0.0], [0.0, 0.1]])
+    >>> documents, queries = np.array([[0.0, 1.0], [0.5, 0.0]]), np.array([[0.1, 0.0]])
+    >>> side = query_side(metric)
+    >>> scores = side.transform_queries(queries) @ documents.T + side.document_numbers(documents)
+    >>> scores.round(3)
+    array([[-0.005, -0.075]])
+    >>> metric.distance(queries, documents).round(3)
+    array([0.141, 0.4  ])
+    >>> extended = side.extended_queries(queries) @ side.extended_documents(documents).T
+    >>> np.allclose(extended, side.scale * scores)
+    True
+    """
+
+    def __init__(self, metric: MahalanobisMetric | Learned, document_length: float = 1.0) -> None:
+        check_number("document_length", document_length, above=0)
+        self.metric = metric_of(metric)
+        # |d'Xd| / 2 is at most this times the length of d.
+        steepest = float(self.metric.eigenvalues[0]) * document_length / 2
+        self.scale = float(2.0 ** np.floor(np.log2(_SHARE / steepest))) if steepest > 0 else 1.0
+
+    @property
+    def matrix(self) -> FloatArray:
+        """X, of shape (n_features, n_features): ``queries @ matrix`` are the changed queries."""
+        return self.metric.matrix
+
+    def transform_queries(self, queries: ArrayLike | sparse.sparray) -> FloatArray:
+        """Queries q as Xq.
+
+        Parameters
+        ----------
+        queries : array-like of shape (..., n_features), or sparse matrix of shape (n_queries, n_features)
+
+        Returns
+        -------
+        ndarray of shape (..., n_features)
+        """
+        return np.asarray(self.metric.transform(queries) @ self.metric.components)
+
+    def document_numbers(self, documents: ArrayLike | sparse.sparray) -> FloatArray:
+        """The number -d'Xd / 2 of each document d.
+
+        Parameters
+        ----------
+        documents : array-like of shape (..., n_features), or sparse matrix of shape (n_documents, n_features)
+
+        Returns
+        -------
+        ndarray of shape (...)
+        """
+        return np.asarray(-0.5 * np.square(self.metric.transform(documents)).sum(axis=-1))
+
+    def extended_queries(self, queries: ArrayLike | sparse.sparray) -> FloatArray:
+        """Queries of one more coordinate, for an inner product with `extended_documents`.
+
+        Parameters
+        ----------
+        queries : array-like of shape (..., n_features), or sparse matrix of shape (n_queries, n_features)
+
+        Returns
+        -------
+        ndarray of shape (..., n_features + 1)
+            Xq times `scale`, and a 1.
+        """
+        changed = self.transform_queries(queries) * self.scale
+        return _with_last(changed, np.ones(changed.shape[:-1]))
+
+    def extended_documents(self, documents: ArrayLike | sparse.sparray) -> FloatArray:
+        """Documents of one more coordinate, for an inner product with `extended_queries`.
+
+        Parameters
+        ----------
+        documents : array-like of shape (..., n_features), or sparse matrix of shape (n_documents, n_features)
+
+        Returns
+        -------
+        ndarray of shape (..., n_features + 1)
+            The document as it is, and its number times `scale`.
+        """
+        numbers = self.document_numbers(documents) * self.scale
+        dense: Any = sparse.csr_array(documents).toarray() if sparse.issparse(documents) else documents
+        return _with_last(np.asarray(dense, dtype=np.float64), numbers)
+
+    def __repr__(self) -> str:
+        return f"QuerySide({self.metric!r}, scale={self.scale:g})"
+
+
+def query_side(metric: MahalanobisMetric | Learned, document_length: float = 1.0) -> QuerySide:
+    """The form of a metric for an index whose vectors cannot change: only the queries do.
+
+    Parameters
+    ----------
+    metric : MahalanobisMetric or fitted learner
+    document_length : float, default=1.0
+        As in `QuerySide`.
+
+    Returns
+    -------
+    QuerySide
+
+    Examples
+    --------
+    >>> from boostmetric import MahalanobisMetric
+    >>> from boostmetric.export import query_side
+    >>> query_side(MahalanobisMetric([[2.0, 0.0]])).transform_queries([[1.0, 5.0]])
+    array([[4., 0.]])
+    """
+    return QuerySide(metric, document_length)
+
+
+def to_query_side(
+    metric: MahalanobisMetric | Learned,
+    path: str | os.PathLike[str],
+    dtype: str = "float32",
+    document_length: float = 1.0,
+) -> Path:
+    """Write what a service needs for the query-side form, as an .npz file of three arrays.
+
+    - ``queries`` of shape (n_features, n_features): ``Q @ queries`` are the changed queries;
+    - ``documents`` of shape (n_features, n_components): ``-0.5 * ((D @ documents) ** 2).sum(axis=1)`` are the numbers
+      of the documents;
+    - ``scale``: what to multiply both the changed queries and the numbers with where the number becomes a coordinate of
+      the document and a 1 one of the query.
+
+    Parameters
+    ----------
+    metric : MahalanobisMetric or fitted learner
+    path : str or path
+        Of the .npz file; one that is there is replaced.
+    dtype : {"float16", "float32", "float64"}, default="float32"
+        Of both matrices.
+    document_length : float, default=1.0
+        As in `QuerySide`.
+
+    Returns
+    -------
+    Path
+        Of the file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from boostmetric import MahalanobisMetric
+    >>> from boostmetric.export import to_query_side
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     arrays = dict(np.load(to_query_side(MahalanobisMetric([[2.0, 0.0]]), f"{folder}/query-side.npz")))
+    >>> np.array([[1.0, 5.0]]) @ arrays["queries"]
+    array([[4., 0.]])
+    """
+    check_choice("dtype", dtype, ("float16", "float32", "float64"))
+    path, side = Path(path), QuerySide(metric, document_length)
+    arrays: dict[str, Any] = {
+        "queries": rounded(MahalanobisMetric(side.matrix), dtype),  # X is symmetric, so it is its own transpose
+        "documents": rounded(side.metric, dtype),
+        "scale": np.array(side.scale),
+    }
+    with replacing(path) as temporary, temporary.open("wb") as file:
+        np.savez(file, **arrays)
+    return path
+
+
+def _with_last(vectors: FloatArray, last: FloatArray) -> FloatArray:
+    """Vectors with one more coordinate."""
+    return np.concatenate([vectors, last[..., None]], axis=-1)
