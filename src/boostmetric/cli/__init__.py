@@ -7,6 +7,7 @@ import typer
 import boostmetric
 from boostmetric.cli.demo import demo
 from boostmetric.cli.paper import paper
+from boostmetric.cli.search import search
 
 app = typer.Typer(
     help="Learn a distance from comparisons.",
@@ -16,6 +17,7 @@ app = typer.Typer(
 )
 app.command()(demo)
 app.command()(paper)
+app.command()(search)
 
 
 def _print_version(wanted: bool) -> None:

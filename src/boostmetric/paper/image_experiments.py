@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -24,7 +24,13 @@ from boostmetric.paper.runner import Task
 from boostmetric.vision import VisualWords
 
 N_RUNS = 10
-WORDS = ("100", "200")
+CODEBOOKS = {
+    "100 words": (100, "count"),
+    "200 words": (200, "count"),
+    "100 words, square roots": (100, "sqrt"),
+    "200 words, square roots": (200, "sqrt"),
+}
+"""Numbers of words, and whether their counts are taken as the paper does or as square roots."""
 CUTS = (5, 10, 15, 20)
 """Lengths of the lists whose precision is measured."""
 METRICS: dict[str, Callable[[], Any]] = {
@@ -38,6 +44,7 @@ SVM = "linear SVM"
 _PENALTIES = np.logspace(-5, 1, 13)
 # Error against the number of triplets: targets, and impostors, of each sample.
 NEIGHBORS = (1, 2, 3, 5, 7, 10)
+TRIPLETS = "100 words"
 
 
 @dataclass(frozen=True)
@@ -73,15 +80,20 @@ def image_tasks(benchmark: ImageBenchmark, runs: int | None = None) -> list[Task
     """What an experiment consists of: splits, and for each all codebooks and systems, which share the histograms."""
     seeds = range(min(runs or N_RUNS, N_RUNS))
     systems = [*METRICS, SVM] if benchmark is MOTORBIKES else list(METRICS)
-    planned = [Task(benchmark.source, words, system, seed) for seed in seeds for words in WORDS for system in systems]
+    planned = [
+        Task(benchmark.source, words, system, seed) for seed in seeds for words in CODEBOOKS for system in systems
+    ]
     if benchmark is MOTORBIKES:
-        planned += [Task("motorbikes-triplets", WORDS[0], str(k), seed) for seed in seeds for k in NEIGHBORS]
+        planned += [Task("motorbikes-triplets", TRIPLETS, str(k), seed) for seed in seeds for k in NEIGHBORS]
     return planned
 
 
 def measure(task: Task, data_dir: Path | None) -> dict[str, Any]:
     """Carry out a task."""
-    part = histograms(IMAGES_OF[task.experiment], int(task.data), task.seed, data_dir)
+    n_words, weighting = CODEBOOKS[task.data]
+    part = histograms(IMAGES_OF[task.experiment], n_words, task.seed, data_dir)
+    if weighting == "sqrt":
+        part = replace(part, X_train=np.sqrt(part.X_train), X_test=np.sqrt(part.X_test))
     if task.system == SVM:
         return _support_vectors(part)
     if task.experiment == "motorbikes-triplets":
