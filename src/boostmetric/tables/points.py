@@ -1,0 +1,321 @@
+"""Points from files: a matrix of features, with ids and labels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from boostmetric.tables.complaints import Complaints, TableError, listed, plural, shown
+from boostmetric.tables.features import Features, choose_features
+from boostmetric.tables.identifiers import Identifiers
+from boostmetric.tables.reading import Chunk, Shards
+from boostmetric.tables.sources import Source, open_tables
+from boostmetric.tables.values import Ids, Part, joined
+
+_FIX_REPEATED = "Each id must be there once: remove or rename the others."
+
+
+@dataclass(frozen=True, eq=False)
+class PointTable:
+    """Points with what is known about them, as `read_points` returns it.
+
+    Attributes
+    ----------
+    points : ndarray of shape (n_points, n_features)
+        float32 or float64, all finite.
+    ids : ndarray of shape (n_points,), optional
+        int64 if all ids are whole numbers, otherwise an object array of str. All differ.
+    labels : ndarray of shape (n_points,), optional
+        int64 if all classes are whole numbers, otherwise text.
+    feature_names : list of str, optional
+        None if the features are a vector.
+    kept : dict of str to ndarray of shape (n_points,)
+        Other columns that were asked for.
+    source : str
+        The file, as messages name it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from boostmetric.tables import PointTable
+    >>> table = PointTable(np.eye(3), ids=np.array([10, 20, 30]))
+    >>> table.find([30, 10, 99])
+    array([ 2,  0, -1])
+    """
+
+    points: NDArray[Any]
+    ids: NDArray[Any] | None = None
+    labels: NDArray[Any] | None = None
+    feature_names: list[str] | None = None
+    kept: dict[str, NDArray[Any]] = field(default_factory=dict)
+    source: str = "points"
+    _lines: tuple[str, ...] = ()
+
+    @property
+    def n_features(self) -> int:
+        """Number of features of each point."""
+        return int(self.points.shape[1])
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    @cached_property
+    def identifiers(self) -> Identifiers | None:
+        """Finds points by their ids; None if they have none."""
+        if self.ids is None:
+            return None
+        return Identifiers(self.ids if self.ids.dtype.kind == "i" else list(self.ids))
+
+    def find(self, ids: ArrayLike) -> NDArray[np.int64]:
+        """The row of each id, -1 where no point has it; whole numbers and their text are the same id.
+
+        Parameters
+        ----------
+        ids : array-like of int or str
+
+        Returns
+        -------
+        ndarray of int64
+        """
+        if self.identifiers is None:
+            raise TableError(f"{self.source} was read without ids. Name the column that holds them (id).")
+        array = np.asarray(ids)
+        return self.identifiers.find(array.astype(np.int64) if array.dtype.kind in "iu" else list(map(str, array)))
+
+    def take(self, rows: ArrayLike) -> PointTable:
+        """Some of the points, by row number or by a mask."""
+        rows = np.asarray(rows)
+        return replace(
+            self,
+            points=self.points[rows],
+            ids=None if self.ids is None else self.ids[rows],
+            labels=None if self.labels is None else self.labels[rows],
+            kept={name: values[rows] for name, values in self.kept.items()},
+        )
+
+    def describe(self) -> str:
+        """What was understood, for people: file, format, features, ids, labels; one line each."""
+        rows = f"{plural(len(self), 'point')} with {plural(self.n_features, 'feature')}"
+        lines = list(self._lines) or [self.source]
+        lines[0] += f", {rows}"
+        return "\n  ".join(lines)
+
+
+def read_points(
+    path: Source,
+    *,
+    id: str | None = None,
+    label: str | None = None,
+    vector: str | None = None,
+    columns: Sequence[str] | None = None,
+    ignore: Sequence[str] = (),
+    keep: Sequence[str] = (),
+) -> PointTable:
+    r"""Read points from a file, or from several files of the same columns.
+
+    Parameters
+    ----------
+    path : path, pattern such as ``"shards/*.parquet"``, or sequence of them
+        .csv or .tsv with a header, .jsonl or .ndjson with one object a line (all also .gz), .parquet, .npy (a matrix),
+        .npz (arrays; their names are the columns).
+    id, label : str, optional
+        The columns of the ids and of the class labels.
+    vector : str, optional
+        The column of lists, or the matrix of an npz file, that holds the features.
+    columns : sequence of str, optional
+        The columns of numbers that are the features, by name or by a pattern such as ``"f*"``. Others are left out.
+        Without `vector` and `columns`, the features are the only column of lists (in npz ``X``), or else all columns of
+        numbers, in the order of the file; columns of text are then refused, not passed over.
+    ignore : sequence of str, default=()
+        Columns that are not features, by name or by pattern.
+    keep : sequence of str, default=()
+        Further columns to read, for example one that says which points are for training.
+
+    Returns
+    -------
+    PointTable
+
+    Raises
+    ------
+    TableError
+        If anything is not as it should be, with the file, the line and the column.
+
+    Notes
+    -----
+    Files are read in chunks: besides the array that is returned, about 20 MB are held, and ids and labels.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from boostmetric.tables import read_points
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = Path(folder.name) / "points.csv"
+    >>> _ = path.write_text("sku,kind,width,height\na1,chair,0.5,1.0\na2,table,1.5,0.75\n")
+    >>> table = read_points(path, id="sku", label="kind")
+    >>> table.points
+    array([[0.5 , 1.  ],
+           [1.5 , 0.75]])
+    >>> table.ids.tolist(), table.labels.tolist(), table.feature_names
+    (['a1', 'a2'], ['chair', 'table'], ['width', 'height'])
+    >>> folder.cleanup()
+    """
+    shards = open_tables(path)
+    claimed = {name: what for what, name in (("id", id), ("label", label)) if name is not None}
+    claimed.update((name, "to keep") for name in keep if name not in claimed)
+    for name, what in claimed.items():
+        shards.first.column(name, {"id": "of ids", "label": "of labels"}.get(what, what))
+    features = _same_features(shards, claimed, vector, columns, ignore)
+
+    complaints, matrix = Complaints(), _Matrix(features, shards.n_rows)
+    ids, labels, kept = list[Ids](), list[Ids](), {name: list[Ids]() for name in keep}
+    for chunk in shards.chunks([*features.names, *(name for name in claimed if name not in features.names)]):
+        matrix.read(shards, chunk, complaints)
+        if id is not None:
+            ids.append(Part(shards, chunk, id, complaints).ids())
+        if label is not None:
+            labels.append(Part(shards, chunk, label, complaints).classes())
+        for name, parts in kept.items():
+            parts.append(Part(shards, chunk, name, complaints).classes(blank=True))
+    _refuse_late_columns(shards, features, {*claimed}, ignore)
+    _refuse_repeated(shards, id, ids, complaints)
+    complaints.raise_if_any()
+
+    table = PointTable(
+        points=matrix.finished(),
+        ids=None if id is None else _as_array(joined(ids), object),
+        labels=None if label is None else _as_array(joined(labels), str),
+        feature_names=None if features.is_vector else list(features.names),
+        kept={name: _as_array(joined(parts), str) for name, parts in kept.items()},
+        source=str(shards),
+    )
+    if table.n_features == 0:
+        raise TableError(f"{shards}: the vectors in column {features.names[0]!r} are empty.")
+    return replace(table, _lines=_description(shards, features, table, id, label))
+
+
+class _Matrix:
+    """The features of all points, grown in place as they are read."""
+
+    def __init__(self, features: Features, n_rows: int | None) -> None:
+        self._features = features
+        self._capacity = n_rows
+        self._array = np.empty((0, 0 if features.is_vector else len(features.names)), dtype=features.dtype)
+        self._n = 0
+
+    def read(self, shards: Shards, chunk: Chunk, complaints: Complaints) -> None:
+        """Append the rows of a chunk."""
+        if self._features.is_vector:
+            (name,) = self._features.names
+            size = self._array.shape[1] if self._n else None
+            block = Part(shards, chunk, name, complaints).vectors(size)
+            if not self._n and block.dtype == self._features.dtype and block.base is None and len(shards.tables) == 1:
+                self._array, self._n = block, len(block)  # as it is: an array file has one chunk
+                return
+            if not self._n:
+                self._array = np.empty((0, block.shape[1]), dtype=self._features.dtype)
+            self._extended(chunk.size)[:] = block
+        else:
+            rows = self._extended(chunk.size)
+            for place, name in enumerate(self._features.names):
+                rows[:, place] = Part(shards, chunk, name, complaints).numbers()
+
+    def _extended(self, more: int) -> NDArray[Any]:
+        """A view of further rows, to be written. The array is enlarged where it is, not copied, if the system can."""
+        start, self._n = self._n, self._n + more
+        if self._n > len(self._array):
+            n_rows = max(self._n, self._capacity or 0, len(self._array) * 5 // 4)
+            self._resize(n_rows)
+        return self._array[start : self._n]
+
+    def finished(self) -> NDArray[Any]:
+        """The matrix."""
+        if len(self._array) > self._n:
+            self._resize(self._n)
+        return self._array
+
+    def _resize(self, n_rows: int) -> None:
+        shape = (n_rows, self._array.shape[1])
+        if self._array.size == 0:
+            self._array = np.empty(shape, dtype=self._features.dtype)
+        else:
+            self._array.resize(shape, refcheck=False)
+
+
+def _same_features(
+    shards: Shards,
+    claimed: dict[str, str],
+    vector: str | None,
+    columns: Sequence[str] | None,
+    ignore: Sequence[str],
+) -> Features:
+    """The features of the first table, which all others must have as well."""
+    features = [choose_features(table, claimed, vector, columns, ignore) for table in shards.tables]
+    first = features[0]
+    for table, other in zip(shards.tables, features, strict=True):
+        if set(other.names) != set(first.names):
+            differing = sorted(set(other.names) ^ set(first.names))
+            raise TableError(
+                f"{table.path}: its features are not those of {shards.first.path}: only one of them has "
+                f"{listed(differing)}. All files must have the same columns."
+            )
+    return replace(first, dtype=np.result_type(*(other.dtype for other in features)))
+
+
+def _refuse_late_columns(shards: Shards, features: Features, claimed: set[str], ignore: Sequence[str]) -> None:
+    """Refuse fields of JSON that only later rows have, where all numbers were to be features."""
+    for table in shards.tables if features.chosen else ():
+        late = {name: row for name, row in table.unexpected.items() if name not in claimed and name not in ignore}
+        for name, row in late.items():
+            raise TableError(
+                f"{table.place(row)}: has {name!r}, which the rows before do not have. Give it to all rows, or name "
+                "the features (columns)."
+            )
+
+
+def _refuse_repeated(shards: Shards, column: str | None, ids: list[Ids], complaints: Complaints) -> None:
+    if column is None or complaints:  # ids that are missing are all the same
+        return
+    known = joined(ids)
+    for first, again in Identifiers(known).repeated():
+        if complaints.wants(_FIX_REPEATED):
+            problem = f"id {shown(_plain(known[again]))} is also that of {shards.place(first)}"
+            complaints.add(shards.place(again, column), problem, _FIX_REPEATED)
+        else:
+            complaints.count(_FIX_REPEATED, 1)
+
+
+def _as_array(values: Ids, text: type) -> NDArray[Any]:
+    return values if isinstance(values, np.ndarray) else np.array(values, dtype=text)
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _description(
+    shards: Shards, features: Features, table: PointTable, id: str | None, label: str | None
+) -> tuple[str, ...]:
+    count = f" ({len(shards.tables)} files)" if len(shards.tables) > 1 else ""
+    lines = [f"{shards}{count}: {shards.format}"]
+    what = "the vector in column" if features.is_vector else plural(len(features.names), "column") + ":"
+    lines.append(f"features: {what} {listed(features.names, 8)}, as {table.points.dtype}")
+    if id is not None and table.ids is not None:
+        kind = "whole numbers" if table.ids.dtype.kind == "i" else "text"
+        lines.append(f"ids: column {id!r}, {kind}, such as {listed(map(_plain, table.ids[:3]))}")
+    if label is not None and table.labels is not None:
+        classes, counts = np.unique(table.labels, return_counts=True)
+        most = np.argsort(-counts, kind="stable")[:5]
+        told = ", ".join(f"{shown(_plain(classes[c]))} ({counts[c]:,})" for c in most)
+        more = ", ..." if len(classes) > len(most) else ""
+        lines.append(f"labels: column {label!r}, {plural(len(classes), 'class', 'classes')}: {told}{more}")
+    if table.kept:
+        lines.append(f"kept: {listed(table.kept)}")
+    if features.left_out:
+        lines.append(f"left out: {listed(features.left_out)}")
+    return tuple(lines)
