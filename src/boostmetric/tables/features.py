@@ -124,9 +124,9 @@ def _only_vector(table: Table, free: Sequence[Column]) -> str | None:
             return "X"
         if len(lists) != 1:
             arrays = ", ".join(f"{name} {dtype} {shape}" for name, (shape, dtype) in table.shapes.items())
-            which = "several matrices" if lists else "no matrix of numbers"
+            which = "there are several matrices" if lists else "there is no matrix of numbers"
             remedy = "Name one as vector." if lists else "Points are an array of shape (points, features)."
-            raise TableError(f"{table.path}: there is {which} ({arrays}). {remedy}")
+            raise TableError(f"{table.path}: {which} ({arrays}). {remedy}")
     if len(lists) > 1:
         raise TableError(f"{table.path}: columns {listed(lists)} hold lists. Name the one to use as vector.")
     return lists[0] if lists else None
@@ -140,7 +140,7 @@ def _refuse_doubtful(table: Table, free: Sequence[Column]) -> None:
         brackets = any(isinstance(column.example, str) and column.example.startswith("[") for column in texts)
         lists = " Lists of numbers are read from Parquet and JSON lines, not from CSV." if brackets else ""
         raise TableError(
-            f"{table.path}: {_column_or_columns(names)} not numbers{_such_as(texts[0])}. Say what they are (id, "
+            f"{table.path}: {_column_or_columns(names)} no numbers{_such_as(texts[0])}. Say what they are (id, "
             f"label), leave them out (ignore), or name the features (columns).{lists}"
         )
     doubtful = [
@@ -160,4 +160,4 @@ def _column_or_columns(names: Sequence[str]) -> str:
 
 
 def _such_as(column: Column) -> str:
-    return f", such as {shown(column.example)}" if column.example not in (None, "") else ""
+    return f" but, for example, {shown(column.example)}" if column.example not in (None, "") else ""

@@ -162,9 +162,9 @@ def with_named_columns(table: Table, kind: str | None) -> Table:
         return table
     called = [name for name in matrices if name in KINDS and kind in (None, name)]
     if len(called) != 1 and len(matrices) != 1:
-        which = f"several matrices ({listed(matrices)})" if matrices else "no matrix of whole numbers"
+        which = f"there are several matrices ({listed(matrices)})" if matrices else "there is no matrix of numbers"
         raise TableError(
-            f"{table.path}: there is {which}. Comparisons are one array of shape (rows, columns), called after the "
+            f"{table.path}: {which}. Comparisons are one array of shape (rows, columns), called after the "
             f"kind in npz: {listed(KINDS)}."
         )
     name = called[0] if len(called) == 1 else matrices[0]

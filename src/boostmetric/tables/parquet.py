@@ -51,7 +51,7 @@ class ParquetTable(Table):
             # Without pre_buffer: it fetches the columns of all row groups ahead.
             with parquet.ParquetFile(self.path, pre_buffer=False) as file:
                 yield file
-        except (self._arrow.ArrowException, OSError) as error:
+        except (self._arrow.ArrowException, OSError, ValueError, KeyError) as error:  # names that are not text, ...
             reason = str(error).strip().rstrip(".")
             raise TableError(
                 f"{self.path}: not a whole Parquet file ({reason}). Write it again, or copy it again if it was copied."
@@ -69,8 +69,8 @@ class ParquetTable(Table):
         dtype = self._dtype(kind)
         if dtype is not None:
             return Column(name, "number", dtype)
-        text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind) or types.is_null(kind)
-        return Column(name, "text" if text else "other")
+        # By name: older versions of pyarrow do not know them all.
+        return Column(name, "text" if str(kind) in ("string", "large_string", "string_view", "null") else "other")
 
     def _is_list(self, kind: Any) -> bool:
         types = self._arrow.types

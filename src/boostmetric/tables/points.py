@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from boostmetric.tables.arrays import ArrayTable
 from boostmetric.tables.complaints import Complaints, TableError, listed, plural, shown
 from boostmetric.tables.features import Features, choose_features
 from boostmetric.tables.identifiers import Identifiers
@@ -71,12 +72,12 @@ class PointTable:
             return None
         return Identifiers(self.ids if self.ids.dtype.kind == "i" else list(self.ids))
 
-    def find(self, ids: ArrayLike) -> NDArray[np.int64]:
+    def find(self, ids: Sequence[int | str] | NDArray[Any]) -> NDArray[np.int64]:
         """The row of each id, -1 where no point has it; whole numbers and their text are the same id.
 
         Parameters
         ----------
-        ids : array-like of int or str
+        ids : sequence or array of int or str
 
         Returns
         -------
@@ -84,8 +85,10 @@ class PointTable:
         """
         if self.identifiers is None:
             raise TableError(f"{self.source} was read without ids. Name the column that holds them (id).")
-        array = np.asarray(ids)
-        return self.identifiers.find(array.astype(np.int64) if array.dtype.kind in "iu" else list(map(str, array)))
+        values = ids.tolist() if isinstance(ids, np.ndarray) else list(ids)
+        if all(type(value) is int for value in values):
+            return self.identifiers.find(np.array(values, dtype=np.int64))
+        return self.identifiers.find(list(map(str, values)))
 
     def take(self, rows: ArrayLike) -> PointTable:
         """Some of the points, by row number or by a mask."""
@@ -214,8 +217,8 @@ class _Matrix:
             (name,) = self._features.names
             size = self._array.shape[1] if self._n else None
             block = Part(shards, chunk, name, complaints).vectors(size)
-            if not self._n and block.dtype == self._features.dtype and block.base is None and len(shards.tables) == 1:
-                self._array, self._n = block, len(block)  # as it is: an array file has one chunk
+            if len(shards.tables) == 1 and isinstance(shards.first, ArrayTable):  # which is one chunk
+                self._array, self._n = np.ascontiguousarray(block, dtype=self._features.dtype), len(block)
                 return
             if not self._n:
                 self._array = np.empty((0, block.shape[1]), dtype=self._features.dtype)
@@ -255,16 +258,19 @@ def _same_features(
     ignore: Sequence[str],
 ) -> Features:
     """The features of the first table, which all others must have as well."""
-    features = [choose_features(table, claimed, vector, columns, ignore) for table in shards.tables]
-    first = features[0]
-    for table, other in zip(shards.tables, features, strict=True):
-        if set(other.names) != set(first.names):
-            differing = sorted(set(other.names) ^ set(first.names))
+    features = choose_features(shards.first, claimed, vector, columns, ignore)
+    allowed = {*features.names, *features.left_out, *shards.first.columns}
+    dtypes = [features.dtype]
+    for table in shards.tables[1:]:
+        new = [name for name in table.columns if name not in allowed]
+        if features.chosen and new:
             raise TableError(
-                f"{table.path}: its features are not those of {shards.first.path}: only one of them has "
-                f"{listed(differing)}. All files must have the same columns."
+                f"{table.path}: has {listed(new)}, which {shards.first.path} does not have. All files must have the same "
+                "columns, or the features must be named (columns)."
             )
-    return replace(first, dtype=np.result_type(*(other.dtype for other in features)))
+        columns_there = [table.column(name, "of features") for name in features.names]
+        dtypes += [column.dtype for column in columns_there]
+    return replace(features, dtype=np.result_type(*dtypes))
 
 
 def _refuse_late_columns(shards: Shards, features: Features, claimed: set[str], ignore: Sequence[str]) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boostmetric.tables.complaints import Complaints, shown
+from boostmetric.tables.complaints import Complaints, plural, shown
 from boostmetric.tables.reading import Chunk, Shards
 from boostmetric.tables.text import is_blank, parse_number
 
@@ -129,7 +129,7 @@ class Part:
         return stacked
 
     def _complain_of_length(self, offset: int, found: int, expected: int) -> None:
-        self.complain(offset, f"the vector has {found} numbers, those before it have {expected}", _FIX_LENGTH)
+        self.complain(offset, f"the vector has {plural(found, 'number')}, those before it have {expected}", _FIX_LENGTH)
 
     def ids(self) -> Ids:
         """Whole numbers if all are, otherwise text; empty text where there was a complaint."""
