@@ -220,7 +220,7 @@ def test_one_of_several_vectors(tmp_path):
     (tmp_path / "p.jsonl").write_text('{"small": [1], "large": [1, 2], "price": 3, "title": "x"}\n')
     assert read_points(tmp_path / "p.jsonl", vector="large").points.tolist() == [[1, 2]]
     assert read_points(tmp_path / "p.jsonl", ignore=["large"]).points.tolist() == [[1]]
-    with pytest.raises(TableError, match="columns 'small', 'large' hold lists. Name the one to use as vector"):
+    with pytest.raises(TableError, match=r"columns 'small', 'large' hold lists\. Name the one to use as vector"):
         read_points(tmp_path / "p.jsonl")
     np.savez(tmp_path / "p.npz", train=np.eye(2), test=np.zeros((3, 2)), y=[1, 2], names=np.array(["a", "b", "c"]))
     table = read_points(tmp_path / "p.npz", vector="train", label="y")  # the other arrays have other lengths

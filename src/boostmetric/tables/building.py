@@ -52,16 +52,16 @@ def from_pairs(rows: Rows) -> Comparisons:
         place = rows.shards.place(int(np.argmax(sign == 0)), rows.columns["sign"])
         raise TableError(f"{place}: 0, but elsewhere dissimilar pairs are marked by -1. Use one of them for all.")
     _refuse(rows, pairs[:, 0] == pairs[:, 1], lambda row: f"{_named(rows, pairs[row])} is one point", _REMOVE)
+    similar, marks = sign == 1, {True: "similar", False: "dissimilar"}
     ordered = np.sort(pairs)
     order = np.lexsort((sign, ordered[:, 1], ordered[:, 0]))
     both = (np.diff(ordered[order], axis=0) == 0).all(axis=1) & (np.diff(sign[order]) != 0)
     _refuse_two(
         rows,
         [(order[i], order[i + 1]) for i in np.flatnonzero(both)],
-        lambda row: f"{_named(rows, pairs[row])} is similar here and dissimilar",
+        lambda row: f"{_named(rows, pairs[row])} is {marks[similar[row]]} here and {marks[not similar[row]]}",
         "Remove one of each.",
     )
-    similar = sign == 1
     for mark, there in (("similar", similar), ("dissimilar", ~similar)):
         if not there.any():
             raise TableError(

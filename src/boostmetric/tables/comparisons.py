@@ -121,8 +121,9 @@ def read_comparisons(
     if max_per_query is not None:
         check_count("max_per_query", max_per_query, alternative=", or None")
     files = open_tables(path)
-    shards = Shards([with_named_columns(table, kind) for table in files.tables])
-    kind, columns = recognise(shards.first, kind, names or {})
+    tables, kinds = zip(*(with_named_columns(table, kind) for table in files.tables), strict=True)
+    shards = Shards(tables)
+    kind, columns = recognise(shards.first, kinds[0], names or {})
     if max_per_query is not None and "query" not in columns:
         raise TableError(f"{shards}: max_per_query is for grades, clicks and rankings; these are {kind}. Leave it out.")
     stacked = _stacked(points, queries)

@@ -153,13 +153,13 @@ def _needed(kind: str) -> str:
     return f"{kind.capitalize()} need {', '.join(known.roles)}, and may have {', '.join((*known.optional, 'weight'))}"
 
 
-def with_named_columns(table: Table, kind: str | None) -> Table:
-    """A matrix in npy or npz as a table whose columns are the roles of its kind; any other table as it is."""
+def with_named_columns(table: Table, kind: str | None) -> tuple[Table, str | None]:
+    """A matrix in npy or npz as a table whose columns are the roles of its kind, and that kind; others as they are."""
     if not isinstance(table, ArrayTable):
-        return table
+        return table, kind
     matrices = [name for name, column in table.columns.items() if column.kind == "list"]
     if not matrices and table.format == "npz":
-        return table
+        return table, kind
     called = [name for name in matrices if name in KINDS and kind in (None, name)]
     if len(called) != 1 and len(matrices) != 1:
         which = f"there are several matrices ({listed(matrices)})" if matrices else "there is no matrix of numbers"
@@ -180,4 +180,4 @@ def with_named_columns(table: Table, kind: str | None) -> Table:
         roles = KINDS[kind].points  # the sign of pairs, the grade of results, in an array of its own
     if width != len(roles):
         raise TableError(f"{table.path}: {kind} need {len(roles)} columns, {', '.join(roles)}; the matrix has {width}.")
-    return MatrixTable(table, name, roles)
+    return MatrixTable(table, name, roles), kind

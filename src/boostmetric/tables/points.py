@@ -265,8 +265,8 @@ def _same_features(
         new = [name for name in table.columns if name not in allowed]
         if features.chosen and new:
             raise TableError(
-                f"{table.path}: has {listed(new)}, which {shards.first.path} does not have. All files must have the same "
-                "columns, or the features must be named (columns)."
+                f"{table.path}: has {listed(new)}, which {shards.first.path} does not have. All files must have the "
+                "same columns, or the features must be named (columns)."
             )
         columns_there = [table.column(name, "of features") for name in features.names]
         dtypes += [column.dtype for column in columns_there]
