@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
@@ -15,7 +17,17 @@ from numpy.typing import NDArray
 from boostmetric.tables.complaints import TableError
 from boostmetric.tables.reading import Chunk, Column, Table
 
-_BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, KeyError, NotImplementedError)
+# What NumPy and zipfile raise where bytes are not as they were written.
+_BROKEN = (
+    zipfile.BadZipFile,
+    zlib.error,
+    tokenize.TokenError,
+    EOFError,
+    OSError,
+    ValueError,
+    KeyError,
+    RuntimeError,
+)
 
 
 class ArrayTable(Table):
@@ -54,13 +66,13 @@ class ArrayTable(Table):
     def _headers(self) -> Iterator[tuple[str, tuple[tuple[int, ...], np.dtype[Any]]]]:
         if not self._named:
             with self.path.open("rb") as file:
-                yield "array", _header(file)
+                yield "array", _header(file, self.path.stat().st_size)
             return
         with zipfile.ZipFile(self.path) as archive:
-            for member in archive.namelist():
-                if member.endswith(".npy"):
+            for member in archive.infolist():
+                if member.filename.endswith(".npy"):
                     with archive.open(member) as file:
-                        yield member.removesuffix(".npy"), _header(file)
+                        yield member.filename.removesuffix(".npy"), _header(file, member.file_size)
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -117,9 +129,12 @@ def _common_size(path: Path, arrays: dict[str, NDArray[Any]]) -> int:
     return next(iter(sizes.values()))
 
 
-def _header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    """Shape and type of an array in a file, without its numbers."""
+def _header(file: IO[bytes], size: int) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Shape and type of an array in a file of the given size, without its numbers."""
     version = np.lib.format.read_magic(file)
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     shape, _, dtype = read(file)
-    return tuple(int(size) for size in shape), dtype
+    needed = math.prod(shape) * dtype.itemsize
+    if not dtype.hasobject and size - file.tell() < needed:  # before memory is asked for
+        raise EOFError(f"{needed:,} bytes of numbers should follow, and {size - file.tell():,} do")
+    return tuple(map(int, shape)), dtype

@@ -204,9 +204,8 @@ def _leave_out(rows: Rows, lists: _Lists, useful: NDArray[np.bool_], notes: list
     if not useful.any():
         remedy = "Give all results that were shown, with their positions" if clicks else "Add results of other grades"
         raise TableError(f"{rows.shards}: no list gives a comparison. The first, of {first}. {remedy}.")
-    note = (
-        f"{int((~useful).sum()):,} of {len(useful):,} lists give no comparison and are left out; the first, of {first}"
-    )
+    gives, are = ("gives", "is") if (~useful).sum() == 1 else ("give", "are")
+    note = f"{int((~useful).sum()):,} of {len(useful):,} lists {gives} no comparison and {are} left out; the first, of {first}"
     notes.append(note)
     if not clicks:  # of clicks that is usual: the first result is clicked most
         warn(f"{rows.shards}: {note}.")

@@ -69,7 +69,7 @@ def choose_features(
     free = [column for name, column in table.columns.items() if name not in ignored and name not in claimed]
     if columns is not None:
         names = tuple(dict.fromkeys(_matching(table, columns, "of features", exclude={*ignored, *claimed})))
-        return _columns(table, names, free, chosen=False)
+        return _columns(table, names, claimed, chosen=False)
     if vector is None:
         vector = _only_vector(table, free)
     elif table.column(vector, "of vectors").kind != "list":
@@ -78,14 +78,13 @@ def choose_features(
             "are lists in Parquet and JSON lines, and matrices in npy and npz; CSV has a column for each number."
         )
     if vector is not None:
-        left_out = tuple(column.name for column in free if column.name != vector)
         dtype = np.result_type(np.float32, table.columns[vector].dtype)
-        return Features((vector,), True, dtype, left_out, chosen=False)
+        return Features((vector,), True, dtype, _others(table, [vector], claimed), chosen=False)
     _refuse_doubtful(table, free)
-    return _columns(table, tuple(column.name for column in free), free, chosen=True)
+    return _columns(table, tuple(column.name for column in free), claimed, chosen=True)
 
 
-def _columns(table: Table, names: tuple[str, ...], free: Sequence[Column], *, chosen: bool) -> Features:
+def _columns(table: Table, names: tuple[str, ...], claimed: Collection[str], *, chosen: bool) -> Features:
     if not names:
         raise TableError(
             f"{table.path}: there are no columns of numbers to use as features. It has {listed(table.columns, 20)}."
@@ -97,7 +96,11 @@ def _columns(table: Table, names: tuple[str, ...], free: Sequence[Column], *, ch
             "vector."
         )
     dtype = np.result_type(np.float32, *(table.columns[name].dtype for name in names))
-    return Features(names, False, dtype, tuple(c.name for c in free if c.name not in names), chosen)
+    return Features(names, False, dtype, _others(table, names, claimed), chosen)
+
+
+def _others(table: Table, names: Collection[str], claimed: Collection[str]) -> tuple[str, ...]:
+    return tuple(name for name in table.columns if name not in names and name not in claimed)
 
 
 def _matching(table: Table, patterns: Sequence[str], what: str, exclude: Collection[str] = ()) -> list[str]:

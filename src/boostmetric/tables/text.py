@@ -18,7 +18,7 @@ from boostmetric.tables.complaints import TableError, listed, shown
 from boostmetric.tables.reading import BYTES_PER_CHUNK, VALUES_PER_CHUNK, Chunk, Column, Table
 
 # Narrower than Python's float, which also takes 1_000.
-_NUMBER = re.compile(r"\s*[-+]?(\d+\.?\d*([eE][-+]?\d+)?|\.\d+([eE][-+]?\d+)?|nan|inf|infinity)\s*", re.IGNORECASE)
+_NUMBER = re.compile(r" *[-+]?((\d+\.?\d*|\.\d+)(e[-+]?\d+)?|nan|inf|infinity) *", re.IGNORECASE | re.ASCII)
 
 
 class _Lines:
