@@ -142,6 +142,9 @@ def test_matrices_with_vectors_beside_them():
     assert equal(read_comparisons("p.npz", UNNAMED).comparisons, KINDS["pairs"][1](None))
     np.savez("t.npz", triplets=TRIPLETS, weight=[1.0, 2.0, 3.0, 4.0])
     assert equal(read_comparisons("t.npz", UNNAMED).comparisons, Comparisons.from_triplets(TRIPLETS, [1, 2, 3, 4]))
+    columns = dict(zip(("anchor", "near", "far"), TRIPLETS.T, strict=True))
+    np.savez("c.npz", X=np.zeros((2, 3)), **columns)  # whose matrix is something else
+    assert equal(read_comparisons("c.npz", UNNAMED).comparisons, Comparisons.from_triplets(TRIPLETS))
     whole = PointTable(POINTS.points, ids=np.arange(10) * 7)
     np.save("ids.npy", TRIPLETS * 7)
     assert equal(read_comparisons("ids.npy", whole).comparisons, Comparisons.from_triplets(TRIPLETS))
@@ -271,7 +274,7 @@ def test_shards_of_comparisons():
         )
     table = read_comparisons("t-*", POINTS)
     assert equal(table.comparisons, Comparisons.from_triplets(TRIPLETS))
-    assert table.describe().startswith("t-0.csv and 3 more files (4 files): CSV, JSON lines, Parquet, TSV, 4 rows")
+    assert table.describe().startswith("t-0.csv and 3 more files: CSV, JSON lines, Parquet, TSV, 4 rows")
 
 
 def test_description():

@@ -133,7 +133,7 @@ def test_shards_are_one_table(tmp_path):
     assert table.ids.tolist() == [str(number) for number in range(1, 13)]  # of which some are text
     both = read_points([tmp_path / "part-2.jsonl", tmp_path / "part-1.csv"], id="sku", label="kind")
     assert both.ids.tolist() == [5, 6, 7, 8, 1, 2, 3, 4]
-    assert "2 files" in both.describe()
+    assert "and 1 more file: JSON lines, CSV, 8 points" in both.describe()
 
 
 def test_a_shard_without_rows_is_passed_over(tmp_path):
@@ -236,6 +236,12 @@ def test_kept_columns_and_rows_taken(tmp_path):
     assert train.points.tolist() == [[1], [3]]
     assert train.kept["split"].tolist() == ["train", "train"]
     assert train.find(["c", "b"]).tolist() == [1, -1]
+    assert "CSV, 2 points with 1 feature" in train.describe()
+    assert read_points(tmp_path / "p.csv", keep="split", columns="f").kept["split"].tolist() == [
+        "train",
+        "test",
+        "train",
+    ]
 
 
 def test_description(tmp_path, monkeypatch):
@@ -325,7 +331,7 @@ def test_arrays_are_used_as_they_are(tmp_path):
 
 def test_points_without_a_file():
     table = PointTable(np.eye(2), ids=np.array(["x", "y"], dtype=object), source="my points")
-    assert table.describe() == "my points, 2 points with 2 features"
+    assert table.describe() == "my points: 2 points with 2 features"
     with pytest.raises(TableError, match="was read without ids"):
         PointTable(np.eye(2)).find([1])
 

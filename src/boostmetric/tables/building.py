@@ -205,7 +205,8 @@ def _leave_out(rows: Rows, lists: _Lists, useful: NDArray[np.bool_], notes: list
         remedy = "Give all results that were shown, with their positions" if clicks else "Add results of other grades"
         raise TableError(f"{rows.shards}: no list gives a comparison. The first, of {first}. {remedy}.")
     gives, are = ("gives", "is") if (~useful).sum() == 1 else ("give", "are")
-    note = f"{int((~useful).sum()):,} of {len(useful):,} lists {gives} no comparison and {are} left out; the first, of {first}"
+    left_out = f"{int((~useful).sum()):,} of {len(useful):,} lists {gives} no comparison and {are} left out"
+    note = f"{left_out}; the first, of {first}"
     notes.append(note)
     if not clicks:  # of clicks that is usual: the first result is clicked most
         warn(f"{rows.shards}: {note}.")

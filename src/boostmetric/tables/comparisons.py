@@ -120,10 +120,11 @@ def read_comparisons(
         check_choice("kind", kind, KINDS)
     if max_per_query is not None:
         check_count("max_per_query", max_per_query, alternative=", or None")
+    names = names or {}
     files = open_tables(path)
-    tables, kinds = zip(*(with_named_columns(table, kind) for table in files.tables), strict=True)
+    tables, kinds = zip(*(with_named_columns(table, kind, names) for table in files.tables), strict=True)
     shards = Shards(tables)
-    kind, columns = recognise(shards.first, kinds[0], names or {})
+    kind, columns = recognise(shards.first, kinds[0], names)
     if max_per_query is not None and "query" not in columns:
         raise TableError(f"{shards}: max_per_query is for grades, clicks and rankings; these are {kind}. Leave it out.")
     stacked = _stacked(points, queries)
@@ -190,14 +191,13 @@ def _check_weights(rows: Rows) -> None:
 
 
 def _description(shards: Shards, kind: str, rows: Rows, comparisons: Comparisons, notes: list[str]) -> tuple[str, ...]:
-    count = f" ({len(shards.tables)} files)" if len(shards.tables) > 1 else ""
     known = KINDS[kind]
     where = f"{rows.points.source}, by {_by(rows.points)}"
     if rows.queries is not None:
         where = f"{', '.join(known.queries)} in {rows.queries.source}, by {_by(rows.queries)}; others in {where}"
     columns = ", ".join(column if role == column else f"{column} ({role})" for role, column in rows.columns.items())
     lines = [
-        f"{shards}{count}: {shards.format}, {plural(len(rows), 'row')}",
+        f"{shards}: {shards.format}, {plural(len(rows), 'row')}",
         f"{known.title}",
         f"columns: {columns}",
         f"points: {where}",

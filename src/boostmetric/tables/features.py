@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from boostmetric.tables.arrays import ArrayTable
-from boostmetric.tables.complaints import TableError, listed, missing_column, shown
+from boostmetric.tables.complaints import TableError, listed, missing_column, plural, shown
 from boostmetric.tables.reading import Column, Table
 
 # Numbers in columns of these names are seldom features, and a metric learned from a label among them looks perfect.
@@ -40,6 +40,11 @@ class Features:
     dtype: np.dtype[Any]
     left_out: tuple[str, ...]
     chosen: bool
+
+    def describe(self) -> str:
+        """For people."""
+        what = "the vector in column" if self.is_vector else plural(len(self.names), "column") + ":"
+        return f"{what} {listed(self.names, 8)}, as {self.dtype}"
 
 
 def choose_features(
@@ -100,13 +105,12 @@ def _columns(table: Table, names: tuple[str, ...], claimed: Collection[str], *, 
 
 
 def _others(table: Table, names: Collection[str], claimed: Collection[str]) -> tuple[str, ...]:
-    return tuple(name for name in table.columns if name not in names and name not in claimed)
+    used = {*names, *claimed}
+    return tuple(name for name in table.columns if name not in used)
 
 
 def _matching(table: Table, patterns: Sequence[str], what: str, exclude: Collection[str] = ()) -> list[str]:
     """Columns by name, or by a pattern such as ``"f*"``."""
-    if isinstance(patterns, str):
-        patterns = [patterns]
     names = []
     for pattern in patterns:
         if pattern in table.columns:

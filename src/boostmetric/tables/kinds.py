@@ -153,12 +153,14 @@ def _needed(kind: str) -> str:
     return f"{kind.capitalize()} need {', '.join(known.roles)}, and may have {', '.join((*known.optional, 'weight'))}"
 
 
-def with_named_columns(table: Table, kind: str | None) -> tuple[Table, str | None]:
+def with_named_columns(table: Table, kind: str | None, names: Mapping[str, str]) -> tuple[Table, str | None]:
     """A matrix in npy or npz as a table whose columns are the roles of its kind, and that kind; others as they are."""
     if not isinstance(table, ArrayTable):
         return table, kind
     matrices = [name for name, column in table.columns.items() if column.kind == "list"]
-    if not matrices and table.format == "npz":
+    vectors = {name for name, column in table.columns.items() if column.kind != "list"}
+    has_columns = names or any(vectors.issuperset(known.roles) for known in KINDS.values())
+    if table.format == "npz" and (has_columns or not matrices):
         return table, kind
     called = [name for name in matrices if name in KINDS and kind in (None, name)]
     if len(called) != 1 and len(matrices) != 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -10,15 +11,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from boostmetric.tables.arrays import ArrayTable
 from boostmetric.tables.complaints import Complaints, TableError, listed, plural, shown
 from boostmetric.tables.features import Features, choose_features
 from boostmetric.tables.identifiers import Identifiers
-from boostmetric.tables.reading import Chunk, Shards
+from boostmetric.tables.matrix import Matrix
+from boostmetric.tables.reading import Shards
 from boostmetric.tables.sources import Source, open_tables
 from boostmetric.tables.values import Ids, Part, joined
 
 _FIX_REPEATED = "Each id must be there once: remove or rename the others."
+
+
+@dataclass(frozen=True)
+class Origin:
+    """How points were in their file: format, features, and the columns of ids, labels and of what was left out."""
+
+    format: str
+    features: str
+    id: str | None
+    label: str | None
+    left_out: tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +51,8 @@ class PointTable:
         Other columns that were asked for.
     source : str
         The file, as messages name it.
+    origin : Origin, optional
+        What `describe` says about the file.
 
     Examples
     --------
@@ -55,7 +69,7 @@ class PointTable:
     feature_names: list[str] | None = None
     kept: dict[str, NDArray[Any]] = field(default_factory=dict)
     source: str = "points"
-    _lines: tuple[str, ...] = ()
+    origin: Origin | None = None
 
     @property
     def n_features(self) -> int:
@@ -86,7 +100,7 @@ class PointTable:
         if self.identifiers is None:
             raise TableError(f"{self.source} was read without ids. Name the column that holds them (id).")
         values = ids.tolist() if isinstance(ids, np.ndarray) else list(ids)
-        if all(type(value) is int for value in values):
+        if all(type(value) is int and abs(value) < 2**63 for value in values):
             return self.identifiers.find(np.array(values, dtype=np.int64))
         return self.identifiers.find(list(map(str, values)))
 
@@ -104,8 +118,24 @@ class PointTable:
     def describe(self) -> str:
         """What was understood, for people: file, format, features, ids, labels; one line each."""
         rows = f"{plural(len(self), 'point')} with {plural(self.n_features, 'feature')}"
-        lines = list(self._lines) or [self.source]
-        lines[0] += f", {rows}"
+        if self.origin is None:
+            return f"{self.source}: {rows}"
+        lines = [f"{self.source}: {self.origin.format}, {rows}", f"features: {self.origin.features}"]
+        if self.ids is not None:
+            kind = "whole numbers" if self.ids.dtype.kind == "i" else "text"
+            lines.append(f"ids: column {self.origin.id!r}, {kind}, such as {listed(map(_plain, self.ids[:3]))}")
+        if self.labels is not None:
+            classes, counts = np.unique(self.labels, return_counts=True)
+            most = np.argsort(-counts, kind="stable")[:5]
+            told = ", ".join(f"{shown(_plain(classes[c]))} ({counts[c]:,})" for c in most)
+            more = ", ..." if len(classes) > len(most) else ""
+            lines.append(
+                f"labels: column {self.origin.label!r}, {plural(len(classes), 'class', 'classes')}: {told}{more}"
+            )
+        if self.kept:
+            lines.append(f"kept: {listed(self.kept)}")
+        if self.origin.left_out:
+            lines.append(f"left out: {listed(self.origin.left_out)}")
         return "\n  ".join(lines)
 
 
@@ -115,9 +145,9 @@ def read_points(
     id: str | None = None,
     label: str | None = None,
     vector: str | None = None,
-    columns: Sequence[str] | None = None,
-    ignore: Sequence[str] = (),
-    keep: Sequence[str] = (),
+    columns: str | Sequence[str] | None = None,
+    ignore: str | Sequence[str] = (),
+    keep: str | Sequence[str] = (),
 ) -> PointTable:
     r"""Read points from a file, or from several files of the same columns.
 
@@ -130,13 +160,13 @@ def read_points(
         The columns of the ids and of the class labels.
     vector : str, optional
         The column of lists, or the matrix of an npz file, that holds the features.
-    columns : sequence of str, optional
+    columns : str or sequence of str, optional
         The columns of numbers that are the features, by name or by a pattern such as ``"f*"``. Others are left out.
         Without `vector` and `columns`, the features are the only column of lists (in npz ``X``), or else all columns of
         numbers, in the order of the file; columns of text are then refused, not passed over.
-    ignore : sequence of str, default=()
+    ignore : str or sequence of str, default=()
         Columns that are not features, by name or by pattern.
-    keep : sequence of str, default=()
+    keep : str or sequence of str, default=()
         Further columns to read, for example one that says which points are for training.
 
     Returns
@@ -150,7 +180,8 @@ def read_points(
 
     Notes
     -----
-    Files are read in chunks: besides the array that is returned, about 20 MB are held, and ids and labels.
+    Files are read in chunks. Besides what is returned, about 20 MB are held, and of Parquet the columns of one row
+    group as they are stored.
 
     Examples
     --------
@@ -168,6 +199,7 @@ def read_points(
     (['a1', 'a2'], ['chair', 'table'], ['width', 'height'])
     >>> folder.cleanup()
     """
+    columns, ignore, keep = (None if columns is None else _several(columns)), _several(ignore), _several(keep)
     shards = open_tables(path)
     claimed = {name: what for what, name in (("id", id), ("label", label)) if name is not None}
     claimed.update((name, "to keep") for name in keep if name not in claimed)
@@ -175,7 +207,7 @@ def read_points(
         shards.first.column(name, {"id": "of ids", "label": "of labels"}.get(what, what))
     features = _same_features(shards, claimed, vector, columns, ignore)
 
-    complaints, matrix = Complaints(), _Matrix(features, shards.n_rows)
+    complaints, matrix = Complaints(), Matrix(features, shards.n_rows)
     ids, labels, kept = list[Ids](), list[Ids](), {name: list[Ids]() for name in keep}
     for chunk in shards.chunks([*features.names, *(name for name in claimed if name not in features.names)]):
         matrix.read(shards, chunk, complaints)
@@ -194,60 +226,13 @@ def read_points(
         ids=None if id is None else _as_array(joined(ids), object),
         labels=None if label is None else _as_array(joined(labels), str),
         feature_names=None if features.is_vector else list(features.names),
-        kept={name: _as_array(joined(parts), str) for name, parts in kept.items()},
+        kept={name: _as_array(joined(parts), object) for name, parts in kept.items()},
         source=str(shards),
+        origin=Origin(shards.format, features.describe(), id, label, features.left_out),
     )
     if table.n_features == 0:
         raise TableError(f"{shards}: the vectors in column {features.names[0]!r} are empty.")
-    return replace(table, _lines=_description(shards, features, table, id, label))
-
-
-class _Matrix:
-    """The features of all points, grown in place as they are read."""
-
-    def __init__(self, features: Features, n_rows: int | None) -> None:
-        self._features = features
-        self._capacity = n_rows
-        self._array = np.empty((0, 0 if features.is_vector else len(features.names)), dtype=features.dtype)
-        self._n = 0
-
-    def read(self, shards: Shards, chunk: Chunk, complaints: Complaints) -> None:
-        """Append the rows of a chunk."""
-        if self._features.is_vector:
-            (name,) = self._features.names
-            size = self._array.shape[1] if self._n else None
-            block = Part(shards, chunk, name, complaints).vectors(size)
-            if len(shards.tables) == 1 and isinstance(shards.first, ArrayTable):  # which is one chunk
-                self._array, self._n = np.ascontiguousarray(block, dtype=self._features.dtype), len(block)
-                return
-            if not self._n:
-                self._array = np.empty((0, block.shape[1]), dtype=self._features.dtype)
-            self._extended(chunk.size)[:] = block
-        else:
-            rows = self._extended(chunk.size)
-            for place, name in enumerate(self._features.names):
-                rows[:, place] = Part(shards, chunk, name, complaints).numbers()
-
-    def _extended(self, more: int) -> NDArray[Any]:
-        """A view of further rows, to be written. The array is enlarged where it is, not copied, if the system can."""
-        start, self._n = self._n, self._n + more
-        if self._n > len(self._array):
-            n_rows = max(self._n, self._capacity or 0, len(self._array) * 5 // 4)
-            self._resize(n_rows)
-        return self._array[start : self._n]
-
-    def finished(self) -> NDArray[Any]:
-        """The matrix."""
-        if len(self._array) > self._n:
-            self._resize(self._n)
-        return self._array
-
-    def _resize(self, n_rows: int) -> None:
-        shape = (n_rows, self._array.shape[1])
-        if self._array.size == 0:
-            self._array = np.empty(shape, dtype=self._features.dtype)
-        else:
-            self._array.resize(shape, refcheck=False)
+    return table
 
 
 def _same_features(
@@ -276,8 +261,9 @@ def _same_features(
 def _refuse_late_columns(shards: Shards, features: Features, claimed: set[str], ignore: Sequence[str]) -> None:
     """Refuse fields of JSON that only later rows have, where all numbers were to be features."""
     for table in shards.tables if features.chosen else ():
-        late = {name: row for name, row in table.unexpected.items() if name not in claimed and name not in ignore}
-        for name, row in late.items():
+        for name, row in table.unexpected.items():
+            if name in claimed or any(fnmatch.fnmatchcase(name, pattern) for pattern in ignore):
+                continue
             raise TableError(
                 f"{table.place(row)}: has {name!r}, which the rows before do not have. Give it to all rows, or name "
                 "the features (columns)."
@@ -296,32 +282,13 @@ def _refuse_repeated(shards: Shards, column: str | None, ids: list[Ids], complai
             complaints.count(_FIX_REPEATED, 1)
 
 
+def _several(names: str | Sequence[str]) -> list[str]:
+    return [names] if isinstance(names, str) else list(names)
+
+
 def _as_array(values: Ids, text: type) -> NDArray[Any]:
     return values if isinstance(values, np.ndarray) else np.array(values, dtype=text)
 
 
 def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
-
-
-def _description(
-    shards: Shards, features: Features, table: PointTable, id: str | None, label: str | None
-) -> tuple[str, ...]:
-    count = f" ({len(shards.tables)} files)" if len(shards.tables) > 1 else ""
-    lines = [f"{shards}{count}: {shards.format}"]
-    what = "the vector in column" if features.is_vector else plural(len(features.names), "column") + ":"
-    lines.append(f"features: {what} {listed(features.names, 8)}, as {table.points.dtype}")
-    if id is not None and table.ids is not None:
-        kind = "whole numbers" if table.ids.dtype.kind == "i" else "text"
-        lines.append(f"ids: column {id!r}, {kind}, such as {listed(map(_plain, table.ids[:3]))}")
-    if label is not None and table.labels is not None:
-        classes, counts = np.unique(table.labels, return_counts=True)
-        most = np.argsort(-counts, kind="stable")[:5]
-        told = ", ".join(f"{shown(_plain(classes[c]))} ({counts[c]:,})" for c in most)
-        more = ", ..." if len(classes) > len(most) else ""
-        lines.append(f"labels: column {label!r}, {plural(len(classes), 'class', 'classes')}: {told}{more}")
-    if table.kept:
-        lines.append(f"kept: {listed(table.kept)}")
-    if features.left_out:
-        lines.append(f"left out: {listed(features.left_out)}")
-    return tuple(lines)

@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from boostmetric.tables.complaints import TableError, listed, missing_column
+from boostmetric.tables.complaints import TableError, listed, missing_column, plural
 
 # The values of a column in a chunk: an array where the file has types, with two axes for a column of lists;
 # otherwise a sequence of text, or of whatever JSON has, None where there is no value.
@@ -111,8 +111,8 @@ class Shards:
         self._starts = [0]
 
     def __str__(self) -> str:
-        first, n = str(self.tables[0].path), len(self.tables)
-        return first if n == 1 else f"{first} and {n - 1} more file{'s' * (n > 2)}"
+        first, more = str(self.tables[0].path), len(self.tables) - 1
+        return f"{first} and {plural(more, 'more file')}" if more else first
 
     @property
     def first(self) -> Table:

@@ -93,7 +93,8 @@ class CsvTable(_TextTable):
 
     def chunks(self, names: Sequence[str]) -> Iterator[Chunk]:
         """Fields as text."""
-        at = [list(self.columns).index(name) for name in names]
+        place = {name: number for number, name in enumerate(self.columns)}
+        at = [place[name] for name in names]
         n_columns = len(self.columns)
         per_chunk = max(1, VALUES_PER_CHUNK // n_columns)
         start, rows = 0, list[list[str]]()
