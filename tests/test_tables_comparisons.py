@@ -393,6 +393,9 @@ def test_rows_that_compare_nothing():
     assert complaint(write("t.csv", triplet(near=["p1", "p1"]))) == (
         "t.csv, line 3: ('p1', 'p1', 'p3') are not three different points. Remove these rows."
     )
+    np.save("t.npy", [[0, 0, 1]])
+    assert "(row 0, row 0, row 1) are not three different points" in complaint("t.npy", points=UNNAMED)
+    assert "... and 95 more like these" in complaint(write("t.csv", {role: ["p1"] * 100 for role in triplet()}))
     quadruplet = {"a": ["p0", "p0"], "b": ["p1", "p1"], "c": ["p1", "p2"], "d": ["p0", "p2"]}
     assert complaint(write("q.csv", quadruplet)) == (
         "q.csv, line 3: in ('p0', 'p1', 'p2', 'p2') a point is paired with itself. Remove these rows."
@@ -427,6 +430,9 @@ def test_lists_that_are_wrong():
     assert complaint(write("g.csv", {**graded, "document": ["p1", "p0", "p2"]})) == (
         "g.csv, line 3: the result 'p0' is the query itself, whose distance is always 0. Remove these rows."
     )
+    long = {"query": ["p0"] * 9, "document": ["p1"] * 9, "grade": range(9)}
+    assert "line 3: query 'p0' has document 'p1' here and in g.csv, line 2\n" in complaint(write("g.csv", long))
+    assert "... and 3 more like these" in complaint("g.csv")
     clicks = {"query": ["p0"] * 3, "position": [1, 2, 1], "document": ["p1", "p2", "p3"], "clicked": [1, 0, 0]}
     assert complaint(write("c.csv", clicks)) == (
         "c.csv, line 4: query 'p0' has position 1 here and in c.csv, line 2. If these are several occasions, "

@@ -163,6 +163,11 @@ def test_duplicate_ids_name_both_rows():
         "p.npz, row 1 (counted from 0), column 'id': id 5 is also that of p.npz, row 0 (counted from 0)\n"
         f"p.npz, row 2 (counted from 0), column 'id': id 5 is also that of p.npz, row 0 (counted from 0)\n{remedy}"
     )
+    many = complaint(write("p.csv", "id,f\n" + "a,1\n" * 10), id="id")
+    assert many.startswith("p.csv, line 3, column 'id': id 'a' is also that of p.csv, line 2\np.csv, line 4,")
+    assert many.endswith(
+        f"line 7, column 'id': id 'a' is also that of p.csv, line 2\n... and 4 more like these\n{remedy}"
+    )
     mixed = write("p.jsonl", '{"id": 7, "f": 1}\n{"id": "7", "f": 2}\n')
     assert complaint(mixed, id="id").startswith("p.jsonl, line 2, column 'id': id '7' is also that of p.jsonl, line 1.")
     write("q.csv", "id,f\n7,1\n")
@@ -300,6 +305,12 @@ def test_broken_files():
     assert complaint("o.npz", id="id").startswith("o.npz: holds Python objects, which are not loaded")
 
 
+def test_columns_of_one_name_in_parquet():
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    pq.write_table(pa.table([[1.0], [2.0]], names=["a", "a"]), "p.parquet")
+    assert complaint("p.parquet") == "p.parquet: several columns are called 'a'. Rename them."
+
+
 def test_broken_parquet():
     path = parquet("p.parquet", {"a": np.arange(1000.0)}, compression=None)
     content = Path(path).read_bytes()
@@ -350,6 +361,8 @@ def test_wrong_shapes_of_arrays():
     assert complaint("p.npy") == (
         "p.npy: there is no matrix of numbers (array int64 (3,)). Points are an array of shape (points, features)."
     )
+    np.savez("p.npz")
+    assert complaint("p.npz") == "p.npz: there are no arrays in it."
     np.savez("p.npz", a=np.eye(2), b=np.eye(3), y=[1, 2, 3])
     assert complaint("p.npz") == (
         "p.npz: there are several matrices (a float64 (2, 2), b float64 (3, 3), y int64 (3,)). Name one as vector."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -219,20 +220,18 @@ def _named(rows: Rows, points: NDArray[Any]) -> str:
 def _refuse(rows: Rows, bad: NDArray[np.bool_], problem: Callable[[int], str], remedy: str) -> None:
     complaints = Complaints()
     for row in np.flatnonzero(bad).tolist():
-        if complaints.wants(remedy):
-            complaints.add(rows.shards.place(row), problem(row), remedy)
-        else:
-            complaints.count(remedy, 1)
+        complaints.add(partial(rows.shards.place, row), partial(problem, row), remedy)
     complaints.raise_if_any()
 
 
 def _refuse_two(rows: Rows, places: list[Any], problem: Callable[[int], str], remedy: str) -> None:
     """Refuse rows that contradict or repeat another one."""
+
+    def both(first: int, again: int) -> str:
+        return f"{problem(again)} in {rows.shards.place(first)}"
+
     complaints = Complaints()
     for one, other in places:
         first, again = sorted((int(one), int(other)))
-        if complaints.wants(remedy):
-            complaints.add(rows.shards.place(again), f"{problem(again)} in {rows.shards.place(first)}", remedy)
-        else:
-            complaints.count(remedy, 1)
+        complaints.add(partial(rows.shards.place, again), partial(both, first, again), remedy)
     complaints.raise_if_any()

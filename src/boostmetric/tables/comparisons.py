@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ _FIX_WEIGHT = "Weights are at least 0: correct these rows. 0 leaves a row out."
 
 @dataclass(frozen=True, eq=False)
 class ComparisonTable:
-    """Comparisons and the points that they are about, as `read_comparisons` returns them.
+    r"""Comparisons and the points that they are about, as `read_comparisons` returns them.
 
     Attributes
     ----------
@@ -39,6 +40,22 @@ class ComparisonTable:
         How many of the points are from the table of queries.
     source : str
         The file, as messages name it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from boostmetric.tables import PointTable, read_comparisons
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "triplets.npy"
+    ...     np.save(path, [[0, 1, 2], [1, 0, 2]])
+    ...     table = read_comparisons(path, PointTable(np.eye(3), source="points.npy"))
+    >>> print("\n".join(table.describe().splitlines()[1:]))
+      triplets: anchor is closer to near than to far
+      columns: anchor, near, far
+      points: points.npy, by row number
+      2 comparisons of 3 pairs in 2 groups
     """
 
     comparisons: Comparisons
@@ -178,11 +195,8 @@ def _check_weights(rows: Rows) -> None:
         return
     complaints = Complaints()
     for row in np.flatnonzero(rows.weights < 0).tolist():
-        if complaints.wants(_FIX_WEIGHT):
-            place = rows.shards.place(row, rows.columns["weight"])
-            complaints.add(place, f"the weight is {rows.weights[row]:g}", _FIX_WEIGHT)
-        else:
-            complaints.count(_FIX_WEIGHT, 1)
+        place = partial(rows.shards.place, row, rows.columns["weight"])
+        complaints.add(place, f"the weight is {rows.weights[row]:g}", _FIX_WEIGHT)
     complaints.raise_if_any()
     if not rows.weights.any():
         raise TableError(

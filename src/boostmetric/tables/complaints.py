@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 # Of each kind of complaint, so that a wrong column of a million rows is one short message.
 _MOST_SHOWN = 5
 _LONGEST_VALUE = 60
+
+Told = str | Callable[[], str]
 
 
 class TableError(ValueError):
@@ -24,7 +26,14 @@ class TableError(ValueError):
 
 
 class TableNotFoundError(TableError, FileNotFoundError):
-    """There is no file of this name."""
+    """There is no file of this name.
+
+    Examples
+    --------
+    >>> from boostmetric.tables import TableNotFoundError
+    >>> issubclass(TableNotFoundError, FileNotFoundError)
+    True
+    """
 
 
 class Complaints:
@@ -50,20 +59,17 @@ class Complaints:
     def __bool__(self) -> bool:
         return bool(self._counts)
 
-    def add(self, place: str, problem: str, remedy: str) -> None:
-        """Note one complaint."""
-        self._counts[remedy] = self._counts.get(remedy, 0) + 1
+    def add(self, place: Told, problem: Told, remedy: str) -> None:
+        """Note one complaint; functions are called only if it will be shown, for there may be a million."""
+        self.count(remedy, 1)
         shown = self._shown.setdefault(remedy, [])
         if len(shown) < _MOST_SHOWN:
-            shown.append(f"{place}: {problem}")
-
-    def wants(self, remedy: str) -> bool:
-        """Whether another complaint with this remedy would be shown, and not only counted."""
-        return len(self._shown.get(remedy, ())) < _MOST_SHOWN
+            where, what = (told if isinstance(told, str) else told() for told in (place, problem))
+            shown.append(f"{where}: {what}")
 
     def count(self, remedy: str, more: int) -> None:
         """Note complaints that are not shown."""
-        self._counts[remedy] += more
+        self._counts[remedy] = self._counts.get(remedy, 0) + more
 
     def raise_if_any(self) -> None:
         """Raise what was collected."""

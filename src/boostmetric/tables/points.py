@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -274,12 +274,12 @@ def _refuse_repeated(shards: Shards, column: str | None, ids: list[Ids], complai
     if column is None or complaints:  # ids that are missing are all the same
         return
     known = joined(ids)
+
+    def problem(first: int, again: int) -> str:
+        return f"id {shown(_plain(known[again]))} is also that of {shards.place(first)}"
+
     for first, again in Identifiers(known).repeated():
-        if complaints.wants(_FIX_REPEATED):
-            problem = f"id {shown(_plain(known[again]))} is also that of {shards.place(first)}"
-            complaints.add(shards.place(again, column), problem, _FIX_REPEATED)
-        else:
-            complaints.count(_FIX_REPEATED, 1)
+        complaints.add(partial(shards.place, again, column), partial(problem, first, again), _FIX_REPEATED)
 
 
 def _several(names: str | Sequence[str]) -> list[str]:

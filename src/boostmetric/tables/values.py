@@ -39,11 +39,12 @@ class Part:
 
     def complain(self, offset: int, problem: str, remedy: str, *, element: int | None = None) -> None:
         """Note what is wrong with one value."""
-        if not self._complaints.wants(remedy):
-            self._complaints.count(remedy, 1)
-            return
-        place = self._shards.place(self._chunk.start + offset, self._column)
-        self._complaints.add(place if element is None else f"{place}, element {element}", problem, remedy)
+
+        def place() -> str:
+            where = self._shards.place(self._chunk.start + offset, self._column)
+            return where if element is None else f"{where}, element {element}"
+
+        self._complaints.add(place, problem, remedy)
 
     def numbers(self) -> NDArray[Any]:
         """Finite numbers; 0 where there was a complaint."""
