@@ -162,7 +162,7 @@ def _check_lists(rows: Rows, lists: _Lists) -> None:
         occasions = (
             "If these are several occasions, add a column that tells them apart (session); else keep one of each."
         )
-    for role, what in (("position", "position"), ("document", "document")):
+    for role in ("position", "document"):
         if role not in rows.values:
             continue
         values = rows[role][lists.order]
@@ -170,9 +170,9 @@ def _check_lists(rows: Rows, lists: _Lists) -> None:
         same = (np.diff(values[again]) == 0) & (np.diff(of_row[again]) == 0)
         twice = [(lists.order[again[i]], lists.order[again[i + 1]]) for i in np.flatnonzero(same)]
 
-        def problem(row: int, role: str = role, what: str = what) -> str:
+        def problem(row: int, role: str = role) -> str:
             value = rows.name(document[row]) if role == "document" else f"{rows[role][row]:g}"
-            return f"query {rows.name(rows['query'][row])} has {what} {value} here and"
+            return f"query {rows.name(rows['query'][row])} has {role} {value} here and"
 
         _refuse_two(rows, twice, problem, occasions)
 
