@@ -1,0 +1,19 @@
+"""Points, ids, labels and comparisons from files: CSV, TSV, JSON lines, Parquet, npy and npz.
+
+One can follow the data by file name: `sources` finds the files and knows their formats; `text`, `parquet` and `arrays`
+read them as columns in chunks (`reading`); `values` turns columns into numbers, vectors and ids; `points` and
+`comparisons` put these together. What is wrong on the way becomes `complaints`.
+"""
+
+from boostmetric.tables.comparisons import ComparisonTable, read_comparisons
+from boostmetric.tables.complaints import TableError, TableNotFoundError
+from boostmetric.tables.points import PointTable, read_points
+
+__all__ = [
+    "ComparisonTable",
+    "PointTable",
+    "TableError",
+    "TableNotFoundError",
+    "read_comparisons",
+    "read_points",
+]

@@ -1,0 +1,77 @@
+"""Ids and the points that they stand for.
+
+An id is its text: the whole number 7 in a Parquet file and the text "7" in a CSV file are the same id, and a table that
+has both 7 and "7" has it twice. "007" and "7.0" are other ids. Whole numbers are kept as numbers where all ids of a
+table are, which is smaller and quicker to look up.
+"""
+
+from __future__ import annotations
+
+import difflib
+from functools import cached_property
+from itertools import repeat
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostmetric.tables.values import Ids, as_texts
+
+# Comparing text letter by letter takes some microseconds an id.
+_MOST_COMPARED = 20_000
+
+
+class Identifiers:
+    """Finds the numbers of points by their ids.
+
+    Parameters
+    ----------
+    ids : ndarray of int64, or list of str
+        One for each point.
+    """
+
+    def __init__(self, ids: Ids) -> None:
+        self._ids = ids
+
+    @cached_property
+    def _order(self) -> NDArray[np.int64]:
+        return np.argsort(self._ids, kind="stable")
+
+    @cached_property
+    def _ordered(self) -> NDArray[np.int64]:
+        return np.asarray(self._ids)[self._order]
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        texts = as_texts(self._ids)
+        return dict(zip(reversed(texts), range(len(texts) - 1, -1, -1), strict=True))  # the first of equal ones
+
+    def find(self, ids: Ids) -> NDArray[np.int64]:
+        """The number of the point of each id, -1 for those that no point has. Cost: n log n, or a look-up each."""
+        if not len(self._ids):
+            return np.full(len(ids), -1)
+        if isinstance(self._ids, np.ndarray) and isinstance(ids, np.ndarray):
+            place = np.minimum(np.searchsorted(self._ordered, ids), len(self._ids) - 1)
+            return np.where(self._ordered[place] == ids, self._order[place], -1)
+        return np.fromiter(map(self._numbers.get, as_texts(ids), repeat(-1)), dtype=np.int64, count=len(ids))
+
+    def repeated(self) -> list[tuple[int, int]]:
+        """Points whose id another one before has: (number of the first one, number of this one)."""
+        first = self.find(self._ids)
+        again = np.flatnonzero(first != np.arange(len(first)))
+        return list(zip(first[again].tolist(), again.tolist(), strict=True))
+
+    @cached_property
+    def _loose(self) -> dict[str, str]:
+        return {_loosely(text): text for text in as_texts(self._ids)}
+
+    def closest(self, text: str) -> str | None:
+        """A known id that may have been meant: equal but for spaces, case or zeros in front, or else similar."""
+        known = self._loose.get(_loosely(text))
+        if known is not None or len(self._ids) > _MOST_COMPARED:
+            return known
+        return next(iter(difflib.get_close_matches(text, as_texts(self._ids), n=1, cutoff=0.75)), None)
+
+
+def _loosely(text: str) -> str:
+    text = text.strip().casefold().removesuffix(".0")
+    return text.lstrip("0") or text

@@ -1,0 +1,117 @@
+"""Parquet: read by row group, in batches of a size that does not depend on how the file was written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from boostmetric.optional import require
+from boostmetric.tables.complaints import TableError, listed
+from boostmetric.tables.reading import BYTES_PER_CHUNK, Chunk, Column, Table, Values
+
+
+class ParquetTable(Table):
+    """A Parquet file, through pyarrow."""
+
+    format = "Parquet"
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self._arrow = require("pyarrow", "data", "Reading Parquet files")
+        with self._opened() as file:
+            schema, self.n_rows = file.schema_arrow, file.metadata.num_rows
+        if len(set(schema.names)) < len(schema.names):
+            twice = sorted({name for name in schema.names if schema.names.count(name) > 1})
+            raise TableError(f"{path}: several columns are called {listed(twice)}. Rename them.")
+        self.columns = {column.name: self._column(column.name, column.type) for column in schema}
+
+    def chunks(self, names: Sequence[str]) -> Iterator[Chunk]:
+        """Batches of about the same size, row group after row group."""
+        start = 0
+        with self._opened() as file:
+            for group in range(file.num_row_groups):
+                # Row groups may hold a million rows: they are decoded in batches.
+                about = file.metadata.row_group(group)
+                per_batch = max(1, BYTES_PER_CHUNK * about.num_rows // max(1, about.total_byte_size))
+                for batch in file.iter_batches(batch_size=per_batch, row_groups=[group], columns=list(names)):
+                    values = {name: self._values(batch.column(name)) for name in names}
+                    size = batch.num_rows
+                    del batch  # so that no two are held
+                    yield Chunk(start, size, values)
+                    start += size
+
+    @contextmanager
+    def _opened(self) -> Iterator[Any]:
+        parquet = require("pyarrow.parquet", "data", "Reading Parquet files")
+        try:
+            # Without pre_buffer: it fetches the columns of all row groups ahead.
+            with parquet.ParquetFile(self.path, pre_buffer=False) as file:
+                yield file
+        except (self._arrow.ArrowException, OSError, ValueError, KeyError) as error:  # names that are not text, ...
+            reason = str(error).strip().rstrip(".")
+            raise TableError(
+                f"{self.path}: not a whole Parquet file ({reason}). Write it again, or copy it again if it was copied."
+            ) from None
+
+    def _column(self, name: str, kind: Any) -> Column:
+        types = self._arrow.types
+        if isinstance(kind, self._arrow.BaseExtensionType):  # such as a tensor of one shape
+            kind = kind.storage_type
+        if types.is_dictionary(kind):
+            kind = kind.value_type
+        if self._is_list(kind):
+            dtype = self._dtype(kind.value_type)
+            return Column(name, "other") if dtype is None else Column(name, "list", dtype)
+        dtype = self._dtype(kind)
+        if dtype is not None:
+            return Column(name, "number", dtype)
+        # By name: older versions of pyarrow do not know them all.
+        return Column(name, "text" if str(kind) in ("string", "large_string", "string_view", "null") else "other")
+
+    def _is_list(self, kind: Any) -> bool:
+        types = self._arrow.types
+        return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
+
+    def _dtype(self, kind: Any) -> np.dtype[Any] | None:
+        """The type of numbers in NumPy, None if they are not numbers."""
+        types = self._arrow.types
+        if types.is_decimal(kind):
+            return np.dtype(np.float64)
+        numbers = types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind)
+        return np.dtype(kind.to_pandas_dtype()) if numbers else None
+
+    def _values(self, array: Any) -> Values:
+        if isinstance(array.type, self._arrow.BaseExtensionType):
+            array = array.storage
+        if self._arrow.types.is_dictionary(array.type):
+            array = array.dictionary_decode()
+        if self._is_list(array.type):
+            return self._lists(array)
+        if self._dtype(array.type) is None or array.null_count:
+            return array.to_pylist()  # type: ignore[no-any-return]
+        return self._numbers(array)
+
+    def _numbers(self, array: Any) -> Values:
+        if self._arrow.types.is_decimal(array.type):
+            array = array.cast(self._arrow.float64())
+        return array.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+
+    def _lists(self, array: Any) -> Values:
+        """A matrix where all lists have one length and no gaps, otherwise Python lists, for complaints."""
+        if array.null_count or not len(array):
+            return array.to_pylist()  # type: ignore[no-any-return]
+        if self._arrow.types.is_fixed_size_list(array.type):
+            size = array.type.list_size
+        else:
+            sizes = np.diff(array.offsets.to_numpy())
+            size = int(sizes[0])
+            if (sizes != size).any():
+                return array.to_pylist()  # type: ignore[no-any-return]
+        flat = array.flatten()
+        if flat.null_count or self._dtype(flat.type) is None:
+            return array.to_pylist()  # type: ignore[no-any-return]
+        return np.asarray(self._numbers(flat)).reshape(len(array), size)

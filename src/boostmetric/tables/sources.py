@@ -1,0 +1,85 @@
+"""From a path, several paths or a pattern to tables: the suffix says the format."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+from boostmetric.tables.arrays import ArrayTable
+from boostmetric.tables.complaints import TableError, TableNotFoundError
+from boostmetric.tables.parquet import ParquetTable
+from boostmetric.tables.reading import Shards, Table
+from boostmetric.tables.text import CsvTable, JsonLinesTable
+
+Source = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+
+_csv, _tsv = partial(CsvTable, delimiter=","), partial(CsvTable, delimiter="\t")
+_FORMATS: dict[str, Callable[[Path], Table]] = {
+    ".csv": _csv,
+    ".csv.gz": _csv,
+    ".tsv": _tsv,
+    ".tsv.gz": _tsv,
+    ".parquet": ParquetTable,
+    ".jsonl": JsonLinesTable,
+    ".jsonl.gz": JsonLinesTable,
+    ".ndjson": JsonLinesTable,
+    ".ndjson.gz": JsonLinesTable,
+    ".npy": ArrayTable,
+    ".npz": ArrayTable,
+}
+_REMEDIES = {
+    ".json": " Write one object a line and call the file .jsonl.",
+    ".txt": " If columns are separated by commas or tabs, call the file .csv or .tsv.",
+    ".xlsx": " Save the sheet as CSV (UTF-8).",
+    ".pq": " Call Parquet files .parquet.",
+}
+
+
+def open_tables(source: Source) -> Shards:
+    """The table in a file, or in several files that are read one after the other.
+
+    Parameters
+    ----------
+    source : path, pattern such as ``"shards/*.parquet"``, or sequence of them
+        Files of a pattern are taken in alphabetical order.
+    """
+    return Shards([_open(path) for path in _files(source)])
+
+
+def _files(source: Source) -> list[Path]:
+    paths = [source] if isinstance(source, (str, os.PathLike)) else list(source)
+    if not paths:
+        raise TableError("No file is given: at least one is needed.")
+    files: list[Path] = []
+    for path in map(Path, paths):
+        if path.exists() or not glob.has_magic(str(path)):
+            files.append(path)
+            continue
+        found = sorted(map(Path, glob.glob(str(path), recursive=True)))  # noqa: PTH207, a pattern may be absolute
+        if not found:
+            raise TableNotFoundError(f"{path}: no file has a name like this. Check the pattern, and the folder.")
+        files += found
+    return files
+
+
+def _open(path: Path) -> Table:
+    name = path.name.lower()
+    suffix = max((suffix for suffix in _FORMATS if name.endswith(suffix)), key=len, default=None)
+    if not path.exists():
+        where = "" if path.is_absolute() else "; it is looked for in the current folder"
+        raise TableNotFoundError(f"{path}: there is no such file. Check the path{where}.")
+    if path.is_dir():
+        raise TableError(f"{path}: is a folder. Give the files in it, such as '{path}/*.parquet'.")
+    if suffix is None:
+        raise TableError(
+            f"{path}: files called {path.suffix or 'without a suffix'} are not read. "
+            f"Those that are: {', '.join(_FORMATS)}.{_REMEDIES.get(path.suffix.lower(), '')}"
+        )
+    if not os.access(path, os.R_OK):
+        raise TableError(f"{path}: may not be read by this user. Change its permissions.")
+    if path.stat().st_size == 0:
+        raise TableError(f"{path}: the file is empty.")
+    return _FORMATS[suffix](path)
