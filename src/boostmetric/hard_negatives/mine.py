@@ -51,7 +51,8 @@ def mine_triplets(
         None searches for each query among the others.
     positives : array-like of int of shape (n_positives, 2)
         Rows (query, document) that belong together: row numbers of both, from 0. A row given twice counts once.
-        Without documents, either of a row is relevant to the other, and the first is the anchor.
+        Without documents, either of a row is relevant to the other, and the first is the anchor. Relevance is not
+        passed on: if a goes with b and b with c, only `groups` or `excluded` keep c from being a negative of a.
     metric : fitted learner, MahalanobisMetric or None, default=None
         Measures all distances; None is the Euclidean distance.
     ranks : tuple of int, default=(1, 100)
