@@ -1,0 +1,133 @@
+"""Queries and documents as a metric maps them, and their distances."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from boostmetric.evaluation.compare import as_metric
+from boostmetric.evaluation.task import are_same, check_points, check_same_features
+from boostmetric.frame import Given
+from boostmetric.metric import MahalanobisMetric, check_columns
+from boostmetric.neighbors import rounding_of_distances
+
+FloatArray = NDArray[np.float64]
+Numbers = NDArray[np.int64]
+
+_CHUNK = 2**20  # numbers held at once
+
+
+@dataclass(frozen=True, eq=False)
+class Space:
+    """Points whose Euclidean distance, times ``2**exponent``, is that of the metric.
+
+    Attributes
+    ----------
+    queries, documents : ndarray or csr_array of shape (n, n_dimensions)
+        One object, if the documents are the queries. No coordinate is larger than 1, so that squares stay in range.
+    exponent : int
+    rounding : float
+        Distances of these points that differ by no more than this are equal.
+    """
+
+    queries: Given
+    documents: Given
+    exponent: int
+    rounding: float
+
+    @classmethod
+    def of(cls, queries: Any, documents: Any, metric: Any) -> Space:
+        """Check what is given, and map it."""
+        learned = as_metric(metric)
+        asked = check_points("queries", queries)
+        searched = None
+        if documents is not None:
+            searched = check_points("documents", documents)
+            check_same_features("The queries", asked, "the documents", searched)
+            if are_same(asked, searched):
+                raise ValueError(
+                    "The documents are the queries, so that every query would find itself. Pass documents=None: each "
+                    "query is then searched for among the others."
+                )
+        if learned is not None:
+            check_columns(queries, learned.feature_names)
+            check_columns(documents, learned.feature_names)
+            asked = _mapped("queries", asked, learned)
+            searched = None if searched is None else _mapped("documents", searched, learned)
+        size = max(_largest(asked), 0.0 if searched is None else _largest(searched))
+        exponent = int(np.frexp(size)[1])
+        rounding = float(np.ldexp(rounding_of_distances(asked if searched is None else searched), -exponent))
+        scaled = _scaled(asked, exponent)
+        return cls(scaled, scaled if searched is None else _scaled(searched, exponent), exponent, rounding)
+
+    @property
+    def is_one_set(self) -> bool:
+        """Whether the documents are the queries."""
+        return self.queries is self.documents
+
+    def to_documents(self, queries: Numbers, documents: Numbers) -> FloatArray:
+        """Distances from each query, by number, to the documents in its row; a number below 0 is infinitely far."""
+        there = documents >= 0
+        distance = np.full(documents.shape, np.inf)
+        if sparse.issparse(self.documents):
+            row, column = np.nonzero(there)
+            distance[row, column] = self._pairs(self.queries, queries[row], documents[row, column])
+            return distance
+        from boostmetric.kernels import neighbors  # with numba, which ``import boostmetric`` leaves out
+
+        neighbors.distances(self.documents, self.queries[queries], np.where(there, documents, 0), distance)
+        distance[~there] = np.inf
+        return distance
+
+    def of_pairs(self, queries: Numbers, documents: Numbers) -> FloatArray:
+        """Distance of each query from one document."""
+        return self._pairs(self.queries, queries, documents)
+
+    def of_documents(self, first: Numbers, second: Numbers) -> FloatArray:
+        """Distances of documents from documents."""
+        return self._pairs(self.documents, first, second)
+
+    @property
+    def _longest(self) -> int:
+        """Numbers of a point, at most."""
+        points: Any = self.documents
+        return 1 + int(np.diff(points.indptr).max(initial=0)) if sparse.issparse(points) else int(points.shape[1])
+
+    def _pairs(self, points: Given, first: Numbers, second: Numbers) -> FloatArray:
+        distance = np.empty(len(first))
+        size = max(1, _CHUNK // self._longest)
+        for start in range(0, len(first), size):
+            rows = slice(start, start + size)
+            difference: Any = points[first[rows]] - self.documents[second[rows]]
+            squares = difference.multiply(difference) if sparse.issparse(difference) else np.square(difference)
+            distance[rows] = np.sqrt(np.asarray(squares.sum(axis=1)).ravel())
+        return distance
+
+
+def _mapped(name: str, points: Given, metric: MahalanobisMetric) -> FloatArray:
+    with np.errstate(over="ignore", invalid="ignore"):  # found below
+        mapped = metric.transform(points)
+    wrong = np.flatnonzero(~np.isfinite(mapped).all(axis=1))
+    if len(wrong):
+        raise ValueError(
+            f"The metric maps row {wrong[0]} of the {name} to numbers that are too large to hold. Rescale the points."
+        )
+    return mapped
+
+
+def _largest(points: Given) -> float:
+    """The largest coordinate, without its sign."""
+    values: Any = points.data if sparse.issparse(points) else points
+    return float(max(values.max(initial=0.0), -values.min(initial=0.0)))
+
+
+def _scaled(points: Any, exponent: int) -> Given:
+    """In float64, divided by a power of two, which changes no bit."""
+    if sparse.issparse(points):
+        values = np.ldexp(points.data.astype(np.float64), -exponent)
+        return sparse.csr_array((values, points.indices, points.indptr), shape=points.shape)
+    return np.ldexp(points.astype(np.float64, order="C"), -exponent)
