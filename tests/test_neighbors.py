@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
-from boostmetric.neighbors import nearest, rounding_of_distances
+from boostmetric.neighbors import nearest, nearest_others, rounding_of_distances
 from boostmetric.scoring import knn_error, knn_predict
 
 
@@ -70,6 +70,25 @@ def test_agrees_with_brute_force(n_features, least, monkeypatch):
     points, queries = rng.standard_normal((200, n_features)), rng.standard_normal((50, n_features))
     distance = np.linalg.norm(points[None] - queries[:, None], axis=2)
     assert np.array_equal(nearest(points, queries, 7), np.argsort(distance, axis=1)[:, :7])
+
+
+@pytest.mark.parametrize("least", [0, 10**6])  # trees are searched, or all
+@pytest.mark.parametrize("grid", [False, True])
+@pytest.mark.parametrize("seed", range(10))
+def test_others_are_the_nearest_of_all_but_the_own_class(seed, grid, least, monkeypatch):
+    monkeypatch.setattr("boostmetric.neighbors._LEAST_POINTS_OF_A_TREE", least)
+    rng = np.random.default_rng(seed)
+    n_points, n_features = rng.integers(20, 300), rng.integers(1, 9)
+    points = rng.standard_normal((n_points, n_features))
+    if grid:  # full of ties
+        points = np.rint(points)
+    label = np.append(rng.integers(0, rng.integers(2, 8), n_points - 2), [0, 1])
+    found = nearest_others(points, label, 9, rounding_of_distances(points))
+    for i in range(n_points):
+        outside = np.flatnonzero(label != label[i])
+        k = min(9, len(outside))
+        expected = outside[nearest(points[outside], points[i : i + 1], k, rounding_of_distances(points))[0]]
+        assert found.values[found.bounds[i] : found.bounds[i + 1]].tolist() == expected.tolist()
 
 
 def test_majority_then_nearest():

@@ -11,7 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from boostmetric.classes import Classes
 from boostmetric.frame import centre_and_scale
-from boostmetric.neighbors import nearest, rounding_of_distances
+from boostmetric.neighbors import nearest, nearest_others, rounding_of_distances
 from boostmetric.ragged import Ragged
 from boostmetric.validation import check_count, checked, warn
 
@@ -58,25 +58,19 @@ def mine(
 
     points, exponent = centre_and_scale(samples)
     rounding = float(np.ldexp(rounding_of_distances(samples), -exponent))
-    anchors, targets, impostors = [], [], []
+    anchors, targets = [], []
     for c in np.flatnonzero(sizes > 1):
         inside = np.flatnonzero(label == c)
         k = min(n_neighbors, len(inside) - 1)
         anchors.append(inside)
-        targets.append(_rows(inside[nearest(points[inside], None, k, rounding)]))
-        if n_impostors != "all":
-            outside = np.flatnonzero(label != c)
-            m = min(n_impostors, len(outside))
-            impostors.append(_rows(outside[nearest(points[outside], points[inside], m, rounding)]))
+        targets.append(Ragged.from_rows(inside[nearest(points[inside], None, k, rounding)]))
     anchor = np.concatenate(anchors)
     order = np.argsort(anchor)
-    chosen = Ragged.stack(impostors).take(order) if impostors else Classes(label.astype(np.int32))
-    return anchor[order], Ragged.stack(targets).take(order), chosen
-
-
-def _rows(table: NDArray[np.integer[Any]]) -> Ragged:
-    n_rows, n_columns = table.shape
-    return Ragged.from_sizes(table.astype(np.int32, copy=False).ravel(), np.full(n_rows, n_columns))
+    found = Ragged.stack(targets).take(order)
+    if n_impostors == "all":
+        return anchor[order], found, Classes(label.astype(np.int32))
+    others = nearest_others(points, label, n_impostors, rounding)
+    return anchor[order], found, others.take(anchor[order])
 
 
 def _check_size(sizes: NDArray[np.int64], n_neighbors: int, n_impostors: int | Literal["all"]) -> None:

@@ -35,6 +35,8 @@ _QUERIES = 1024  # asked at once by a thread
 _FEW_QUERIES = 256  # the same, where each has many answers
 _ROOM = 256  # answers a query, at first
 _CHUNK = 2**22  # numbers held at once
+_NONE = np.empty(0, dtype=np.int64)
+_NO_PANELS = np.zeros(2, dtype=np.int64)
 _MOST_ROUNDING = 1e-4  # of a distance: no tie is ever broken for a point farther than this
 
 
@@ -73,37 +75,79 @@ def nearest(points: Given, queries: Given | None, n_neighbors: int, rounding: fl
     """
     if sparse.issparse(points):
         return _nearest_sparse(points, queries, n_neighbors, rounding)
-    from boostmetric.kernels import neighbors  # with numba, which ``import boostmetric`` leaves out
-
     without_self = queries is None
     points, asked, exponent = _scaled(points, points if queries is None else queries)
     rounding = float(np.ldexp(rounding, -exponent))
     answer = np.empty((len(asked), n_neighbors), dtype=np.int64)
     n_candidates = min(n_neighbors + _SPARE + without_self, len(points))
-    # The searches may expand the square of a distance, which costs as much precision as the points are long.
-    centre = points.mean(axis=0)
-    centred, around = points - centre, asked - centre
-    longest = max(float(np.square(some).sum(axis=1).max(initial=0.0)) for some in (centred, around))
-    blur = (points.shape[1] + 4) * np.finfo(np.float64).eps * longest
+    centred, around, blur = _centred(points, asked)
     search = _search(centred, n_candidates, n_queries=len(asked))
 
-    def find(rows: slice) -> NDArray[np.int64]:
-        """Fill in some answers; returns the queries for which all points must be asked."""
-        candidates = np.sort(search(around[rows]), axis=1)
-        distance = np.empty(candidates.shape)
-        neighbors.distances(points, asked[rows], candidates, distance)
-        beyond = distance.max(axis=1) ** 2 - 4 * blur
-        number = np.arange(len(asked))[rows]
+    def hide(distance: NDArray[np.float64], numbers: NDArray[np.int64], rows: NDArray[np.int64]) -> None:
         if without_self:
-            distance[candidates == number[:, None]] = np.inf
-        picked, reach = pick(distance, n_neighbors, rounding)
-        answer[rows] = np.take_along_axis(candidates, picked, axis=1)
-        return number[~(beyond > reach**2)] if n_candidates < len(points) else number[:0]
+            distance[numbers == rows[:, None]] = np.inf
 
-    chunks = [slice(start, min(start + _QUERIES, len(asked))) for start in range(0, len(asked), _QUERIES)]
-    doubtful = np.concatenate([np.empty(0, dtype=np.int64), *_in_threads(find, chunks)])
-    answer[doubtful] = _among_all(points, asked, doubtful, n_neighbors, rounding, without_self)
+    def find(rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Fill in some answers; returns the queries for which all points must be asked."""
+        answer[rows], sure = _settled(points, asked, rows, search(around[rows]), n_neighbors, rounding, blur, hide)
+        return rows[~sure] if n_candidates < len(points) else rows[:0]
+
+    doubtful = np.concatenate([_NONE, *_in_threads(find, _runs(np.arange(len(asked)), _QUERIES))])
+    answer[doubtful] = _among_all(points, asked, doubtful, n_neighbors, rounding, hide)
     return answer
+
+
+def nearest_others(points: Given, label: NDArray[np.int64], n_neighbors: int, rounding: float = 0.0) -> Ragged:
+    """Numbers of the nearest points of other classes, nearest first.
+
+    Parameters
+    ----------
+    points : ndarray or csr_array of shape (n_points, n_features)
+    label : ndarray of shape (n_points,)
+        Number of the class of each point; at least two classes.
+    n_neighbors : int
+        Fewer for the points of a class that has fewer others.
+    rounding : float, default=0.0
+        As in `nearest`.
+
+    Returns
+    -------
+    Ragged with n_points rows
+
+    Notes
+    -----
+    Cost: one search for all classes, except for sparse points and for those that are searched in a tree.
+    """
+    sizes = np.bincount(label)
+    classes = np.flatnonzero(sizes)
+    members = np.split(np.argsort(label, kind="stable"), np.cumsum(sizes[classes])[:-1])
+    if sparse.issparse(points) or _suits_a_tree(points, len(points)):
+        answers = []
+        for inside in members:
+            outside = np.flatnonzero(label != label[inside[0]])
+            k = min(n_neighbors, len(outside))
+            answers.append(Ragged.from_rows(outside[nearest(points[outside], points[inside], k, rounding)]))
+        return Ragged.stack(answers).take(np.argsort(np.concatenate(members)))
+
+    points, _, exponent = _scaled(points, points[:0])
+    rounding = float(np.ldexp(rounding, -exponent))
+    centred, _, blur = _centred(points, points)
+    panels = _ClassPanels(centred, label)
+
+    def hide(distance: NDArray[np.float64], numbers: NDArray[np.int64], rows: NDArray[np.int64]) -> None:
+        distance[label[numbers] == label[rows][:, None]] = np.inf
+
+    def find(rows: NDArray[np.int64]) -> Ragged:
+        n_others = len(points) - int(sizes[label[rows[0]]])
+        k, n_candidates = min(n_neighbors, n_others), min(n_neighbors + _SPARE, n_others)
+        proposed = panels.propose_others(rows, n_candidates)
+        answer, sure = _settled(points, points, rows, proposed, k, rounding, blur, hide)
+        if n_candidates < n_others:
+            answer[~sure] = _among_all(points, points, rows[~sure], k, rounding, hide)
+        return Ragged.from_rows(answer)
+
+    answers = _in_threads(find, [run for inside in members for run in _runs(inside, _QUERIES)])
+    return Ragged.stack(answers).take(np.argsort(np.concatenate(members)))
 
 
 def others_within(
@@ -136,32 +180,23 @@ def others_within(
     -----
     Cost: all distances; memory grows with the answers.
     """
-    from boostmetric.kernels.neighbors import PANEL
-
-    centred = points - points.mean(axis=0)
+    centred, _, blur = _centred(points, points)
     norms = np.square(centred).sum(axis=1)
-    blur = (points.shape[1] + 4) * np.finfo(np.float64).eps * float(norms.max(initial=0.0))
-    # Every class begins with a new panel, so that its points can be left out.
-    order, sizes = np.argsort(label, kind="stable"), np.bincount(label)
-    first_panel = np.concatenate([[0], np.cumsum(-(-sizes // PANEL))])
-    in_class = np.arange(len(points)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    panels = _Panels(centred[order], PANEL * first_panel[label[order]] + in_class)
+    panels = _ClassPanels(centred, label)
 
     by_class = np.argsort(label[asked], kind="stable")
     runs = np.split(by_class, np.flatnonzero(np.diff(label[asked[by_class]])) + 1)
-    chunks = [run[begin : begin + _FEW_QUERIES] for run in runs for begin in range(0, len(run), _FEW_QUERIES)]
     found: list[int] = []
 
     def find(rows: NDArray[np.int64]) -> Ragged:
         if most is not None and sum(found) > most:
             return Ragged.from_sizes(np.empty(0, dtype=np.int64), np.zeros(len(rows), dtype=np.int64))
-        queries, own = asked[rows], label[asked[rows[0]]]
-        limits = 0.5 * (squares[rows] + 4 * blur - norms[queries])
-        near = panels.within(centred[queries], limits, first_panel[own : own + 2])
+        queries = asked[rows]
+        near = panels.others_within(queries, 0.5 * (squares[rows] + 4 * blur - norms[queries]))
         found.append(len(near.values))
-        return Ragged(order[near.values], near.bounds)
+        return near
 
-    answers = _in_threads(find, chunks)
+    answers = _in_threads(find, [piece for run in runs for piece in _runs(run, _FEW_QUERIES)])
     if most is not None and sum(found) > most:
         return None
     return Ragged.stack(answers).take(np.argsort(by_class))
@@ -184,11 +219,54 @@ def _scaled(points: NDArray[Any], queries: NDArray[Any]) -> tuple[NDArray[Any], 
     return scaled[0], scaled[1], int(exponent)
 
 
+def _centred(points: NDArray[Any], queries: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], float]:
+    """Both less the mean of the points, and how far the square of a distance may be off if it is expanded.
+
+    That costs as much precision as the points are long.
+    """
+    centre = points.mean(axis=0)
+    centred = points - centre
+    around = centred if queries is points else queries - centre
+    longest = max(float(np.square(some).sum(axis=1).max(initial=0.0)) for some in (centred, around))
+    return centred, around, (points.shape[1] + 4) * np.finfo(np.float64).eps * longest
+
+
+# Makes distances infinite of points that are no neighbours: given distances, numbers of points (of the same shape, or
+# of one row) and numbers of the queries.
+_Hide = Callable[[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]], None]
+
+
+def _settled(
+    points: NDArray[Any],
+    asked: NDArray[Any],
+    rows: NDArray[np.int64],
+    proposed: NDArray[np.int64],
+    n_neighbors: int,
+    rounding: float,
+    blur: float,
+    hide: _Hide,
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """The nearest among the points proposed to some of the queries, and whether no other point can be among them."""
+    from boostmetric.kernels import neighbors
+
+    candidates = np.sort(proposed, axis=1)
+    distance = np.empty(candidates.shape)
+    neighbors.distances(points, asked[rows], candidates, distance)
+    beyond = distance.max(axis=1) ** 2 - 4 * blur
+    hide(distance, candidates, rows)
+    picked, reach = pick(distance, n_neighbors, rounding)
+    return np.take_along_axis(candidates, picked, axis=1), beyond > reach**2
+
+
+def _suits_a_tree(points: NDArray[Any], n_queries: int) -> bool:
+    # A tree is not worth its making for a few points, nor over many points for a few queries.
+    enough = _LEAST_POINTS_OF_A_TREE <= len(points) <= _FEW * n_queries
+    return bool(points.shape[1] <= _MOST_FEATURES_OF_A_TREE and enough)
+
+
 def _search(points: NDArray[Any], n_candidates: int, n_queries: int) -> Callable[[NDArray[Any]], NDArray[np.int64]]:
     """A function from queries to the numbers of their nearest points, in any order."""
-    # A tree is not worth its making for a few points, nor over many points for a few queries, as with many classes.
-    enough = _LEAST_POINTS_OF_A_TREE <= len(points) <= _FEW * n_queries
-    if points.shape[1] <= _MOST_FEATURES_OF_A_TREE and enough:
+    if _suits_a_tree(points, n_queries):
         tree = NearestNeighbors(n_neighbors=n_candidates, algorithm="kd_tree").fit(points)
         return lambda queries: np.asarray(tree.kneighbors(queries, return_distance=False))
 
@@ -220,15 +298,17 @@ class _Panels:
         self._half_norms = aligned(np.full(len(padded), np.inf))
         self._half_norms[self._place] = 0.5 * np.square(points).sum(axis=1)
 
-    def propose(self, queries: NDArray[Any], n_candidates: int) -> NDArray[np.int64]:
-        """Numbers of the nearest points of each query, in any order."""
+    def propose(
+        self, queries: NDArray[Any], n_candidates: int, skipped: NDArray[np.int64] = _NO_PANELS
+    ) -> NDArray[np.int64]:
+        """Numbers of the nearest points of each query, in any order, but for those of some panels."""
         from boostmetric.kernels import neighbors
 
         rows, products = self._room(queries)
         shape = (len(rows), n_candidates)
-        values, numbers = np.full(shape, np.inf), np.zeros(shape, dtype=np.int64)
-        neighbors.propose(rows, self._panels, self._features, self._half_norms, products, values, numbers)
-        return numbers[: len(queries)]
+        values, places = np.full(shape, np.inf), np.zeros(shape, dtype=np.int64)
+        neighbors.propose(rows, self._panels, self._features, self._half_norms, skipped, products, values, places)
+        return np.searchsorted(self._place, places[: len(queries)])
 
     def within(self, queries: NDArray[Any], limits: NDArray[np.float64], skipped: NDArray[np.int64]) -> Ragged:
         """Numbers of all points p with |p|^2 / 2 - q'p within a limit, but for those of some panels."""
@@ -258,15 +338,47 @@ class _Panels:
         return rows, aligned_zeros(ROWS, PANEL)
 
 
+class _ClassPanels:
+    """Points in panels of which each holds points of one class only, so that classes can be left out.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n_points, n_features)
+    label : ndarray of shape (n_points,)
+    """
+
+    def __init__(self, points: NDArray[Any], label: NDArray[np.int64]) -> None:
+        from boostmetric.kernels.neighbors import PANEL
+
+        self._points, self._label = points, label
+        self._order, sizes = np.argsort(label, kind="stable"), np.bincount(label)
+        self._first_panel = np.concatenate([[0], np.cumsum(-(-sizes // PANEL))])
+        in_class = np.arange(len(points)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        self._panels = _Panels(points[self._order], PANEL * self._first_panel[label[self._order]] + in_class)
+
+    def propose_others(self, asked: NDArray[np.int64], n_candidates: int) -> NDArray[np.int64]:
+        """Numbers of the nearest points of other classes of some points of one class, in any order."""
+        return np.asarray(self._order[self._panels.propose(self._points[asked], n_candidates, self._own(asked))])
+
+    def others_within(self, asked: NDArray[np.int64], limits: NDArray[np.float64]) -> Ragged:
+        """Numbers of all points p of other classes with |p|^2 / 2 - q'p within a limit."""
+        near = self._panels.within(self._points[asked], limits, self._own(asked))
+        return Ragged(self._order[near.values], near.bounds)
+
+    def _own(self, asked: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The panels of their class: the first, and the one after the last."""
+        own = self._label[asked[0]]
+        return np.asarray(self._first_panel[own : own + 2])
+
+
 def _among_all(
-    points: Given, asked: Given, queries: NDArray[np.int64], n_neighbors: int, rounding: float, without_self: bool
+    points: Given, asked: Given, queries: NDArray[np.int64], n_neighbors: int, rounding: float, hide: _Hide
 ) -> NDArray[np.int64]:
     """`nearest` for the queries with the given numbers, by the distances to all points."""
     answer = np.empty((len(queries), n_neighbors), dtype=np.int64)
     for rows in _chunks(len(queries), len(points)):
         distance = cdist(asked[queries[rows]], points)
-        if without_self:
-            distance[np.arange(len(distance)), queries[rows]] = np.inf
+        hide(distance, np.arange(len(points))[None], queries[rows])
         answer[rows] = pick(distance, n_neighbors, rounding)[0]
     return answer
 
@@ -303,6 +415,11 @@ def pick(
     picked, reach = np.empty((len(distance), n_neighbors), dtype=np.int64), np.zeros(len(distance))
     neighbors.pick(distance, rounding, _MOST_ROUNDING, picked, reach)
     return picked, reach
+
+
+def _runs(rows: NDArray[np.int64], size: int) -> list[NDArray[np.int64]]:
+    """Rows in pieces of at most a size."""
+    return [rows[begin : begin + size] for begin in range(0, len(rows), size)]
 
 
 def _chunks(n_rows: int, row_size: int) -> list[slice]:

@@ -32,6 +32,11 @@ class Ragged:
         return cls(values, np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]))
 
     @classmethod
+    def from_rows(cls, table: NDArray[Any]) -> Ragged:
+        """The rows of a table, all of one length."""
+        return cls.from_sizes(table.ravel(), np.full(len(table), table.shape[1]))
+
+    @classmethod
     def from_ranges(cls, values: NDArray[Any], starts: Integers, sizes: Integers) -> Ragged:
         """Row r is ``values[starts[r]:starts[r] + sizes[r]]``; rows may overlap."""
         rows = cls.from_sizes(values, sizes)

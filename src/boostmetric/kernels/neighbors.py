@@ -48,12 +48,12 @@ def _multiply(queries, q, panels, panel, features, products):
 
 
 @kernel
-def propose(queries, panels, features, half_norms, products, values, numbers):
+def propose(queries, panels, features, half_norms, skipped, products, values, numbers):
     """Heaps of the smallest |p|^2 / 2 - q'p of each query, with the numbers of their points.
 
     The heaps come in full of infinities. `features` counts 0, 1, ... D - 1 for every panel; `half_norms` are infinite
-    for points that fill up the last panel; the queries are a multiple of ROWS. Scratch: `products` of shape (ROWS,
-    PANEL).
+    for places that hold no point; the queries are a multiple of ROWS. Left out are the panels from skipped[0] to before
+    skipped[1]. Scratch: `products` of shape (ROWS, PANEL).
     """
     n_queries, n_features = queries.shape
     n_panels = len(panels) // n_features
@@ -61,6 +61,8 @@ def propose(queries, panels, features, half_norms, products, values, numbers):
         for first in range(0, n_panels, _PANELS):
             for q in range(strip, min(strip + _STRIP, n_queries), ROWS):
                 for panel in range(first, min(first + _PANELS, n_panels)):
+                    if skipped[0] <= panel < skipped[1]:
+                        continue
                     _multiply(queries, q, panels, panel, features, products)
                     for r in range(ROWS):
                         longest = splat(values[q + r, 0])
@@ -115,8 +117,7 @@ def pick(distance, rounding, most_rounding, picked, reach):
 def within(queries, panels, features, half_norms, skipped, limits, products, numbers, counts):
     """Numbers of the points with |p|^2 / 2 - q'p of at most `limits`, and how many there are.
 
-    Left out are the panels from skipped[0] to before skipped[1]. A row of `numbers` holds as many as there is room for;
-    `counts` may be larger. Else as `propose`.
+    A row of `numbers` holds as many as there is room for; `counts` may be larger. Else as `propose`.
     """
     n_queries, n_features = queries.shape
     n_panels = len(panels) // n_features
