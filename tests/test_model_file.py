@@ -70,6 +70,19 @@ def test_the_file_says_what_was_done(fitted, path):
     assert training["loss"] == fitted.history_[-1].loss
     assert training["satisfied"] == 1 - fitted.history_[-1].violated
     assert "held_out" not in training
+    assert training["history"]["iteration"] == [1, 2, 3, 4, 5, 6]
+    assert training["history"]["loss"] == pytest.approx([record.loss for record in fitted.history_], rel=1e-5)
+    assert "held_out" not in training["history"]
+
+
+def test_a_long_history_is_thinned():
+    metric = BoostMetric(max_iter=450, early_stopping=True, n_iter_no_change=450, random_state=0).fit(X, Y)
+    history = metric.get_metric().about["training"]["history"]
+    number = history["iteration"]
+    assert len(number) == min(200, metric.n_iter_)
+    assert (number[0], number[-1]) == (1, metric.n_iter_)
+    kept = [metric.history_[i - 1].held_out for i in number]
+    assert history["held_out"] == pytest.approx(kept, rel=1e-5)
 
 
 def test_held_out_score_and_what_is_not_known():
