@@ -28,7 +28,8 @@ def ticks(low: float, high: float, most: int = 6) -> list[float]:
     size = 10.0 ** math.floor(math.log10((high - low) / most))
     step = next(size * factor for factor in (1, 2, 5, 10) if (high - low) / (size * factor) <= most)
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
-    return [float(f"{number * step:.12g}") for number in range(first, last + 1)]
+    decimals = -math.floor(math.log10(step) + 1e-9)
+    return [round(number * step, decimals) for number in range(first, last + 1)]
 
 
 def line_chart(
@@ -76,8 +77,9 @@ def line_chart(
     if level:
         place, right = frame.y(level[0]), _WIDTH - _RIGHT
         parts.append(f'<line class="level" x1="{_LEFT:g}" x2="{right:g}" y1="{place:.1f}" y2="{place:.1f}"/>')
-        text = escape(level[1])
-        parts.append(f'<text class="level" x="{right:g}" y="{place - 5:.1f}" text-anchor="end">{text}</text>')
+        clear_right = abs(known[-1] - level[0]) >= abs(known[0] - level[0])  # where the line is farther away
+        side = f'x="{right:g}" text-anchor="end"' if clear_right else f'x="{_LEFT + 4:g}"'
+        parts.append(f'<text class="level" {side} y="{place - 5:.1f}">{escape(level[1])}</text>')
     path, up = [], True
     for a, b in zip(x, y, strict=True):
         if b is not None:
@@ -161,7 +163,7 @@ class _Frame:
         for tick in ticks(*self._y):
             place = self.y(tick)
             parts.append(f'<line class="grid" x1="{_LEFT:g}" x2="{right:g}" y1="{place:.1f}" y2="{place:.1f}"/>')
-            parts.append(f'<text x="{_LEFT - 8:g}" y="{place + 4:.1f}" text-anchor="end">{tick:g}</text>')
+            parts.append(f'<text x="{_LEFT - 8:g}" y="{place + 4:.1f}" text-anchor="end">{tick:.10g}</text>')
         before = -math.inf
         for tick in x_ticks:
             place = self.x(tick)

@@ -46,9 +46,9 @@ def principal_plane(points: Given) -> Plane:
     --------
     >>> import numpy as np
     >>> from boostmetric.report.projection import principal_plane
-    >>> plane = principal_plane(np.array([[0.0, 0.0, 5.0], [2.0, 0.0, 5.0], [4.0, 0.0, 5.0]]))
-    >>> plane.coordinates[:, 0], plane.share
-    (array([-1.,  0.,  1.]), 1.0)
+    >>> plane = principal_plane(np.array([[0.0, 3.0, 5.0], [1.0, 3.0, 5.0], [4.0, 3.0, 5.0]]))
+    >>> plane.coordinates[:, 0].round(9), round(plane.share, 9)
+    (array([-1. , -0.5,  1. ]), 1.0)
     """
     rows, _ = centre_and_scale(points)
     n, n_features = rows.shape

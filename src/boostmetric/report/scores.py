@@ -88,10 +88,12 @@ def ranks_block(by_rank: Sequence[tuple[int, float]], base: float, name: str, n_
         )
     else:
         scores = f"{name} {dict(by_rank)[rank]:.3f}" + ("" if rank == full else f", {best:.3f} with all of them")
-        text = (
-            f"{_few(rank, full)} for 99 % of the gain: {scores}, {base:.3f} before. A vector then has "
-            f"{'1 number' if rank == 1 else f'{rank:,} numbers'} in place of {n_features:,}."
-        )
+        text = f"{_few(rank, full)} for 99 % of the gain: {scores}, {base:.3f} before."
+        if rank < n_features:
+            text += f" A vector then has {'1 number' if rank == 1 else f'{rank:,} numbers'} in place of {n_features:,}."
+        level = next(r for r, score in by_rank if score >= base)
+        if level < rank:
+            text += f" With {level:,} of them the score is not below that of before."
     described = f"{name} by the number of dimensions kept: " + ", ".join(f"{r}: {score:.3f}" for r, score in by_rank)
     chart = line_chart(
         [float(r) for r, _ in by_rank],

@@ -40,12 +40,13 @@ def view_block(shown: Sequence[Named], metric: MahalanobisMetric, rng: np.random
     before, after = principal_plane(points), principal_plane(metric.transform(points))
     moved = turned(after.coordinates, before.coordinates)
     colour = [number[label] if len(classes) <= MOST_CLASSES else 0 for label in labels]
+    many = " many" if len(classes) > MOST_CLASSES else ""
     n_all = sum(named.points.shape[0] for named in shown)
     data = {"ids": ids, "labels": [number[label] for label in labels], "classes": [str(label) for label in classes]}
     return [
         paragraph(_text(len(ids), n_all, before, after)),
         Html(
-            '<div class="view" id="view"><fieldset hidden><legend>Distances</legend>'
+            f'<div class="view{many}" id="view"><fieldset hidden><legend>Distances</legend>'
             '<label><input type="radio" name="when" value="before" checked> before</label>'
             '<label><input type="radio" name="when" value="after"> after</label></fieldset>'
             f'<div class="stage">{_picture("before", before.coordinates, colour)}{_picture("after", moved, colour)}'
