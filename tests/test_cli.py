@@ -32,7 +32,7 @@ def test_demo_prints_errors_and_writes_a_picture(tmp_path):
     assert picture.read_bytes().startswith(b"\x89PNG")
     html = page.read_text()
     assert "data:image/png;base64," in html
-    assert "http" not in html  # nothing is loaded from elsewhere
+    assert "://" not in html  # nothing is loaded from elsewhere
     assert sorted(path.name for path in (tmp_path / "new").iterdir()) == ["circles.png", "report.html"]
 
 

@@ -70,11 +70,26 @@ def test_the_file_says_what_was_done(fitted, path):
     assert training["loss"] == fitted.history_[-1].loss
     assert training["satisfied"] == 1 - fitted.history_[-1].violated
     assert "held_out" not in training
+    assert training["history"]["iteration"] == [1, 2, 3, 4, 5, 6]
+    assert training["history"]["loss"] == pytest.approx([record.loss for record in fitted.history_], rel=1e-5)
+    assert "held_out" not in training["history"]
+
+
+def test_a_long_history_is_thinned():
+    metric = BoostMetric(max_iter=450).fit(X, Y)
+    history = metric.get_metric().about["training"]["history"]
+    number = history["iteration"]
+    assert len(number) == 200
+    assert (number[0], number[-1]) == (1, 450)
+    assert set(np.diff(number)) == {2, 3}
+    assert history["loss"] == pytest.approx([metric.history_[i - 1].loss for i in number], rel=1e-5)
 
 
 def test_held_out_score_and_what_is_not_known():
     metric = BoostMetric(max_iter=5, early_stopping=True, random_state=0).fit(X, Y)
-    assert metric.get_metric().about["training"]["held_out"] == metric.history_[-1].held_out
+    training = metric.get_metric().about["training"]
+    assert training["held_out"] == metric.history_[-1].held_out
+    assert training["history"]["held_out"] == pytest.approx([record.held_out for record in metric.history_], rel=1e-5)
     metric.partial_fit(X, Y)  # whose duality gap is NaN, and which keeps no history
     training = metric.get_metric().about["training"]
     assert training["n_batches"] == metric.n_batches_

@@ -11,8 +11,10 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from boostmetric import __version__
+from boostmetric.solver.result import Iteration
 
 _LONGEST_TEXT = 200
+_MOST_ITERATIONS = 200
 _ADDRESS = re.compile(r"\bat 0x[0-9A-Fa-f]+")
 # Said elsewhere in the file, by the shapes of the arrays.
 _LEFT_OUT = ("n_features_in_",)
@@ -27,13 +29,15 @@ def summary(learner: BaseEstimator) -> dict[str, Any]:
         "estimator": "name" and "parameters", those that are no values of JSON as text; "library": the version of
         boostmetric; "training": every fitted attribute that is a number or a text, without its last underscore, and of
         the last iteration the "loss", the fraction of comparisons "satisfied", and of those "held_out" which are.
-        Numbers that are not known (NaN) are left out.
+        Numbers that are not known (NaN) are left out. "history" has the same three of at most 200 iterations, evenly
+        spread and with six digits, as lists beside their numbers ("iteration"), with None for what is not known: enough
+        to draw how learning went.
     """
-    parameters = {name: _plain(value) for name, value in learner.get_params(deep=False).items()}
+    parameters = {name: plain(value) for name, value in learner.get_params(deep=False).items()}
     return {
         "estimator": {"name": type(learner).__name__, "parameters": parameters},
         "library": __version__,
-        "training": {**_attributes(learner), **_last_iteration(learner)},
+        "training": {**_attributes(learner), **_iterations(learner)},
     }
 
 
@@ -48,17 +52,27 @@ def _attributes(learner: BaseEstimator) -> dict[str, Any]:
     return found
 
 
-def _last_iteration(learner: BaseEstimator) -> dict[str, Any]:
+def _iterations(learner: BaseEstimator) -> dict[str, Any]:
     history = getattr(learner, "history_", None)
     if not history:
         return {}
-    last = history[-1]
-    held_out = math.nan if last.held_out is None else last.held_out
-    numbers = {"loss": float(last.loss), "satisfied": 1.0 - float(last.violated), "held_out": float(held_out)}
-    return {name: value for name, value in numbers.items() if math.isfinite(value)}
+    last = {name: value for name, value in _numbers(history[-1]).items() if math.isfinite(value)}
+    rows = np.unique(np.linspace(0, len(history) - 1, min(len(history), _MOST_ITERATIONS)).round().astype(int))
+    kept = [_numbers(history[row]) for row in rows]
+    drawn: dict[str, Any] = {"iteration": [history[row].number for row in rows]}
+    for name in kept[0]:
+        values = [numbers[name] for numbers in kept]
+        if any(map(math.isfinite, values)):  # an earlier pass does not keep what it held out
+            drawn[name] = [float(f"{value:.6g}") if math.isfinite(value) else None for value in values]
+    return {**last, "history": drawn}
 
 
-def _plain(value: Any) -> Any:
+def _numbers(record: Iteration) -> dict[str, float]:
+    held_out = math.nan if record.held_out is None else record.held_out
+    return {"loss": float(record.loss), "satisfied": 1.0 - float(record.violated), "held_out": float(held_out)}
+
+
+def plain(value: Any) -> Any:
     """A value of JSON, or a text about what is none."""
     if isinstance(value, np.generic):
         value = value.item()
@@ -67,7 +81,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     if isinstance(value, np.ndarray):
         return f"array of shape {value.shape}"
     text = repr(value)

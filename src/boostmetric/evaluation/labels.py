@@ -54,6 +54,8 @@ class LabelTask:
         Number of the class of each of them.
     labels : ndarray of shape (n_reference,)
         Number of the class of each point that is searched.
+    classes : ndarray of shape (n_classes,)
+        Labels of the classes, in the order of their numbers.
     k, n_neighbors : tuple of int
         Where rankings are cut, and how many neighbours vote; the first of the latter is the headline.
     by : {"query", "class"}
@@ -73,6 +75,7 @@ class LabelTask:
     rows: Numbers
     right: Numbers
     labels: Numbers
+    classes: NDArray[Any]
     k: tuple[int, ...]
     n_neighbors: tuple[int, ...]
     by: Clusters
@@ -116,7 +119,7 @@ class LabelTask:
             voters = tuple(dict.fromkeys(int(n) for n in n_neighbors))  # type: ignore[union-attr]
         number = _numbers(right, classes)
         rows = _rows_with_answer(labels, classes) if reference is None else np.arange(len(right))
-        return cls(points, rows, number[rows], labels, cuts, voters, by, len(right) - len(rows))
+        return cls(points, rows, number[rows], labels, classes, cuts, voters, by, len(right) - len(rows))
 
     @property
     def names(self) -> tuple[str, ...]:

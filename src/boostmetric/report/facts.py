@@ -1,0 +1,109 @@
+"""What a metric says about itself: the facts of its training, for people."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from sklearn.base import BaseEstimator
+
+import boostmetric
+from boostmetric import baselines
+from boostmetric.estimators.summary import plain
+from boostmetric.metric import MahalanobisMetric
+from boostmetric.report.page import Html, html, percent
+
+_SHARES = {"satisfied": "Comparisons satisfied", "held_out": "Held-out comparisons satisfied"}
+
+
+def facts_block(metric: MahalanobisMetric) -> list[Html]:
+    """A list of facts, and below it, folded, everything that is known."""
+    items = "".join(f"<div><dt>{html(name)}</dt><dd>{html(value)}</dd></div>" for name, value in facts(metric))
+    everything = "".join(
+        f"<tr><td>{html(name)}</td><td>{html(value)}</td></tr>" for name, value in _flat("", metric.about)
+    )
+    blocks = [Html(f'<dl class="facts">{items}</dl>')]
+    if everything:
+        blocks.append(
+            Html(
+                "<details><summary>All that the model says about itself</summary>"
+                f'<div class="wide"><table class="plain"><tbody>{everything}</tbody></table></div></details>'
+            )
+        )
+    return blocks
+
+
+def facts(metric: MahalanobisMetric) -> list[tuple[str, str]]:
+    """Names and values of what there is to say.
+
+    Examples
+    --------
+    >>> from boostmetric import MahalanobisMetric
+    >>> from boostmetric.report.facts import facts
+    >>> facts(MahalanobisMetric([[1.0, 0.0, 2.0]]))[0]
+    ('Linear map', '3 features to 1 dimension')
+    """
+    about = metric.about
+    estimator, training = _mapping(about, "estimator"), _mapping(about, "training")
+    rank, n_features = len(metric.truncate().components), metric.components.shape[1]
+    listed = [("Linear map", f"{_count(n_features, 'feature')} to {_count(rank, 'dimension')}")]
+    if "name" in estimator:
+        listed.append(("Learned by", str(estimator["name"])))
+        listed.append(_parameters(str(estimator["name"]), _mapping(estimator, "parameters")))
+    if "n_iter" in training:
+        listed.append(("Iterations", str(training["n_iter"])))
+    if "stop_reason" in training:
+        listed.append(("Why it stopped", str(training["stop_reason"])))
+    for key, name in _SHARES.items():
+        if isinstance(training.get(key), float):
+            listed.append((name, percent(training[key], 1)))
+    if "library" in about:
+        listed.append(("Library", f"boostmetric {about['library']}"))
+    listed.append(("Report written", f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, boostmetric {boostmetric.__version__}"))
+    return listed
+
+
+def _parameters(name: str, given: Mapping[str, Any]) -> tuple[str, str]:
+    """Parameters that are not the defaults; all of them, where no learner of that name is known."""
+    defaults = _defaults(name)
+    if defaults is None:
+        return "Parameters", ", ".join(f"{key}={_short(value)}" for key, value in given.items()) or "none"
+    other = [f"{key}={_short(value)}" for key, value in given.items() if key not in defaults or defaults[key] != value]
+    return "Parameters", f"defaults, but for {', '.join(other)}" if other else "all at their defaults"
+
+
+def _defaults(name: str) -> dict[str, Any] | None:
+    for home in (boostmetric, baselines):
+        learner = getattr(home, name) if name in home.__all__ else None
+        if isinstance(learner, type) and issubclass(learner, BaseEstimator):
+            return {key: plain(given.default) for key, given in inspect.signature(learner).parameters.items()}
+    return None
+
+
+def _flat(prefix: str, about: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Everything that is no long list, with the names of the dictionaries that it stands in."""
+    listed: list[tuple[str, str]] = []
+    for key, value in about.items():
+        name = f"{prefix}{key}"
+        if isinstance(value, Mapping):
+            listed += _flat(f"{name}.", value)
+        else:
+            listed.append((name, _short(value)))
+    return listed
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, list) and len(value) > 10:
+        return f"{len(value)} values, the last {value[-1]!r}"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _mapping(about: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    found = about.get(key)
+    return found if isinstance(found, Mapping) else {}
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
