@@ -7,6 +7,7 @@ the fit.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from glob import escape
 from pathlib import Path
@@ -48,8 +49,18 @@ class Callback(Protocol):
         ...
 
 
+def tell(callbacks: Sequence[Callback], candidate: Any) -> None:
+    """Show a candidate of "auto" to those callbacks that have a method ``on_candidate``."""
+    for callback in callbacks:
+        see = getattr(callback, "on_candidate", None)
+        if see is not None:
+            see(candidate)
+
+
 class ProgressBar:
     """A progress bar on standard error, with the loss and the share of comparisons not yet satisfied.
+
+    Where "auto" validates the fit itself, also with the best validation error, and that of the Euclidean distance.
 
     Parameters
     ----------
@@ -67,6 +78,11 @@ class ProgressBar:
             console=Console(stderr=True),
         )
         self._task = self._progress.add_task("Learning", total=max_iter, figures="")
+        self._errors: list[float] = []
+
+    def on_candidate(self, candidate: Any) -> None:
+        """Remember the error of a candidate."""
+        self._errors.append(candidate.error)
 
     def __enter__(self) -> Self:
         self._progress.start()
@@ -79,6 +95,8 @@ class ProgressBar:
             figures += f", violated {record.violated:.1%}"
         if record.held_out is not None:
             figures += f", of those held out {1 - record.held_out:.1%}"
+        if self._errors:
+            figures += f", error {min(self._errors):.1%}, at first {self._errors[0]:.1%}"
         self._progress.update(self._task, completed=record.number, figures=figures)
         return False
 

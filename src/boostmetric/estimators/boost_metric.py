@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path as FilePath
 from typing import Any, Literal, Self, cast
 
@@ -12,7 +14,7 @@ from scipy import sparse
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import validate_data
 
-from boostmetric.callbacks import Callback, Steps
+from boostmetric.callbacks import Callback, Steps, tell
 from boostmetric.estimators.boosting import Boosting
 from boostmetric.estimators.labelled import Labelled
 from boostmetric.estimators.learner import FloatArray
@@ -23,7 +25,7 @@ from boostmetric.mining import check_labels
 from boostmetric.numbering import check_weights
 from boostmetric.solver.learn import SOLVERS, SolverName
 from boostmetric.solver.passes import Finder, Found, passes
-from boostmetric.solver.result import Progress, StopReason
+from boostmetric.solver.result import Boosted, Progress, StopReason
 from boostmetric.starts import STARTS, Init, starting_components
 from boostmetric.validation import check_choice, check_count, checked, warn
 
@@ -257,10 +259,11 @@ class BoostMetric(Boosting):
             impostor of others; leave it out of `X` if it should not. They do not weigh the errors that "auto" counts.
         eval_set : tuple (X, y), optional
             Held-out samples: stops early and keeps the metric that satisfies most of their comparisons, as
-            `early_stopping` does with a part of the training comparisons. Or, with "auto", the samples to validate on.
+            `early_stopping` does with a part of the training comparisons. Or, with "auto", the samples to validate on:
+            then what is validated is the fit itself, which callbacks watch, and is not learned again.
         resume_from : str or Path, optional
             Go on from a file that `boostmetric.callbacks.Checkpoint` wrote in a fit to the same data. "auto" chooses
-            again first: set `random_state`, so that it chooses the same.
+            where to begin again: set `random_state`, so that it chooses the same.
 
         Returns
         -------
@@ -273,13 +276,15 @@ class BoostMetric(Boosting):
         solver: str = self.solver
         max_iter = [self.max_iter] * self.n_passes
         hold_out = not self._is_auto and (self.early_stopping or self.n_passes > 1)
+        learned: Boosted | None = None
         self.__dict__.pop("candidates_", None)
         if self._is_auto:
             if self._goes_on(resume_from) and hasattr(self, "init_"):
                 init, solver, n_passes = self.init_, self.solver_, self.n_passes_
             else:
-                chosen = self._select(data, held_out)
+                chosen, learned = self._select(data, held_out, resume_from, (X, y))
                 (init, solver), n_passes = chosen.path, chosen.n_passes
+                resume_from = None if held_out is not None else resume_from
             max_iter = [iterations(solver, self.max_iter)] * n_passes or [0]
         check_labels(data.y)
         components = starting_components(init, data.X, data.y)
@@ -288,10 +293,13 @@ class BoostMetric(Boosting):
             watched = None if held_out is None or self._is_auto else held_out.problem(under, quiet=True)
             return Found(data.problem(under, quiet=under is not components), watched)
 
-        one_pass = self.n_passes == 1 and not self._is_auto
-        self._learn(
-            find, components, max_iter, resume_from, (X, y), solver=solver, hold_out=hold_out, converges=one_pass
-        )
+        if learned is not None:
+            self._conclude(learned, converges=False)
+        else:
+            one_pass = self.n_passes == 1 and not self._is_auto
+            self._learn(
+                find, components, max_iter, resume_from, (X, y), solver=solver, hold_out=hold_out, converges=one_pass
+            )
         self.init_: Init = init
         self.solver_: str = solver
         self.n_passes_: int = len({0, *self._boosted.pass_ends, len(self._boosted.history)}) - 1
@@ -304,8 +312,14 @@ class BoostMetric(Boosting):
         """Whether something is to be chosen by validation."""
         return self.solver == AUTO or (isinstance(self.init, str) and self.init == AUTO)
 
-    def _select(self, data: Labelled, held_out: Labelled | None) -> Candidate:
-        """Choose by validation what is to be chosen."""
+    def _select(
+        self,
+        data: Labelled,
+        held_out: Labelled | None,
+        resume_from: str | FilePath | None,
+        fit_data: tuple[object, object],
+    ) -> tuple[Candidate, Boosted | None]:
+        """Choose by validation what is to be chosen; and the fit, where that was validated itself."""
         check_labels(data.y)
         if held_out is not None and not np.isin(held_out.y, data.y).any():
             raise ValueError(
@@ -313,18 +327,41 @@ class BoostMetric(Boosting):
                 f"as {data.y.tolist()[0]!r}. Give labels of the same kind."
             )
         rng = check_random_state(self.random_state)
+        learned: dict[tuple[str, int], Boosted] = {}  # by solver and number of passes
+        watching: list[Callback] = []
 
         def follow(part: Labelled, path: Path) -> Iterator[FloatArray]:
             init = starting_components(path.init, part.X, part.y)
             base = np.eye(part.X.shape[1]) if init is None else init
             yield MahalanobisMetric(base).truncate(self.n_components).components
-            start = Progress.beginning(init, part.X.shape[1])
-            finder = Finder(lambda under: Found(part.problem(under, quiet=True), None))
+            if any(boosted.stop_reason is StopReason.CALLBACK for boosted in learned.values()):
+                return
             max_iter = [iterations(path.solver, self.max_iter)] * self.n_passes
-            for boosted in passes(finder, start, max_iter=max_iter, solver=path.solver, **self._options(rng)):
+            start = Progress.beginning(init, part.X.shape[1])
+            if resume_from is not None and held_out is not None:
+                earlier = self._start(init, max_iter, resume_from)
+                if earlier.staged == (path.solver == "stagewise"):
+                    start = earlier
+            for metric in start.earlier_passes():
+                yield metric.truncate(self.n_components).components
+            finder = Finder(lambda under: Found(part.problem(under, quiet=True), None))
+            watch = [callback.on_iteration for callback in watching]
+            for boosted in passes(
+                finder,
+                start,
+                max_iter=max_iter,
+                solver=path.solver,
+                on_iteration=lambda _: watch,
+                **self._options(rng),
+            ):
+                learned[path.solver, len(boosted.pass_ends) + 1] = boosted
                 yield boosted.metric(self.n_components).components
 
-        with Steps("Choosing", visible=bool(self.verbose)) as steps:
+        with ExitStack() as stack:
+            # Validated on other samples than those learned from, a path is the fit itself; else only a trial of it.
+            if held_out is not None:
+                watching += stack.enter_context(self._watched(self.n_passes * self.max_iter, fit_data))
+            steps = stack.enter_context(Steps("Choosing", visible=bool(self.verbose) and held_out is None))
             self.candidates_ = find_candidates(
                 data,
                 held_out,
@@ -334,6 +371,7 @@ class BoostMetric(Boosting):
                 follow=follow,
                 rng=rng,
                 on_pass=steps.update,
+                on_candidate=lambda candidate: tell(watching, candidate),
             )
         if not self.candidates_:
             warn(
@@ -342,8 +380,12 @@ class BoostMetric(Boosting):
             )
             init: Init = "identity" if isinstance(self.init, str) and self.init == AUTO else self.init
             solver = "stagewise" if self.solver == AUTO else self.solver
-            return Candidate(Path(init, cast(SolverName, solver)), 1, np.empty(0))
-        return choose(self.candidates_, len(data.y))
+            return Candidate(Path(init, cast(SolverName, solver)), 1, np.empty(0)), None
+        chosen = choose(self.candidates_, len(data.y))
+        fit = learned.get((chosen.path.solver, chosen.n_passes)) if held_out is not None else None
+        if fit is not None and any(boosted.stop_reason is StopReason.CALLBACK for boosted in learned.values()):
+            fit = replace(fit, stop_reason=StopReason.CALLBACK)
+        return chosen, fit
 
     def _held_out(self, eval_set: Any) -> Labelled:
         if not isinstance(eval_set, (tuple, list)) or len(eval_set) != 2:

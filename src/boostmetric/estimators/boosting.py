@@ -129,6 +129,10 @@ class Boosting(MetricLearner):
                 boosted = best_pass(finder, start, learned, solver=solver, **options)
             else:
                 *_, boosted = learned
+        self._conclude(boosted, converges=converges)
+
+    def _conclude(self, boosted: Boosted, *, converges: bool) -> None:
+        """Set the fitted attributes."""
         self._warn_of(boosted, converges=converges)
         self._set(self._attributes(boosted))
         self.stop_reason_ = boosted.stop_reason

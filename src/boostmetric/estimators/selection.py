@@ -101,6 +101,7 @@ def find_candidates(
     follow: Follow,
     rng: np.random.RandomState,
     on_pass: Callable[[int, int], None],
+    on_candidate: Callable[[Candidate], None] = lambda candidate: None,
 ) -> list[Candidate]:
     """All candidates, with their errors; none if there are too few samples to validate on.
 
@@ -121,6 +122,8 @@ def find_candidates(
         For the parts.
     on_pass : callable
         Told how many passes have been made, or given up, and how many there are.
+    on_candidate : callable, optional
+        Told of each candidate.
     """
     parts = list(_parts(data, rng)) if held_out is None else [Part(data, held_out, np.arange(len(held_out.y)))]
     if not parts:
@@ -130,12 +133,17 @@ def find_candidates(
     inits: list[Init] = list(STARTS[1:]) if init_is_free else ["identity", init]
     if isinstance(init, str) and init == "identity":
         inits = ["identity"]
-    found = [Candidate(path, 0, next(_errors(parts, follow, path))) for path in (Path(i, solvers[0]) for i in inits)]
+    found = []
+    for path in (Path(i, solvers[0]) for i in inits):
+        found.append(Candidate(path, 0, next(_errors(parts, follow, path))))
+        on_candidate(found[-1])
     start = _best(found).path.init if init_is_free else init
     for number, path in enumerate([Path(start, solver) for solver in solvers]):
         along: list[Candidate] = []
         for errors in _errors(parts, follow, path):
             along.append(Candidate(path, len(along), errors))
+            if len(along) > 1:
+                on_candidate(along[-1])
             on_pass(number * n_passes + len(along) - 1, len(solvers) * n_passes)
             if len(along) - 1 - _best(along).n_passes >= _PATIENCE:
                 break

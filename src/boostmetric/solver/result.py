@@ -175,6 +175,20 @@ class Progress:
         """Where a fit begins: with the metric of a linear map, under which its comparisons are found, or with none."""
         return cls.nothing(n_features) if init is None else replace(cls.of_metric(init), found_under=init)
 
+    def earlier_passes(self) -> list[MahalanobisMetric]:
+        """What each pass before the current one came to, up to a factor.
+
+        With the corrective solver, which does not keep them, what the last of them came to.
+        """
+        if not self.pass_ends:
+            return []
+        if not self.staged:
+            assert self.found_under is not None
+            return [MahalanobisMetric(self.found_under)] * len(self.pass_ends)
+        n_before = len(self.step_sizes) - len(self.history)
+        ends = [n_before + end for end in self.pass_ends]
+        return [MahalanobisMetric.from_directions(self.directions[:end], self.step_sizes[:end]) for end in ends]
+
     @classmethod
     def of_metric(cls, components: FloatArray) -> Progress:
         """The metric of a linear map, to begin with."""
