@@ -76,7 +76,7 @@ def content_of(item: Given, name: str) -> bytes:
             raise UnusableImageError(f"{name} is not a file{' but a folder' if path.is_dir() else ''}.")
         if about.st_size > _MOST_BYTES:
             raise UnusableImageError(
-                f"{name} is too large: {about.st_size:,} bytes; at most {_MOST_BYTES:,} are read. Make it smaller first."
+                f"{name} is too large: {about.st_size:,} bytes; at most {_MOST_BYTES:,} are read. Make it smaller."
             )
         content = path.read_bytes()
     except OSError as error:

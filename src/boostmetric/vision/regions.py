@@ -53,8 +53,8 @@ def harris_laplace(image: Image) -> Regions:
     cv2 = require("cv2", "vision", "Finding interest regions")
     if not hasattr(cv2, "xfeatures2d"):
         raise ImportError(
-            "The detectors harris-affine and harris-laplace need OpenCV with its contributed modules; the one installed "
-            "is without. Replace it: pip uninstall opencv-python opencv-python-headless, then pip install "
+            "The detectors harris-affine and harris-laplace need OpenCV with its contributed modules, which the one "
+            "installed lacks. Replace it: pip uninstall opencv-python opencv-python-headless, then pip install "
             "'boostmetric[vision]'. Or use detector='sift' or 'dense'."
         )
     found = cv2.xfeatures2d.HarrisLaplaceFeatureDetector_create().detect(image)
