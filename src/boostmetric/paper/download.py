@@ -16,7 +16,7 @@ from boostmetric.paper.sources import Source
 
 _TIMEOUT = 30.0  # seconds without any byte
 _CHUNK = 1 << 16
-_LARGEST = 1 << 28  # bytes; the largest of the files is a fiftieth of it, and a server could send without end
+_LARGEST = 1 << 28  # bytes; the largest of the files is half of it, and a server could send without end
 
 
 class DownloadError(RuntimeError):
