@@ -67,6 +67,8 @@ def name_of(item: Given, number: int) -> str:
 def content_of(item: Given, name: str) -> bytes:
     """The bytes that decide what an image is."""
     if isinstance(item, np.ndarray):
+        if item.ndim in (2, 3):
+            _check_pixels(item.shape[1], item.shape[0], name)  # before it is copied
         return f"{item.dtype.str}{item.shape}".encode() + np.ascontiguousarray(item).tobytes()
     try:
         path = Path(item)
@@ -79,8 +81,12 @@ def content_of(item: Given, name: str) -> bytes:
                 f"{name} is too large: {about.st_size:,} bytes; at most {_MOST_BYTES:,} are read. Make it smaller."
             )
         content = path.read_bytes()
+    except UnusableImageError:
+        raise
     except OSError as error:
         raise UnusableImageError(f"{name} cannot be read: {error.strerror}.") from None
+    except ValueError as error:
+        raise UnusableImageError(f"{name!r} cannot be a path: {error}.") from None
     if not content:
         raise UnusableImageError(f"{name} is an empty file.")
     return content
@@ -152,7 +158,6 @@ def _of_array(pixels: NDArray[Any], name: str) -> Any:
             f"{name} has shape {pixels.shape}; an image has (height, width), or (height, width, channels) with 1, 3 or "
             "4 channels."
         )
-    _check_pixels(pixels.shape[1], pixels.shape[0], name)
     if pixels.dtype.kind == "f":
         # A comparison with NaN is false.
         if not ((pixels >= 0) & (pixels <= 1)).all():
