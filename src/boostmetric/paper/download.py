@@ -124,6 +124,8 @@ def fetch(url: str, label: str) -> bytes:
                 if len(received) > _LARGEST:
                     raise DownloadError(f"{url} sends more than {_LARGEST:,} bytes")
     except (OSError, http.client.HTTPException, ValueError) as error:
+        if isinstance(error, urllib.error.HTTPError):
+            error.close()  # it is an answer as well, whose connection would stay open
         raise DownloadError(f"{url} cannot be downloaded ({_reason(error)})") from error
     if stated and len(received) != int(stated):
         raise DownloadError(f"{url} cannot be downloaded (it ended after {len(received):,} of {int(stated):,} bytes)")
