@@ -78,6 +78,7 @@ def describe_images(
     visible : bool
         Show a progress bar.
     """
+    require("cv2", "vision", "Describing images")  # said before processes are started
     tasks = (delayed(_describe)(item, name_of(item, number), settings, cache) for number, item in enumerate(images))
     found: list[NDArray[np.uint8]] = []
     troubles = {}
