@@ -419,4 +419,6 @@ def test_figures_of_a_run_that_is_not_whole(present, tmp_path):
     assert {path.name for path in (tmp_path / "figures").iterdir()} == {
         f"{name}.{suffix}" for name in ("motorbikes", "faces") for suffix in ("png", "pdf")
     }
-    assert ("ValueError: odd" in (tmp_path / "report.html").read_text()) == (present != "all")
+    html = (tmp_path / "report.html").read_text()
+    assert ("ValueError: odd" in html) == (present != "all")
+    assert ("motorbikes, 200, LMNN, split 1: failed. ValueError: odd" in html) == present.startswith("one")

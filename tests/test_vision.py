@@ -638,6 +638,14 @@ def test_a_cache_that_cannot_be_written_is_said_once(drawn, tmp_path):
     assert np.array_equal(found, expected)
 
 
+def test_two_processes_keep_the_same_image(drawn, tmp_path):
+    found = vision(n_jobs=2, cache_dir=tmp_path).describe(drawn[:1] * 12)
+    (expected,) = vision().describe(drawn[:1])
+    assert all(np.array_equal(rows, expected) for rows in found)
+    assert len([path for path in tmp_path.rglob("*") if path.is_file()]) == 1
+    assert np.array_equal(np.load(next(tmp_path.rglob("*.npy"))), expected)
+
+
 def test_unusable_images_are_not_kept(drawn, tmp_path):
     with pytest.warns(UserWarning, match="cannot be used"):
         vision(cache_dir=tmp_path / "cache").describe([tmp_path / "later.png", *drawn])
