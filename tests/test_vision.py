@@ -74,7 +74,7 @@ def test_descriptors_of_a_turned_picture_are_the_same_unless_upright(large, degr
     turned, shift = warped(large, rotation(degrees))
     there = Regions(regions.centers @ rotation(degrees).T + shift, regions.shapes)
     same, other = distances(*(describe(*pair, upright=False) for pair in ((large, regions), (turned, there))))
-    assert same < 0.2 * other
+    assert same < 0.05 * other
     same, other = distances(*(describe(*pair, upright=True) for pair in ((large, regions), (turned, there))))
     assert same > 0.7 * other
 

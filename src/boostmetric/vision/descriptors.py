@@ -15,9 +15,10 @@ N_NUMBERS = 128
 """Of a descriptor."""
 
 # A region is drawn with this many pixels across. Its descriptor looks at a square of that side, turned anyhow, and a
-# bin beyond it, which is why the cell of a region is larger.
+# bin beyond it, which is why the cell of a region is larger. It has a middle pixel, because OpenCV rounds the places of
+# points: half a pixel beside the middle, descriptors would change when the picture is turned.
 _ACROSS = 32
-_CELL = 64
+_CELL = 65
 # Cells in a row of the sheet that OpenCV sees.
 _COLUMNS = 16
 # Regions on a sheet: a few thousand at once, of one picture, would take a gigabyte.
@@ -51,14 +52,14 @@ def describe(image: Image, regions: Regions, *, upright: bool) -> NDArray[np.uin
 
 
 def _describe_sheet(image: Image, regions: Regions, *, upright: bool) -> NDArray[np.uint8]:
-    cells = sample(image, regions.centers, regions.shapes * (_CELL / _ACROSS), _CELL)
+    cells = sample(image, regions.centers, regions.shapes * ((_CELL - 1) / _ACROSS), _CELL)
     angles = np.zeros(len(cells)) if upright else directions(cells)
     n_rows = -(-len(cells) // _COLUMNS)
     drawn = np.zeros((n_rows * _COLUMNS, _CELL, _CELL), dtype=np.float32)
     drawn[: len(cells)] = cells
     sheet = drawn.reshape(n_rows, _COLUMNS, _CELL, _CELL).swapaxes(1, 2).reshape(n_rows * _CELL, -1)
     row, column = np.divmod(np.arange(len(cells)), _COLUMNS)
-    middles = np.stack([column, row], axis=1) * _CELL + (_CELL - 1) / 2
+    middles = np.stack([column, row], axis=1) * _CELL + _CELL // 2
     return _compute(np.clip(np.rint(sheet), 0, 255).astype(np.uint8), middles, np.full(len(cells), _ACROSS), angles)
 
 

@@ -20,7 +20,7 @@ from boostmetric.vision.regions import harris_affine, harris_laplace
 
 DETECTORS = ("harris-affine", "harris-laplace", "sift", "dense")
 # Changes when the same image would get other descriptors.
-_VERSION = 1
+_VERSION = 2
 
 
 class Settings(NamedTuple):
