@@ -75,5 +75,5 @@ def paper(
     results = Results(file.rows[task] for task in chosen if task in file.rows)
     written = write_report(output, results, wanted, hashes)
     for row in results.troubles():
-        console.print(f"{row.data}, {row.system}, split {row.seed}: {row.status}. {row.message}", markup=False)
+        console.print(row.trouble, markup=False)
     console.print(f"Report: {written[0]}\nRows:   {file.path}", markup=False, soft_wrap=True)

@@ -16,7 +16,7 @@ from boostmetric.paper.sources import Source
 
 _TIMEOUT = 30.0  # seconds without any byte
 _CHUNK = 1 << 16
-_LARGEST = 1 << 28  # bytes; the largest of the files is a fiftieth of it, and a server could send without end
+_LARGEST = 1 << 28  # bytes; the largest of the files is half of it, and a server could send without end
 
 
 class DownloadError(RuntimeError):
@@ -124,6 +124,8 @@ def fetch(url: str, label: str) -> bytes:
                 if len(received) > _LARGEST:
                     raise DownloadError(f"{url} sends more than {_LARGEST:,} bytes")
     except (OSError, http.client.HTTPException, ValueError) as error:
+        if isinstance(error, urllib.error.HTTPError):
+            error.close()  # it is an answer as well, whose connection would stay open
         raise DownloadError(f"{url} cannot be downloaded ({_reason(error)})") from error
     if stated and len(received) != int(stated):
         raise DownloadError(f"{url} cannot be downloaded (it ended after {len(received):,} of {int(stated):,} bytes)")

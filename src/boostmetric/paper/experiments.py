@@ -25,6 +25,7 @@ from boostmetric.paper.image_experiments import (
 )
 from boostmetric.paper.protocol import Split, paper_setting, run, split
 from boostmetric.paper.runner import Task
+from boostmetric.vision import UnusableImageError
 
 # The columns of Table 2, our own after those of the paper.
 SYSTEMS: dict[str, Callable[[Benchmark], Any]] = {
@@ -126,7 +127,7 @@ def find_data(planned: Sequence[Task], data_dir: Path | None) -> tuple[dict[str,
                 hashes[benchmark.source] = prepare(benchmark, data_dir)
             elif benchmark is not None:
                 hashes[benchmark.source] = content_hash(*load(benchmark.source, data_dir))
-        except (MissingDataError, ImportError) as error:
+        except (MissingDataError, UnusableImageError, ImportError) as error:
             missing[name] = str(error)
     return hashes, missing
 

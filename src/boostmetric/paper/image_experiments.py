@@ -10,18 +10,22 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+import sklearn
 from numpy.typing import NDArray
 
+import boostmetric
 from boostmetric.baselines import LMNN
 from boostmetric.comparisons import Comparisons
 from boostmetric.estimators import BoostMetric
 from boostmetric.files import replacing
 from boostmetric.neighbors import nearest, rounding_of_distances
+from boostmetric.paper.datasets import MissingDataError
 from boostmetric.paper.download import cache_folder
 from boostmetric.paper.pictures import find_pictures
 from boostmetric.paper.protocol import Split
 from boostmetric.paper.runner import Task
 from boostmetric.vision import VisualWords
+from boostmetric.vision.extraction import Settings, identity
 
 N_RUNS = 10
 CODEBOOKS = {
@@ -79,11 +83,11 @@ IMAGES_OF = {"motorbikes": MOTORBIKES, "motorbikes-triplets": MOTORBIKES, "faces
 def image_tasks(benchmark: ImageBenchmark, runs: int | None = None) -> list[Task]:
     """What an experiment consists of: splits, and for each all codebooks and systems, which share the histograms."""
     seeds = range(min(runs or N_RUNS, N_RUNS))
-    systems = [*METRICS, SVM] if benchmark is MOTORBIKES else list(METRICS)
-    planned = [
-        Task(benchmark.source, words, system, seed) for seed in seeds for words in CODEBOOKS for system in systems
-    ]
-    if benchmark is MOTORBIKES:
+    categorization = benchmark.source == "motorbikes"
+    systems = [*METRICS, SVM] if categorization else list(METRICS)
+    columns = [(words, system) for words in CODEBOOKS for system in systems]
+    planned = [Task(benchmark.source, *column, seed) for seed in seeds for column in columns]
+    if categorization:
         planned += [Task("motorbikes-triplets", TRIPLETS, str(k), seed) for seed in seeds for k in NEIGHBORS]
     return planned
 
@@ -147,8 +151,20 @@ def prepare(benchmark: ImageBenchmark, data_dir: Path | None) -> str:
     -------
     str
         SHA-256 of the images' contents.
+
+    Raises
+    ------
+    MissingDataError
+        If there are no images, or too few.
+    UnusableImageError
+        If one is broken.
     """
     files = [path for category in benchmark.categories for path in find_pictures(category, data_dir)]
+    if len(files) - benchmark.n_train <= max(CUTS):
+        raise MissingDataError(
+            f"{benchmark.name} needs {benchmark.n_train} images to learn from and more than {max(CUTS)} others; the "
+            f"folders {' and '.join(str(path) for path in {file.parent: None for file in files})} hold {len(files)}."
+        )
     words(1, 0, verbose=1).describe(files)
     return _content(files)
 
@@ -161,7 +177,10 @@ def histograms(benchmark: ImageBenchmark, n_words: int, seed: int, data_dir: Pat
     order = np.random.default_rng(seed).permutation(len(paths))
     train, test = order[: benchmark.n_train], order[benchmark.n_train :]
     vision = words(n_words, seed, n_jobs=1)
-    key = hashlib.sha256(f"{_content(paths)} {sorted(vision.get_params().items(), key=str)}".encode()).hexdigest()
+    settings = Settings(vision.detector, vision.upright, vision.max_side)
+    # All that decides the counts; the numbers of the training part stand for the split.
+    decisive = (boostmetric.__version__, sklearn.__version__, identity(settings), vision.descriptor, vision.weighting)
+    key = hashlib.sha256(repr((*decisive, n_words, seed, train.tolist(), _content(paths))).encode()).hexdigest()
     kept = cache_folder() / "histograms" / f"{benchmark.name}-{key[:32]}.npy"
     counts = _read(kept, (len(paths), n_words))
     if counts is None:
@@ -177,7 +196,7 @@ def _read(path: Path, shape: tuple[int, int]) -> NDArray[np.float64] | None:
     try:
         with path.open("rb") as file:
             counts: NDArray[np.float64] = np.load(file, allow_pickle=False)
-    except (OSError, ValueError, EOFError):
+    except Exception:  # a damaged header can fail in any way; whichever it is, words are counted again
         return None
     return counts if counts.shape == shape else None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,13 +28,11 @@ def motorbikes_table(results: Results) -> Table:
     systems = [*METRICS, SVM]
     rows = []
     for words in CODEBOOKS:
-        errors = {system: results.figures("motorbikes", words, system, "error") for system in systems}
-        best = min((np.mean(found) for found in errors.values() if found), default=np.nan)
-        row = [Cell(words)]
-        for system, found in errors.items():
-            printed = mean_and_spread(*_PRINTED.get(words, {}).get(system, (None, None)))
-            row.append(Cell(_spread(found), printed, best=bool(found and np.mean(found) == best)))
-        rows.append(row)
+        if results.has("motorbikes", words):
+            printed = [mean_and_spread(*_PRINTED.get(words, {}).get(system, (None, None))) for system in systems]
+            errors = [results.figures("motorbikes", words, system, "error") for system in systems]
+            statuses = [_status(results, "motorbikes", words, system) for system in systems]
+            rows.append([Cell(words), *_cells(errors, statuses, printed, min)])
     caption = (
         "Test errors in per cent, mean (standard deviation) over the splits into 959 and 639 images, the best of a row "
         "in bold; small, below, as printed. Three nearest neighbours under each metric, and a linear SVM whose C is "
@@ -47,12 +46,13 @@ def faces_table(results: Results) -> Table:
     """Precision of retrieval."""
     rows = []
     for words in CODEBOOKS:
-        found = {metric: results.figures("faces", words, metric, "precision") for metric in METRICS}
-        for i, cut in enumerate(CUTS):
-            at_cut = {metric: [values[i] for values in runs] for metric, runs in found.items()}  # type: ignore[index]
-            best = max((np.mean(values) for values in at_cut.values() if values), default=np.nan)
-            cells = [Cell(_spread(v), best=bool(v and np.mean(v) == best)) for v in at_cut.values()]
-            rows.append([Cell(f"{words}, first {cut}"), *cells])
+        if results.has("faces", words):
+            found = [results.figures("faces", words, metric, "precision") for metric in METRICS]
+            statuses = [_status(results, "faces", words, metric) for metric in METRICS]
+            for i, cut in enumerate(CUTS):
+                at_cut = [[values[i] for values in runs] for runs in found]  # type: ignore[index]
+                cells = _cells(at_cut, statuses, [""] * len(found), max)
+                rows.append([Cell(f"{words}, first {cut}"), *cells])
     caption = (
         "Share of faces, in per cent, among the test images nearest to a test face, mean (standard deviation) over the "
         "splits into 541 and 361 images, the best of a row in bold. The paper shows curves and prints no numbers; it "
@@ -64,19 +64,19 @@ def faces_table(results: Results) -> Table:
 def motorbikes_figure(results: Results) -> Figure:
     """Errors of all systems with both codebooks, and error against the number of triplets."""
     figure, (left, right) = panels(2, width=4.4)
-    systems = [system for system in [*METRICS, SVM] if results.figures("motorbikes", TRIPLETS, system, "error")]
+    systems = [*METRICS, SVM]
     for i, words in enumerate(_SHOWN):
-        found = [results.figures("motorbikes", words, system, "error") for system in systems]
-        place = np.arange(len(systems)) + (i - 0.5) * 0.4
+        known = [(j, e) for j, s in enumerate(systems) if (e := results.figures("motorbikes", words, s, "error"))]
+        place = [j + (i - 0.5) * 0.4 for j, _ in known]
         style = {"color": ("0.35", "0.75")[i], "capsize": 3, "label": words}
-        left.bar(place, [np.mean(v) for v in found], 0.38, yerr=[np.std(v) for v in found], **style)
+        left.bar(place, [np.mean(e) for _, e in known], 0.38, yerr=[np.std(e) for _, e in known], **style)
     left.set_xticks(np.arange(len(systems)), [name.replace(" ", "\n") for name in systems], fontsize="small")
     left.set_ylabel("test error, %")
     left.grid(visible=False, axis="x")
     left.legend(frameon=False)
-    known = [k for k in map(str, NEIGHBORS) if results.figures("motorbikes-triplets", TRIPLETS, k, "error")]
-    errors = [results.figures("motorbikes-triplets", TRIPLETS, k, "error") for k in known]
-    numbers = [np.mean(results.figures("motorbikes-triplets", TRIPLETS, k, "triplets")) for k in known]
+    columns = [k for k in map(str, NEIGHBORS) if results.figures("motorbikes-triplets", TRIPLETS, k, "error")]
+    errors = [results.figures("motorbikes-triplets", TRIPLETS, k, "error") for k in columns]
+    numbers = [np.mean(results.figures("motorbikes-triplets", TRIPLETS, k, "triplets")) for k in columns]
     spread = [np.std(values) for values in errors]
     right.errorbar(numbers, [np.mean(e) for e in errors], spread, color="black", marker="o", capsize=3)
     right.set(xscale="log", xlabel="triplets", ylabel="3-NN test error, %", title=f"BoostMetric, {TRIPLETS}")
@@ -102,5 +102,21 @@ def faces_figure(results: Results) -> Figure:
     return figure
 
 
-def _spread(values: list[float]) -> str:
-    return mean_and_spread(float(np.mean(values)), float(np.std(values)) if len(values) > 1 else None) if values else ""
+def _status(results: Results, experiment: str, words: str, system: str) -> str:
+    """Of the first fit that did not come to an end: a mean over the others would be one over the easy splits."""
+    trouble = results.trouble(experiment, words, system)
+    return "" if trouble is None else trouble.status
+
+
+def _cells(
+    runs: list[list[float]], statuses: list[str], printed: list[str], best_of: Callable[..., float]
+) -> list[Cell]:
+    """Means (standard deviations) over runs, or the status; the best, and what prints the same, in bold."""
+    known = {i: round(float(np.mean(values)), 2) for i, values in enumerate(runs) if values and not statuses[i]}
+    best = best_of(known.values(), default=np.nan)
+    cells = []
+    for i, values in enumerate(runs):
+        spread = float(np.std(values)) if len(values) > 1 else None
+        text = mean_and_spread(float(np.mean(values)), spread) if i in known else statuses[i]
+        cells.append(Cell(text, printed[i], best=known.get(i) == best))
+    return cells

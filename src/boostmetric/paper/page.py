@@ -86,9 +86,7 @@ def write_report(output: Path, results: Results, wanted: Collection[str], data: 
     shown = [table for part, make in _TABLES if part in wanted and (table := make(results)).rows]
     pictures = _pictures(results, wanted)
     facts = {**machine(), "date": datetime.now(UTC).date().isoformat()}
-    troubles = [
-        f"{row.data}, {row.system}, split {row.seed}: {row.status}. {row.message}" for row in results.troubles()
-    ]
+    troubles = [row.trouble for row in results.troubles()]
     written = []
     for item in pictures:
         for suffix in ("png", "pdf"):

@@ -13,7 +13,7 @@ import shutil
 import tarfile
 import tempfile
 import zipfile
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePath, PurePosixPath
 
 from boostmetric.paper.datasets import MissingDataError
 from boostmetric.paper.download import DownloadError, cache_folder, fetch
@@ -55,7 +55,7 @@ def find_pictures(category: str, data_dir: Path | None = None) -> list[Path]:
     if not (kept / category).is_dir():
         try:
             _download(kept)
-        except DownloadError as error:
+        except (DownloadError, OSError) as error:
             tried = f"there is no folder {own / category}" if own else "no data folder was given"
             raise MissingDataError(
                 f"The images {category!r} do not come with the package; {tried}, they are not in the cache, and the "
@@ -78,27 +78,32 @@ def cached_pictures() -> Path:
 
 
 def _files(folder: Path) -> list[Path]:
-    files = sorted(path for path in folder.iterdir() if path.suffix.lower() == _SUFFIX)
+    files = sorted(path for path in folder.iterdir() if _is_picture(path))
     if not files:
         raise MissingDataError(f"The folder {folder} holds no {_SUFFIX} files.")
     return files
 
 
+def _is_picture(path: PurePath) -> bool:
+    """By its name; those with a dot in front are what some systems put beside a file."""
+    return path.suffix.lower() == _SUFFIX and not path.name.startswith(".")
+
+
 def _download(folder: Path) -> None:
-    """Fetch all classes; the folder is there as a whole or not at all."""
+    """Fetch all classes; the folder of each is there as a whole or not at all."""
     content = fetch(URL, "Caltech-101")
     if (found := hashlib.sha256(content).hexdigest()) != SHA256:
         raise DownloadError(f"{URL} sent another file than expected: its SHA-256 is {found}, not {SHA256}")
     ours = {theirs: name for name, theirs in CATEGORIES.items()}
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(prefix=".caltech101-", dir=folder.parent))
+    folder.mkdir(parents=True, exist_ok=True)
+    temporary = Path(tempfile.mkdtemp(prefix=".unpacked-", dir=folder))
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as outer:
             inner = next(name for name in outer.namelist() if PurePosixPath(name).name == _INNER)
             with outer.open(inner) as packed, tarfile.open(fileobj=packed, mode="r|gz") as archive:
                 for member in archive:
                     path = PurePosixPath(member.name)
-                    if member.isfile() and path.suffix == _SUFFIX and path.parent.name in ours:
+                    if member.isfile() and _is_picture(path) and path.parent.name in ours:
                         # Names from the archive are used as the last part of a path only.
                         target = temporary / ours[path.parent.name] / path.name
                         target.parent.mkdir(exist_ok=True)
@@ -106,7 +111,12 @@ def _download(folder: Path) -> None:
                         assert opened is not None
                         with opened, target.open("wb") as written:
                             shutil.copyfileobj(opened, written)
-        temporary.chmod(0o755)
-        temporary.replace(folder)
+        for whole in temporary.iterdir():
+            try:
+                whole.rename(folder / whole.name)
+            except OSError:
+                # There already: from before, or another process was faster.
+                if not (folder / whole.name).is_dir():
+                    raise
     finally:
         shutil.rmtree(temporary, ignore_errors=True)

@@ -69,6 +69,11 @@ class Row:
         """What it is about."""
         return Task(self.experiment, self.data, self.system, self.seed)
 
+    @property
+    def trouble(self) -> str:
+        """What went wrong, and where; the data alone, the size of a codebook for instance, would not say."""
+        return f"{self.experiment}, {self.data}, {self.system}, split {self.seed}: {self.status}. {self.message}"
+
 
 class RowFile:
     """A file with a line of JSON for each fit.

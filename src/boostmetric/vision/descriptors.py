@@ -15,11 +15,14 @@ N_NUMBERS = 128
 """Of a descriptor."""
 
 # A region is drawn with this many pixels across. Its descriptor looks at a square of that side, turned anyhow, and a
-# bin beyond it, which is why the cell of a region is larger.
+# bin beyond it, which is why the cell of a region is larger. It has a middle pixel, because OpenCV rounds the places of
+# points: half a pixel beside the middle, descriptors would change when the picture is turned.
 _ACROSS = 32
-_CELL = 64
+_CELL = 65
 # Cells in a row of the sheet that OpenCV sees.
 _COLUMNS = 16
+# Regions on a sheet: a few thousand at once, of one picture, would take a gigabyte.
+_PER_SHEET = 16 * _COLUMNS
 # OpenCV's bins are 1.5 times as wide as the size of a point, and there are four in a row.
 _SIZE_OF_POINT = 1 / 6
 _N_DIRECTIONS = 36
@@ -28,8 +31,7 @@ _N_DIRECTIONS = 36
 def describe(image: Image, regions: Regions, *, upright: bool) -> NDArray[np.uint8]:
     """SIFT descriptors of regions, each mapped to a circle first.
 
-    All regions of an image are drawn on one sheet, beside each other, of which OpenCV describes the middle of each
-    cell.
+    Regions are drawn on a sheet, beside each other, of which OpenCV describes the middle of each cell.
 
     Parameters
     ----------
@@ -42,16 +44,22 @@ def describe(image: Image, regions: Regions, *, upright: bool) -> NDArray[np.uin
     -------
     ndarray of shape (n_regions, 128)
     """
-    if not len(regions):
-        return np.empty((0, N_NUMBERS), dtype=np.uint8)
-    cells = sample(image, regions.centers, regions.shapes * (_CELL / _ACROSS), _CELL)
+    described = [np.empty((0, N_NUMBERS), dtype=np.uint8)]
+    for start in range(0, len(regions), _PER_SHEET):
+        some = slice(start, start + _PER_SHEET)
+        described.append(_describe_sheet(image, Regions(regions.centers[some], regions.shapes[some]), upright=upright))
+    return np.concatenate(described)
+
+
+def _describe_sheet(image: Image, regions: Regions, *, upright: bool) -> NDArray[np.uint8]:
+    cells = sample(image, regions.centers, regions.shapes * ((_CELL - 1) / _ACROSS), _CELL)
     angles = np.zeros(len(cells)) if upright else directions(cells)
     n_rows = -(-len(cells) // _COLUMNS)
     drawn = np.zeros((n_rows * _COLUMNS, _CELL, _CELL), dtype=np.float32)
     drawn[: len(cells)] = cells
     sheet = drawn.reshape(n_rows, _COLUMNS, _CELL, _CELL).swapaxes(1, 2).reshape(n_rows * _CELL, -1)
     row, column = np.divmod(np.arange(len(cells)), _COLUMNS)
-    middles = np.stack([column, row], axis=1) * _CELL + (_CELL - 1) / 2
+    middles = np.stack([column, row], axis=1) * _CELL + _CELL // 2
     return _compute(np.clip(np.rint(sheet), 0, 255).astype(np.uint8), middles, np.full(len(cells), _ACROSS), angles)
 
 

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from boostmetric.callbacks import Steps
 from boostmetric.files import replacing
 from boostmetric.optional import require
-from boostmetric.vision.descriptors import describe, describe_blobs, describe_grid
+from boostmetric.vision.descriptors import N_NUMBERS, describe, describe_blobs, describe_grid
 from boostmetric.vision.images import Given, Image, UnusableImageError, content_of, name_of, read
 from boostmetric.vision.regions import harris_affine, harris_laplace
 
 DETECTORS = ("harris-affine", "harris-laplace", "sift", "dense")
 # Changes when the same image would get other descriptors.
-_VERSION = 1
+_VERSION = 2
 
 
 class Settings(NamedTuple):
@@ -40,10 +40,21 @@ class Described(NamedTuple):
         Of each image; none for one that cannot be used.
     troubles : dict of int to str
         What is wrong with the images that cannot be used.
+    not_kept : str
+        Why descriptors could not be written to the cache; empty if they could.
     """
 
     descriptors: list[NDArray[np.uint8]]
     troubles: dict[int, str]
+    not_kept: str = ""
+
+
+class _Answer(NamedTuple):
+    """What came of one image; see `Described`."""
+
+    descriptors: NDArray[np.uint8]
+    trouble: str = ""
+    not_kept: str = ""
 
 
 def describe_images(
@@ -67,39 +78,49 @@ def describe_images(
     visible : bool
         Show a progress bar.
     """
+    require("cv2", "vision", "Describing images")  # said before processes are started
     tasks = (delayed(_describe)(item, name_of(item, number), settings, cache) for number, item in enumerate(images))
     found: list[NDArray[np.uint8]] = []
     troubles = {}
+    not_kept = ""
     with Steps("Describing images", visible=visible) as steps:
         for number, answer in enumerate(Parallel(n_jobs=n_jobs, return_as="generator")(tasks)):
-            if isinstance(answer, str):
-                troubles[number] = answer
-            found.append(np.empty((0, 128), dtype=np.uint8) if isinstance(answer, str) else answer)
+            found.append(answer.descriptors)
+            if answer.trouble:
+                troubles[number] = answer.trouble
+            not_kept = not_kept or answer.not_kept
             steps.update(number + 1, len(images))
-    return Described(found, troubles)
+    return Described(found, troubles, not_kept)
 
 
-def _describe(item: Given, name: str, settings: Settings, cache: Path | None) -> NDArray[np.uint8] | str:
-    """The descriptors of an image, or what is wrong with it."""
+def _describe(item: Given, name: str, settings: Settings, cache: Path | None) -> _Answer:
+    """The descriptors of an image, from the cache if they are there."""
     try:
         content = content_of(item, name)
-        if cache is None:
-            return _descriptors(read(item, content, name, settings.max_side), settings)
-        file = cache / _key(content, settings)
-        kept = _kept(file)
-        if kept is None:
-            kept = _descriptors(read(item, content, name, settings.max_side), settings)
-            with replacing(file) as temporary, temporary.open("wb") as opened:
-                np.save(opened, kept)
+        file = None if cache is None else cache / _key(content, settings)
+        kept = None if file is None else _kept(file)
+        if kept is not None:
+            return _Answer(kept)
+        descriptors = _descriptors(read(item, content, name, settings.max_side), settings)
     except UnusableImageError as error:
-        return str(error)
-    return kept
+        return _Answer(np.empty((0, N_NUMBERS), dtype=np.uint8), trouble=str(error))
+    try:
+        if file is not None:
+            with replacing(file) as temporary, temporary.open("wb") as opened:
+                np.save(opened, descriptors)
+    except OSError as error:  # a full disk, for instance: hours of work are not thrown away for it
+        return _Answer(descriptors, not_kept=error.strerror or str(error))
+    return _Answer(descriptors)
 
 
 def _descriptors(image: Image, settings: Settings) -> NDArray[np.uint8]:
     cv2 = require("cv2", "vision", "Describing images")
+    n_threads = cv2.getNumThreads()
     cv2.setNumThreads(1)  # images are described at the same time instead
-    return _WAYS[settings.detector](image, settings.upright)
+    try:
+        return _WAYS[settings.detector](image, settings.upright)
+    finally:
+        cv2.setNumThreads(n_threads)  # the user's, in whose process this may be
 
 
 _WAYS: dict[str, Callable[[Image, bool], NDArray[np.uint8]]] = {
@@ -110,11 +131,15 @@ _WAYS: dict[str, Callable[[Image, bool], NDArray[np.uint8]]] = {
 }
 
 
+def identity(settings: Settings) -> str:
+    """What decides the descriptors of an image, besides the image: settings and versions."""
+    cv2 = require("cv2", "vision", "Describing images")
+    return repr((_VERSION, cv2.__version__, *settings))
+
+
 def _key(content: bytes, settings: Settings) -> str:
     """Name of the file that keeps the descriptors of an image."""
-    cv2 = require("cv2", "vision", "Describing images")
-    what = repr((_VERSION, cv2.__version__, *settings)).encode()
-    name = hashlib.sha256(what + b"\0" + content).hexdigest()
+    name = hashlib.sha256(identity(settings).encode() + b"\0" + content).hexdigest()
     return f"{name[:2]}/{name}.npy"
 
 
@@ -123,6 +148,6 @@ def _kept(file: Path) -> NDArray[np.uint8] | None:
     try:
         with file.open("rb") as opened:
             kept: NDArray[np.uint8] = np.load(opened, allow_pickle=False)
-    except (OSError, ValueError, EOFError):
+    except Exception:  # a damaged header can fail in any way; whichever it is, the image is described again
         return None
-    return kept if kept.dtype == np.uint8 and kept.ndim == 2 and kept.shape[1] == 128 else None
+    return kept if kept.dtype == np.uint8 and kept.ndim == 2 and kept.shape[1] == N_NUMBERS else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import stat
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,6 +20,7 @@ Given = str | os.PathLike[str] | NDArray[Any]
 
 _SMALLEST_SIDE = 16  # pixels; a smaller picture has no regions
 _MOST_PIXELS = 10**8  # a larger one is a mistake, or meant to fill the memory
+_MOST_BYTES = 2**30  # of a file; so many pixels with four channels of two bytes are fewer
 
 
 class UnusableImageError(ValueError):
@@ -65,11 +67,26 @@ def name_of(item: Given, number: int) -> str:
 def content_of(item: Given, name: str) -> bytes:
     """The bytes that decide what an image is."""
     if isinstance(item, np.ndarray):
+        if item.ndim in (2, 3):
+            _check_pixels(item.shape[1], item.shape[0], name)  # before it is copied
         return f"{item.dtype.str}{item.shape}".encode() + np.ascontiguousarray(item).tobytes()
     try:
-        content = Path(item).read_bytes()
+        path = Path(item)
+        about = path.stat()
+        # Others, a pipe for instance, may have no end.
+        if not stat.S_ISREG(about.st_mode):
+            raise UnusableImageError(f"{name} is not a file{' but a folder' if path.is_dir() else ''}.")
+        if about.st_size > _MOST_BYTES:
+            raise UnusableImageError(
+                f"{name} is too large: {about.st_size:,} bytes; at most {_MOST_BYTES:,} are read. Make it smaller."
+            )
+        content = path.read_bytes()
+    except UnusableImageError:
+        raise
     except OSError as error:
         raise UnusableImageError(f"{name} cannot be read: {error.strerror}.") from None
+    except ValueError as error:
+        raise UnusableImageError(f"{name!r} cannot be a path: {error}.") from None
     if not content:
         raise UnusableImageError(f"{name} is an empty file.")
     return content
@@ -87,12 +104,14 @@ def read(item: Given, content: bytes, name: str, max_side: int | None) -> Image:
     max_side : int or None
     """
     picture = _of_array(item, name) if isinstance(item, np.ndarray) else _of_file(content, name, max_side)
+    reduced = ""
     if max_side is not None and max(picture.size) > max_side:
+        reduced = f" once it is reduced to max_side={max_side}"
         picture.thumbnail((max_side, max_side), require("PIL.Image", "vision", "Reading images").Resampling.LANCZOS)
     grey = np.asarray(picture, dtype=np.uint8)
     if min(grey.shape) < _SMALLEST_SIDE:
         raise UnusableImageError(
-            f"{name} has {grey.shape[1]} x {grey.shape[0]} pixels; regions need {_SMALLEST_SIDE} on each side."
+            f"{name} has {grey.shape[1]} x {grey.shape[0]} pixels{reduced}; regions need {_SMALLEST_SIDE} on each side."
         )
     return grey
 
@@ -102,14 +121,17 @@ def _of_file(content: bytes, name: str, max_side: int | None) -> Any:
     turned = require("PIL.ImageOps", "vision", "Reading images").exif_transpose
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("error", image.DecompressionBombWarning)
+            # They do not say which file; of the size this module has a limit of its own.
+            warnings.simplefilter("ignore")
             with image.open(io.BytesIO(content)) as opened:
                 width, height = opened.size
                 _check_pixels(width, height, name)
+                if opened.format == "EPS":
+                    raise UnusableImageError(f"{name} is not a picture but a program (EPS), which is not run.")
                 if max_side is not None:
                     opened.draft("L", (max_side, max_side))  # a JPEG file is then read in a smaller size at once
-                return turned(opened).convert("L")
-    except (image.DecompressionBombError, image.DecompressionBombWarning):
+                return _in_bytes(turned(opened), name).convert("L")
+    except image.DecompressionBombError:
         raise UnusableImageError(_too_large(name, "more than can be read safely")) from None
     except UnusableImageError:
         raise
@@ -118,13 +140,24 @@ def _of_file(content: bytes, name: str, max_side: int | None) -> Any:
         raise UnusableImageError(f"{name} cannot be read as a picture: {reason}.") from None
 
 
+def _in_bytes(picture: Any, name: str) -> Any:
+    """A picture whose numbers are not bytes, in bytes; others as they are. Pillow would cut off what is above 255."""
+    if not picture.mode.startswith(("I", "F")):
+        return picture
+    pixels = np.asarray(picture)
+    if picture.mode == "F":
+        return _of_array(pixels, name)
+    if pixels.min() < 0 or pixels.max() > 0xFFFF:
+        raise UnusableImageError(f"{name} holds numbers that are not from 0 to 65,535; save it with 8 or 16 bits.")
+    return _of_array((pixels // 256).astype(np.uint8), name)
+
+
 def _of_array(pixels: NDArray[Any], name: str) -> Any:
     if pixels.ndim not in (2, 3) or (pixels.ndim == 3 and pixels.shape[2] not in (1, 3, 4)) or not pixels.size:
         raise UnusableImageError(
             f"{name} has shape {pixels.shape}; an image has (height, width), or (height, width, channels) with 1, 3 or "
             "4 channels."
         )
-    _check_pixels(pixels.shape[1], pixels.shape[0], name)
     if pixels.dtype.kind == "f":
         # A comparison with NaN is false.
         if not ((pixels >= 0) & (pixels <= 1)).all():

@@ -51,6 +51,12 @@ def _circles(centers: FloatArray, radii: FloatArray) -> Regions:
 def harris_laplace(image: Image) -> Regions:
     """Corners at the scale at which they stand out most (Mikolajczyk and Schmid, IJCV 2004): circles."""
     cv2 = require("cv2", "vision", "Finding interest regions")
+    if not hasattr(cv2, "xfeatures2d"):
+        raise ImportError(
+            "The detectors harris-affine and harris-laplace need OpenCV with its contributed modules, which the one "
+            "installed lacks. Replace it: pip uninstall opencv-python opencv-python-headless, then pip install "
+            "'boostmetric[vision]'. Or use detector='sift' or 'dense'."
+        )
     found = cv2.xfeatures2d.HarrisLaplaceFeatureDetector_create().detect(image)
     centers = np.array([point.pt for point in found], dtype=np.float64)
     return _circles(centers, np.array([point.size / 2 for point in found], dtype=np.float64))

@@ -144,7 +144,8 @@ class VisualWords(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         -------
         ndarray of shape (n_images, n_words)
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "words_")
+        self._check_form()
         return self._histograms(self._described(X)[0])
 
     def describe(self, X: Any) -> list[NDArray[np.uint8]]:
@@ -163,23 +164,26 @@ class VisualWords(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     def _learn(self, X: Any) -> list[NDArray[np.uint8]]:
         check_count("n_words", self.n_words)
-        check_choice("weighting", self.weighting, ("count", "sqrt", "share"))
-        check_choice("descriptor", self.descriptor, ("sift", "rootsift"))
+        self._check_form()
         rng = check_random_state(self.random_state)
-        descriptors, self.skipped_ = self._described(X)
-        self.n_descriptors_ = sum(map(len, descriptors))
-        if self.n_descriptors_ < self.n_words:
+        descriptors, skipped = self._described(X)
+        n_descriptors = sum(map(len, descriptors))
+        if n_descriptors < self.n_words:
+            more = "" if self.detector == "dense" else ", or use detector='dense'"
             raise ValueError(
-                f"n_words={self.n_words} words cannot be learned from the {self.n_descriptors_} regions found in "
-                f"{len(descriptors)} images. Give more images, lower n_words, or use detector='dense'."
+                f"n_words={self.n_words} words cannot be learned from the {n_descriptors} regions found in "
+                f"{len(descriptors)} images. Give more images, or lower n_words{more}."
             )
         size = max(_LEAST_SAMPLE, _DESCRIPTORS_PER_WORD * self.n_words)
-        stacked = np.concatenate(descriptors)
-        if len(stacked) > size:
-            stacked = stacked[np.sort(rng.choice(len(stacked), size, replace=False))]
         kmeans = KMeans(self.n_words, n_init=1, max_iter=50, random_state=rng)
-        self.words_ = kmeans.fit(self._as_features(stacked)).cluster_centers_
+        self.words_ = kmeans.fit(self._as_features(_some_of(descriptors, size, rng))).cluster_centers_
+        self.n_descriptors_, self.skipped_ = n_descriptors, skipped
         return descriptors
+
+    def _check_form(self) -> None:
+        """Of words and histograms; also before `transform`, since parameters may be set after `fit`."""
+        check_choice("weighting", self.weighting, ("count", "sqrt", "share"))
+        check_choice("descriptor", self.descriptor, ("sift", "rootsift"))
 
     def _described(self, X: Any) -> tuple[list[NDArray[np.uint8]], dict[int, str]]:
         """Descriptors of each image, and what is wrong with those that cannot be used."""
@@ -203,6 +207,11 @@ class VisualWords(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             if self.errors == "raise" or len(found.troubles) == len(images):
                 raise UnusableImageError(message)
             warn(f"{message} Their rows are zeros.")
+        if found.not_kept:
+            warn(
+                f"Descriptors cannot be kept in cache_dir={str(self.cache_dir)!r} ({found.not_kept}), so they are "
+                "computed again next time. Name a folder that can be written."
+            )
         return found.descriptors, found.troubles
 
     def _histograms(self, descriptors: list[NDArray[np.uint8]]) -> NDArray[np.float64]:
@@ -231,6 +240,20 @@ class VisualWords(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         tags.input_tags.three_d_array = True
         tags.input_tags.string = True
         return tags
+
+
+def _some_of(descriptors: list[NDArray[np.uint8]], size: int, rng: np.random.RandomState) -> NDArray[np.uint8]:
+    """A random `size` of the descriptors of all images, in their order; all if there are no more."""
+    ends = np.cumsum([len(of_image) for of_image in descriptors])
+    if ends[-1] <= size:
+        return np.concatenate(descriptors)
+    # From each image by itself: all of them once more in one array would double the memory.
+    chosen = np.sort(rng.choice(ends[-1], size, replace=False))
+    of_images = np.split(chosen, np.searchsorted(chosen, ends[:-1]))
+    starts = np.concatenate([[0], ends[:-1]])
+    return np.concatenate(
+        [of_image[rows - start] for of_image, rows, start in zip(descriptors, of_images, starts, strict=True)]
+    )
 
 
 def _said(troubles: dict[int, str], n_images: int) -> str:
