@@ -16,13 +16,19 @@ BLOCKS = [
 ]
 
 
-OPTIONAL = ["faiss", "onnxruntime", "qdrant_client"]  # packages that only some blocks need
+# Packages that only some blocks need, and the imports that tell.
+OPTIONAL = {
+    "faiss": "faiss",
+    "onnxruntime": "onnxruntime",
+    "qdrant_client": "qdrant_client",
+    r"boostmetric\.vision": "cv2",
+}
 
 
 @pytest.mark.parametrize("block", BLOCKS)
 def test_block_prints_what_it_says(block, tmp_path, monkeypatch):
-    for package in OPTIONAL:
-        if re.search(rf"^(import|from) {package}\b", block, re.M):
+    for name, package in OPTIONAL.items():
+        if re.search(rf"^(import|from) {name}\b", block, re.M):
             pytest.importorskip(package)
     monkeypatch.chdir(tmp_path)  # some save a picture
     stated = re.findall(r"^print\(.*?#\s*(.+)$", block, re.M)

@@ -459,7 +459,9 @@ def test_arff_leaves_out_rows_with_missing_values():
 def test_listing_says_where_each_set_comes_from(cache, monkeypatch, tmp_path, small_letters):
     small_letters("https://example.org/letters.data")
     rows = {row.name: row for row in describe_datasets()}
-    assert list(rows) == [*(benchmark.name for benchmark in BENCHMARKS), "Circles"]
+    assert list(rows) == [*(benchmark.name for benchmark in BENCHMARKS), "Motorbikes", "Faces", "Circles"]
+    assert (rows["Faces"].size, rows["Faces"].printed_split) == ("902 images", "573 + 382")
+    assert rows["Faces"].origin == "can be downloaded from data.caltech.edu"
     assert (rows["Wine"].origin, rows["Bal"].origin) == ("comes with scikit-learn", "generated")
     assert rows["Letters"].origin == "can be downloaded from example.org"
     assert not rows["Letters"].available

@@ -10,6 +10,8 @@ from boostmetric.paper.archive import UnusableFileError
 from boostmetric.paper.benchmarks import BENCHMARKS, Benchmark
 from boostmetric.paper.datasets import GENERATED, N_LETTERS, load, own_file, read_own
 from boostmetric.paper.download import cache_folder, cached_file, differences_from, read_cached
+from boostmetric.paper.image_experiments import IMAGE_BENCHMARKS, ImageBenchmark
+from boostmetric.paper.pictures import URL, cached_pictures, own_folder
 from boostmetric.paper.sources import SOURCES
 
 _BUNDLED = {"iris", "wine"}
@@ -49,7 +51,7 @@ class DatasetRow:
 
 
 def describe_datasets(data_dir: Path | None = None) -> list[DatasetRow]:
-    """The paper's sets in its order, and the circles. Nothing is downloaded.
+    """The paper's sets in its order, its images, and the circles. Nothing is downloaded.
 
     Parameters
     ----------
@@ -63,6 +65,7 @@ def describe_datasets(data_dir: Path | None = None) -> list[DatasetRow]:
     size = f"{n_samples:,} x {n_features}"
     return [
         *rows,
+        *(_row_of_images(benchmark, data_dir) for benchmark in IMAGE_BENCHMARKS),
         DatasetRow("Circles", size, len(set(y)), "raw", f"{n_samples:,} + {n_samples:,}", "", "generated", True),
     ]
 
@@ -80,6 +83,27 @@ def _row(benchmark: Benchmark, origin: str, available: bool) -> DatasetRow:
         origin=origin,
         available=available,
     )
+
+
+def _row_of_images(benchmark: ImageBenchmark, data_dir: Path | None) -> DatasetRow:
+    printed = benchmark.printed_split
+    return DatasetRow(
+        benchmark.name,
+        f"{benchmark.n_train + benchmark.n_test:,} images",
+        len(benchmark.categories),
+        "visual words",
+        f"{benchmark.n_train:,} + {benchmark.n_test:,}",
+        f"{printed[0]:,} + {printed[1]:,}" if printed else "",
+        *_origin_of_images(benchmark, data_dir),
+    )
+
+
+def _origin_of_images(benchmark: ImageBenchmark, data_dir: Path | None) -> tuple[str, bool]:
+    """In words, and whether no download is needed."""
+    for place, folder in (("folder", own_folder(data_dir)), ("in the cache", cached_pictures())):
+        if folder is not None and all((folder / category).is_dir() for category in benchmark.categories):
+            return f"{place} {folder}", True
+    return f"can be downloaded from {urlsplit(URL).hostname}", False
 
 
 def _size(benchmark: Benchmark) -> str:
