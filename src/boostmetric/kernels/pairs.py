@@ -22,6 +22,18 @@ def times(points, x, out):
 
 
 @kernel
+def times_each(points, directions, out):
+    """out[d] = points directions[d], each to the same bits as `times`, in one pass over the points."""
+    n_points, width = points.shape
+    for i in range(n_points):
+        for d in range(directions.shape[0]):
+            product = splat(0.0)
+            for k in range(0, width, WIDTH):
+                product = multiply_add(load(points, i * width + k), load(directions, d * width + k), product)
+            out[d, i] = total(product)
+
+
+@kernel
 def squared_differences(z, starts, second, out):
     """out = (z[i] - z[j])**2 for every pair i, j, z being the points along a direction."""
     for i in range(starts.size - 1):

@@ -181,9 +181,9 @@ class BlockShard(Shard):
         far = self._columns.points.transposed_times(out[: len(self._columns.points)])
         return np.asarray(super().matvec(x) + far / self._mass)
 
-    def project(self, xi: FloatArray, factors: FloatArray = ONE) -> None:
+    def project(self, xi: FloatArray, factors: FloatArray = ONE, along: FloatArray | None = None) -> None:
         self._line, self._table_is_made = self._columns.line(xi, factors), False
-        super().project(xi, factors)
+        super().project(xi, factors, along)
 
     def _forget(self) -> None:
         self._near_d[:] = 0.0

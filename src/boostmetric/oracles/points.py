@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -49,6 +50,10 @@ class PointRows(Protocol):
 
     def times(self, x: FloatArray) -> FloatArray:
         """A x."""
+        ...
+
+    def times_each(self, directions: FloatArray) -> Sequence[FloatArray]:
+        """A x for each row x, to the same bits as `times`."""
         ...
 
     def transposed_times(self, y: FloatArray) -> FloatArray:
@@ -102,6 +107,13 @@ class DensePoints:
         pairs.times(self._padded, padded, out)
         return out
 
+    def times_each(self, directions: FloatArray) -> Sequence[FloatArray]:
+        padded = np.zeros((len(directions), self._padded.shape[1]))
+        padded[:, : self.n_features] = directions
+        out = np.empty((len(directions), len(self)))
+        pairs.times_each(self._padded, padded, out)
+        return list(out)
+
     def transposed_times(self, y: FloatArray) -> FloatArray:
         return np.asarray(self._coordinates.T @ y)
 
@@ -136,6 +148,9 @@ class SparsePoints:
 
     def times(self, x: FloatArray) -> FloatArray:
         return np.asarray(self._rows @ x)
+
+    def times_each(self, directions: FloatArray) -> Sequence[FloatArray]:
+        return [self.times(x) for x in directions]
 
     def transposed_times(self, y: FloatArray) -> FloatArray:
         return np.asarray(self._rows.T @ y)

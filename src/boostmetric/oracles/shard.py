@@ -19,6 +19,8 @@ IntArray = NDArray[np.int64]
 
 # The logistic mass of comparisons that are all satisfied by far may vanish.
 _LEAST_MASS = 1e-300
+# Directions along which the points are read at once.
+_AT_ONCE = 16
 
 
 class Shard(ABC):
@@ -47,9 +49,12 @@ class Shard(ABC):
         if at_once and len(directions):
             self.project(directions, step_sizes)
             return self.commit(1.0)
-        for xi, step in zip(directions, step_sizes, strict=True):
-            self.project(xi)
-            self._grow(step)
+        for begin in range(0, len(directions), _AT_ONCE):
+            block = directions[begin : begin + _AT_ONCE]
+            along = self._points.times_each(block)
+            for xi, z, step in zip(block, along, step_sizes[begin : begin + _AT_ONCE], strict=True):
+                self.project(xi, along=z)
+                self._grow(step)
         self._set_growths(np.zeros(len(self._c)))
         return self.commit(0.0)
 
@@ -61,11 +66,13 @@ class Shard(ABC):
         pairs.laplacian_vector(self._starts, self._second, self._c, self._points.times(x), self._flow)
         return self._points.transposed_times(self._flow) / self._mass
 
-    def project(self, xi: FloatArray, factors: FloatArray = ONE) -> None:
+    def project(self, xi: FloatArray, factors: FloatArray = ONE, along: FloatArray | None = None) -> None:
+        """As in the protocol; `along` are the points along xi, where they are known."""
         h = self._points.scratch.room("growths", len(self._c))
         h[-1] = 0.0
         if xi.ndim == 1:
-            pairs.squared_differences(self._points.times(xi), self._starts, self._second, h)
+            z = self._points.times(xi) if along is None else along
+            pairs.squared_differences(z, self._starts, self._second, h)
         else:
             pairs.weighted_squared_differences(self._points.times(xi.T), factors, self._starts, self._second, h)
         self._set_growths(h)
