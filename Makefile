@@ -20,7 +20,7 @@ lint: .venv/.lint
 bench: .venv/.core
 	$(BIN)/python -m benchmarks
 
-paper: .venv/.core
+paper: .venv/.paper
 	$(BIN)/boostmetric paper --output paper-output
 
 # Every experiment, on sets that need no download and with two splits.
@@ -40,6 +40,10 @@ clean:
 
 .venv/.test: .venv/.core
 	$(BIN)/pip install --quiet --editable '.[test]'
+	touch $@
+
+.venv/.paper: .venv/.core
+	$(BIN)/pip install --quiet --editable '.[paper]'
 	touch $@
 
 .venv/.lint: .venv/.core
