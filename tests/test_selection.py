@@ -6,6 +6,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris, load_wine
 
 from boostmetric import BoostMetric, MahalanobisMetric
+from boostmetric.callbacks import Checkpoint
 from boostmetric.estimators.labelled import Labelled
 from boostmetric.estimators.selection import Candidate, Path, choose, find_candidates
 from boostmetric.scoring import knn_error
@@ -47,6 +48,72 @@ def test_errors_are_those_on_the_eval_set():
     chosen = choose(metric.candidates_, len(train[1]))
     assert chosen.n_passes > 0
     assert mean_error(train, test, metric.components_) == pytest.approx(chosen.error)
+
+
+class Watch:
+    """A callback that counts, and stops or fails when it is told to."""
+
+    def __init__(self, stop_after=None, fail_after=None):
+        self.numbers, self.candidates = [], []
+        self.stop_after, self.fail_after = stop_after, fail_after
+
+    def on_iteration(self, record):
+        self.numbers.append(record.number)
+        if len(self.numbers) == self.fail_after:
+            raise KeyboardInterrupt
+        return len(self.numbers) == self.stop_after
+
+    def on_candidate(self, candidate):
+        self.candidates.append(candidate)
+
+
+@pytest.fixture(scope="module")
+def several_passes():
+    """Three classes that take several passes, with samples to validate on."""
+    rng = np.random.default_rng(0)
+    points = rng.standard_normal((600, 8))
+    labels = (points[:, 0] * points[:, 1] > 0).astype(int) + (points[:, 2] > 0.5)
+    points[:, 3:] *= 3
+    return (points[:400], labels[:400]), (points[400:], labels[400:])
+
+
+MORE = {"n_passes": 4, "max_iter": 6, "random_state": 0, "solver": "stagewise"}
+
+
+def test_with_an_eval_set_what_is_validated_is_the_fit(several_passes):
+    train, test = several_passes
+    watch = Watch()
+    metric = BoostMetric.recommended(**MORE, callbacks=[watch]).fit(*train, eval_set=test)
+    assert metric.n_passes_ > 1
+    assert watch.candidates == metric.candidates_
+    n_passes = sum(candidate.n_passes > 0 for candidate in metric.candidates_)
+    assert watch.numbers == list(range(1, 6 * n_passes + 1))  # each iteration once: nothing is learned again
+    assert metric.n_iter_ == 6 * metric.n_passes_
+
+
+def test_stopped_by_a_callback_the_best_so_far_is_kept(several_passes):
+    train, test = several_passes
+    metric = BoostMetric.recommended(**MORE, callbacks=[Watch(stop_after=8)]).fit(*train, eval_set=test)
+    assert metric.stop_reason_ is StopReason.CALLBACK
+    assert max(candidate.n_passes for candidate in metric.candidates_) == 2  # the second pass is not whole
+    chosen = choose(metric.candidates_, len(train[1]))
+    assert mean_error(train, test, metric.components_) == pytest.approx(chosen.error)
+
+
+@pytest.mark.parametrize(
+    ("solver", "fail_after"), [*(("stagewise", n) for n in (2, 6, 7, 15)), ("auto", 9), ("auto", 26), ("corrective", 3)]
+)
+def test_a_validated_fit_goes_on_from_its_checkpoint_to_the_same_metric(several_passes, solver, fail_after, tmp_path):
+    train, test = several_passes
+    setting = {**MORE, "solver": solver}
+    whole = BoostMetric.recommended(**setting).fit(*train, eval_set=test)
+    path = tmp_path / "fit.npz"
+    watching = [Checkpoint(path, every=1), Watch(fail_after=fail_after)]
+    with pytest.raises(KeyboardInterrupt):
+        BoostMetric.recommended(**setting, callbacks=watching).fit(*train, eval_set=test)
+    again = BoostMetric.recommended(**setting).fit(*train, eval_set=test, resume_from=path)
+    assert again.components_.tobytes() == whole.components_.tobytes()
+    assert [c.error for c in again.candidates_] == pytest.approx([c.error for c in whole.candidates_])
 
 
 @pytest.mark.filterwarnings("ignore:max_iter=. was reached before tol")

@@ -14,7 +14,7 @@ from scipy import sparse
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import validate_data
 
-from boostmetric.callbacks import Callback, Steps, tell
+from boostmetric.callbacks import Callback, Checkpoint, Steps, tell
 from boostmetric.estimators.boosting import Boosting
 from boostmetric.estimators.labelled import Labelled
 from boostmetric.estimators.learner import FloatArray
@@ -338,10 +338,8 @@ class BoostMetric(Boosting):
                 return
             max_iter = [iterations(path.solver, self.max_iter)] * self.n_passes
             start = Progress.beginning(init, part.X.shape[1])
-            if resume_from is not None and held_out is not None:
-                earlier = self._start(init, max_iter, resume_from)
-                if earlier.staged == (path.solver == "stagewise"):
-                    start = earlier
+            if held_out is not None and resume_from is not None and Checkpoint.load(resume_from).is_of(path.solver):
+                start = self._start(init, max_iter, resume_from)
             for metric in start.earlier_passes():
                 yield metric.truncate(self.n_components).components
             finder = Finder(lambda under: Found(part.problem(under, quiet=True), None))

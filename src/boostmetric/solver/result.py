@@ -175,16 +175,17 @@ class Progress:
         """Where a fit begins: with the metric of a linear map, under which its comparisons are found, or with none."""
         return cls.nothing(n_features) if init is None else replace(cls.of_metric(init), found_under=init)
 
-    def earlier_passes(self) -> list[MahalanobisMetric]:
-        """What each pass before the current one came to, up to a factor.
+    def is_of(self, solver: str) -> bool:
+        """Whether a solver can have made this, and what its earlier passes came to is known.
 
-        With the corrective solver, which does not keep them, what the last of them came to.
+        The corrective solver keeps nothing of them but the metric under which the current one began.
         """
-        if not self.pass_ends:
-            return []
+        return self.staged if solver == "stagewise" else not self.staged and len(self.pass_ends) <= 1
+
+    def earlier_passes(self) -> list[MahalanobisMetric]:
+        """What each pass before the current one came to, up to a factor; see `is_of`."""
         if not self.staged:
-            assert self.found_under is not None
-            return [MahalanobisMetric(self.found_under)] * len(self.pass_ends)
+            return [] if self.found_under is None or not self.pass_ends else [MahalanobisMetric(self.found_under)]
         n_before = len(self.step_sizes) - len(self.history)
         ends = [n_before + end for end in self.pass_ends]
         return [MahalanobisMetric.from_directions(self.directions[:end], self.step_sizes[:end]) for end in ends]
