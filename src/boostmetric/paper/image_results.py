@@ -63,7 +63,7 @@ def faces_table(results: Results) -> Table:
 
 def motorbikes_figure(results: Results) -> Figure:
     """Errors of all systems with both codebooks, and error against the number of triplets."""
-    figure, (left, right) = panels(2, width=4.4)
+    figure, (left, right) = panels(2, width=5.4)
     systems = [*METRICS, SVM]
     for i, words in enumerate(_SHOWN):
         known = [(j, e) for j, s in enumerate(systems) if (e := results.figures("motorbikes", words, s, "error"))]
@@ -72,6 +72,7 @@ def motorbikes_figure(results: Results) -> Figure:
         left.bar(place, [np.mean(e) for _, e in known], 0.38, yerr=[np.std(e) for _, e in known], **style)
     left.set_xticks(np.arange(len(systems)), [name.replace(" ", "\n") for name in systems], fontsize="small")
     left.set_ylabel("test error, %")
+    left.set_axisbelow(True)
     left.grid(visible=False, axis="x")
     left.legend(frameon=False)
     columns = [k for k in map(str, NEIGHBORS) if results.figures("motorbikes-triplets", TRIPLETS, k, "error")]
@@ -94,11 +95,11 @@ def faces_figure(results: Results) -> Figure:
                 style = {"linestyle": STROKES[i], "marker": MARKERS[i], "color": str(0.15 * i), "capsize": 3}
                 # Side by side, so that bars do not hide each other.
                 axes.errorbar(
-                    np.array(CUTS) + (i - 1.5) * 0.15, runs.mean(axis=0), runs.std(axis=0), label=metric, **style
+                    np.array(CUTS) + (i - 1.5) * 0.3, runs.mean(axis=0), runs.std(axis=0), label=metric, **style
                 )
         axes.set(xlabel="images retrieved", title=words, xticks=CUTS)
     both[0].set_ylabel("precision, %")
-    both[0].legend(frameon=False)
+    both[-1].legend(frameon=False, loc="center right")
     return figure
 
 
