@@ -80,6 +80,11 @@ class Frame:
         return vectors @ self.basis
 
 
+def largest_size(numbers: NDArray[Any]) -> float:
+    """The largest absolute value, without an array of all of them."""
+    return float(max(numbers.max(initial=0.0), -numbers.min(initial=0.0)))
+
+
 def centre_and_scale(points: Given) -> tuple[Coordinates, int]:
     """Points less their mean, divided by the power of two that brings the largest coordinate into [1/2, 1)."""
     if sparse.issparse(points):
@@ -87,15 +92,16 @@ def centre_and_scale(points: Given) -> tuple[Coordinates, int]:
         _, size = np.frexp(np.abs(rows.data).max(initial=0.0))
         return _times_power_of_two(rows, -int(size)), int(size)
     # Once before the mean, whose sum could overflow, and once after.
-    _, size = np.frexp(np.abs(points).max(initial=0.0))
-    scaled = np.ldexp(points.astype(np.float64, order="C"), -int(size))
+    _, size = np.frexp(largest_size(points))
+    scaled = points.astype(np.float64, order="C")
+    np.ldexp(scaled, -int(size), out=scaled)
     scaled -= scaled[0]  # equal points are then exactly zero, which the mean alone does not promise
     scaled -= scaled.mean(axis=0)
-    largest = np.abs(scaled).max(initial=0.0)
+    largest = largest_size(scaled)
     if largest == 0.0:
         return scaled, 0
     _, spread = np.frexp(largest)
-    return np.ldexp(scaled, -int(spread)), int(size) + int(spread)
+    return np.ldexp(scaled, -int(spread), out=scaled), int(size) + int(spread)
 
 
 def scale_in_range(points: Given) -> tuple[Coordinates, int]:

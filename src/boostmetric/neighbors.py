@@ -24,7 +24,7 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 from sklearn.neighbors import NearestNeighbors
 
-from boostmetric.frame import Given
+from boostmetric.frame import Given, largest_size
 from boostmetric.ragged import Ragged
 
 _SPARE = 8  # candidates beyond those asked for, so that ties at the end of the list are seen
@@ -181,7 +181,7 @@ def others_within(
     Cost: all distances; memory grows with the answers.
     """
     centred, _, blur = _centred(points, points)
-    norms = np.square(centred).sum(axis=1)
+    norms = _squares(centred)
     panels = _ClassPanels(centred, label)
 
     by_class = np.argsort(label[asked], kind="stable")
@@ -214,9 +214,14 @@ def _in_threads(work: Callable[[Any], Any], chunks: Sequence[Any]) -> list[Any]:
 
 def _scaled(points: NDArray[Any], queries: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], int]:
     """Both in float64, divided by the power of two that keeps their squares in range, and its exponent."""
-    _, exponent = np.frexp(max(np.abs(points).max(initial=0.0), np.abs(queries).max(initial=0.0)))
-    scaled = [np.ldexp(some.astype(np.float64, order="C"), -int(exponent)) for some in (points, queries)]
-    return scaled[0], scaled[1], int(exponent)
+    largest = max(largest_size(points), largest_size(queries))
+    exponent = int(np.frexp(largest)[1])
+    if exponent == 0 and all(some.dtype == np.float64 and some.flags.c_contiguous for some in (points, queries)):
+        return points, queries, exponent
+    scaled = [some.astype(np.float64, order="C") for some in (points, queries)]
+    for some in scaled:
+        np.ldexp(some, -exponent, out=some)
+    return scaled[0], scaled[1], exponent
 
 
 def _centred(points: NDArray[Any], queries: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], float]:
@@ -227,7 +232,9 @@ def _centred(points: NDArray[Any], queries: NDArray[Any]) -> tuple[NDArray[Any],
     centre = points.mean(axis=0)
     centred = points - centre
     around = centred if queries is points else queries - centre
-    longest = max(float(np.square(some).sum(axis=1).max(initial=0.0)) for some in (centred, around))
+    longest = float(_squares(centred).max(initial=0.0))
+    if around is not centred:
+        longest = max(longest, float(_squares(around).max(initial=0.0)))
     return centred, around, (points.shape[1] + 4) * np.finfo(np.float64).eps * longest
 
 
@@ -258,6 +265,11 @@ def _settled(
     return np.take_along_axis(candidates, picked, axis=1), beyond > reach**2
 
 
+def _squares(points: NDArray[Any]) -> NDArray[np.float64]:
+    """Squared lengths, without an array as large as the points."""
+    return np.asarray(np.einsum("ij,ij->i", points, points))
+
+
 def _suits_a_tree(points: NDArray[Any], n_queries: int) -> bool:
     # A tree is not worth its making for a few points, nor over many points for a few queries.
     enough = _LEAST_POINTS_OF_A_TREE <= len(points) <= _FEW * n_queries
@@ -281,22 +293,22 @@ class _Panels:
     ----------
     points : ndarray of shape (n_points, n_features)
     place : ndarray of shape (n_points,), optional
-        Where to put them, in ascending order; by default one after the other.
+        Where to put each; by default one after the other.
     """
 
     def __init__(self, points: NDArray[Any], place: NDArray[np.int64] | None = None) -> None:
         from boostmetric.kernels.lanes import aligned, aligned_zeros
-        from boostmetric.kernels.neighbors import PANEL
+        from boostmetric.kernels.neighbors import PANEL, fill_panels
 
-        self._place = np.arange(len(points)) if place is None else place
-        n_panels, n_features = int(self._place.max(initial=-1)) // PANEL + 1, points.shape[1]
-        padded = np.zeros((n_panels * PANEL, n_features))
-        padded[self._place] = points
+        place = np.arange(len(points)) if place is None else place
+        n_panels, n_features = int(place.max(initial=-1)) // PANEL + 1, points.shape[1]
         self._panels = aligned_zeros(n_panels * n_features, PANEL)
-        self._panels[:] = padded.reshape(n_panels, PANEL, n_features).transpose(0, 2, 1).reshape(self._panels.shape)
+        fill_panels(points, place, self._panels)
         self._features = np.tile(np.arange(n_features, dtype=np.uint32), n_panels)
-        self._half_norms = aligned(np.full(len(padded), np.inf))
-        self._half_norms[self._place] = 0.5 * np.square(points).sum(axis=1)
+        self._half_norms = aligned(np.full(n_panels * PANEL, np.inf))
+        self._half_norms[place] = 0.5 * _squares(points)
+        self._number = np.zeros(n_panels * PANEL, dtype=np.int64)  # of the point in each place
+        self._number[place] = np.arange(len(points))
 
     def propose(
         self, queries: NDArray[Any], n_candidates: int, skipped: NDArray[np.int64] = _NO_PANELS
@@ -308,7 +320,7 @@ class _Panels:
         shape = (len(rows), n_candidates)
         values, places = np.full(shape, np.inf), np.zeros(shape, dtype=np.int64)
         neighbors.propose(rows, self._panels, self._features, self._half_norms, skipped, products, values, places)
-        return np.searchsorted(self._place, places[: len(queries)])
+        return np.asarray(self._number[places[: len(queries)]])
 
     def within(self, queries: NDArray[Any], limits: NDArray[np.float64], skipped: NDArray[np.int64]) -> Ragged:
         """Numbers of all points p with |p|^2 / 2 - q'p within a limit, but for those of some panels."""
@@ -326,7 +338,7 @@ class _Panels:
             longest = int(counts.max(initial=0))
         counts = counts[: len(queries)]
         taken = places[: len(queries)][np.arange(size) < counts[:, None]]
-        return Ragged.from_sizes(np.searchsorted(self._place, taken), counts)
+        return Ragged.from_sizes(self._number[taken], counts)
 
     def _room(self, queries: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The queries, padded to whole tiles, and scratch."""
@@ -351,19 +363,19 @@ class _ClassPanels:
         from boostmetric.kernels.neighbors import PANEL
 
         self._points, self._label = points, label
-        self._order, sizes = np.argsort(label, kind="stable"), np.bincount(label)
+        order, sizes = np.argsort(label, kind="stable"), np.bincount(label)
         self._first_panel = np.concatenate([[0], np.cumsum(-(-sizes // PANEL))])
-        in_class = np.arange(len(points)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        self._panels = _Panels(points[self._order], PANEL * self._first_panel[label[self._order]] + in_class)
+        place = np.empty(len(points), dtype=np.int64)
+        place[order] = np.arange(len(points)) - np.repeat(np.cumsum(sizes) - sizes, sizes)  # within the class
+        self._panels = _Panels(points, PANEL * self._first_panel[label] + place)
 
     def propose_others(self, asked: NDArray[np.int64], n_candidates: int) -> NDArray[np.int64]:
         """Numbers of the nearest points of other classes of some points of one class, in any order."""
-        return np.asarray(self._order[self._panels.propose(self._points[asked], n_candidates, self._own(asked))])
+        return self._panels.propose(self._points[asked], n_candidates, self._own(asked))
 
     def others_within(self, asked: NDArray[np.int64], limits: NDArray[np.float64]) -> Ragged:
         """Numbers of all points p of other classes with |p|^2 / 2 - q'p within a limit."""
-        near = self._panels.within(self._points[asked], limits, self._own(asked))
-        return Ragged(self._order[near.values], near.bounds)
+        return self._panels.within(self._points[asked], limits, self._own(asked))
 
     def _own(self, asked: NDArray[np.int64]) -> NDArray[np.int64]:
         """The panels of their class: the first, and the one after the last."""

@@ -23,6 +23,16 @@ PANEL = 2 * WIDTH
 _STRIP, _PANELS = 8 * ROWS, 16
 
 
+@kernel
+def fill_panels(points, place, panels):
+    """Write each point to its place: panel after panel, in each feature after feature."""
+    n_features = points.shape[1]
+    for i in range(points.shape[0]):
+        panel, lane = place[i] // PANEL, place[i] % PANEL
+        for f in range(n_features):
+            panels[panel * n_features + f, lane] = points[i, f]
+
+
 @part_of_kernel
 def _sift_down(values, numbers, value, number):
     """Replace the root of a heap whose parents are larger than their children."""
