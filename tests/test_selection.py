@@ -233,7 +233,8 @@ def test_large_data_are_validated_on_once():
     assert len(found) == 4 + 1
 
 
-def test_a_path_that_gets_no_better_is_given_up():
+@pytest.mark.parametrize(("set_aside", "patience"), [(False, 3), (True, 2)])
+def test_a_path_that_gets_no_better_is_given_up(set_aside, patience):
     data = Labelled(np.arange(40.0).reshape(20, 2), np.arange(20) % 2, None, 3, 3)
     taken = []
 
@@ -242,8 +243,8 @@ def test_a_path_that_gets_no_better_is_given_up():
             taken.append(n)
             yield np.eye(2)
 
-    candidates_of(data, follow, held_out=data, solver="stagewise", n_passes=99)
-    assert max(taken) == 3
+    candidates_of(data, follow, held_out=data if set_aside else None, solver="stagewise", n_passes=99)
+    assert max(taken) == patience
 
 
 @pytest.mark.filterwarnings("ignore:.*fewer than n_neighbors")

@@ -38,8 +38,9 @@ _DOUBT, _DOUBT_OF_LARGE = 2.0, 1.0
 _MOST_FEATURES_CORRECTED = 32
 # An iteration of it stands for so many stagewise ones.
 _CORRECTIVE_DOES = 5
-# A path is given up after so many passes that are no better than an earlier one.
-_PATIENCE = 3
+# A path is given up after so many passes that are no better than an earlier one; where the path is the fit itself, and
+# its user waits for it, a little sooner.
+_PATIENCE, _PATIENCE_OF_A_FIT = 3, 2
 # Numbers of neighbours whose errors are averaged: less noisy than one number, when candidates are close.
 _NEIGHBORS = (1, 3, 5)
 
@@ -128,6 +129,7 @@ def find_candidates(
     parts = list(_parts(data, rng)) if held_out is None else [Part(data, held_out, np.arange(len(held_out.y)))]
     if not parts:
         return []
+    patience = _PATIENCE if held_out is None else _PATIENCE_OF_A_FIT
     solvers = _solvers(*data.X.shape) if solver == AUTO else [cast(SolverName, solver)]
     init_is_free = isinstance(init, str) and init == AUTO
     inits: list[Init] = list(STARTS[1:]) if init_is_free else ["identity", init]
@@ -145,7 +147,7 @@ def find_candidates(
             if len(along) > 1:
                 on_candidate(along[-1])
             on_pass(number * n_passes + len(along) - 1, len(solvers) * n_passes)
-            if len(along) - 1 - _best(along).n_passes >= _PATIENCE:
+            if len(along) - 1 - _best(along).n_passes >= patience:
                 break
         found += along[1:]
     on_pass(len(solvers) * n_passes, len(solvers) * n_passes)
