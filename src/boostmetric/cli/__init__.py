@@ -5,9 +5,16 @@ from typing import Annotated
 import typer
 
 import boostmetric
+from boostmetric.cli.commands import FileCommand
 from boostmetric.cli.demo import demo
+from boostmetric.cli.evaluate import evaluate
+from boostmetric.cli.export import export
+from boostmetric.cli.fit import fit
+from boostmetric.cli.mine import mine
 from boostmetric.cli.paper import paper
+from boostmetric.cli.report import report
 from boostmetric.cli.search import search
+from boostmetric.cli.transform import transform
 
 app = typer.Typer(
     help="Learn a distance from comparisons.",
@@ -16,8 +23,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command()(demo)
+for command in (fit, evaluate, transform, search, mine, export, report):
+    app.command(cls=FileCommand)(command)
 app.command()(paper)
-app.command()(search)
 
 
 def _print_version(wanted: bool) -> None:
