@@ -22,10 +22,17 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+
+
+def _paragraphs(text: str | None) -> str:
+    """A docstring for --help, which would keep the ends of its lines."""
+    return "\n\n".join(" ".join(part.split()) for part in (text or "").split("\n\n"))
+
+
 app.command()(demo)
 for command in (fit, evaluate, transform, search, mine, export, report):
-    app.command(cls=FileCommand)(command)
-app.command()(paper)
+    app.command(cls=FileCommand, help=_paragraphs(command.__doc__))(command)
+app.command(help=_paragraphs(paper.__doc__))(paper)
 
 
 def _print_version(wanted: bool) -> None:

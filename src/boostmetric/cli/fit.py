@@ -11,12 +11,12 @@ from boostmetric.cli.commands import INTERRUPTED, say
 from boostmetric.cli.conditions import parse_conditions
 from boostmetric.cli.output import Force, Json, answer, check_new
 from boostmetric.cli.points import Columns, Id, Ignore, Label, PointFiles, Reading, Vector, Where
-from boostmetric.cli.tasks import Kind, Names, Queries, parse_names
+from boostmetric.cli.tasks import FEEDBACK, Comparisons, Kind, Names, Queries, parse_names
 
 if TYPE_CHECKING:
     from boostmetric.cli.fit_parts import Parts
 
-_FEEDBACK, _VALIDATION, _LEARNING = "Comparisons in place of labels", "What is validated on", "How it is learned"
+_VALIDATION, _LEARNING = "What is validated on", "How it is learned"
 # Fewer labelled rows than these are all learned from, and validated on in turn.
 _FEW_ROWS = 1500
 _FRACTION = 0.2
@@ -34,15 +34,12 @@ def fit(
     columns: Columns = None,
     ignore: Ignore = None,
     where: Where = None,
-    comparisons: Annotated[
-        list[str] | None,
-        typer.Option(help="File of comparisons by id: triplets, pairs, grades, clicks.", rich_help_panel=_FEEDBACK),
-    ] = None,
+    comparisons: Comparisons = None,
     kind: Kind = None,
     queries: Queries = None,
     names: Names = None,
     max_per_query: Annotated[
-        int | None, typer.Option(min=1, help="Most comparisons of a query.", rich_help_panel=_FEEDBACK)
+        int | None, typer.Option(min=1, help="Most comparisons of a query.", rich_help_panel=FEEDBACK)
     ] = None,
     validation: Annotated[
         list[str] | None,
@@ -195,9 +192,7 @@ def fit(
     outcome.metric.save(output)
     if not outcome.interrupted:
         checkpoint.unlink(missing_ok=True)
-    text = fit_answer.as_text(
-        outcome, parts, output, chosen=choose, next_steps=[] if comparisons else _next_steps(output, points, label)
-    )
+    text = fit_answer.as_text(outcome, parts, output, chosen=choose, next_steps=_next_steps(output, points, reading))
     answer(fit_answer.as_dict(outcome, parts, output), text, as_json=as_json)
     if outcome.interrupted:
         say("Interrupted: the model is the best so far. To go on, run the same command with --resume.")
@@ -271,12 +266,23 @@ def _impostors(text: str | None) -> int | str | None:
     return int(text)
 
 
-def _next_steps(output: Path, points: Sequence[str], label: str | None) -> list[str]:
+def _next_steps(output: Path, points: Sequence[str], reading: Reading) -> list[str]:
     """Commands that show what the model is good for."""
-    model, file, column = (shlex.quote(str(part)) for part in (output, points[0], label))
+    model, file = shlex.quote(str(output)), shlex.quote(points[0])
+    tested = f"{model} TEST_POINTS --comparisons TEST_COMPARISONS"
+    if reading.label is not None:
+        label = f"--label {shlex.quote(reading.label)}"
+        tested = f"{model} TEST_POINTS {label} --reference {file}"
+        # Where rows were chosen by a column, others of the same file are there to test on.
+        named = [condition for condition in reading.where if condition.equal]
+        if named:
+            others = [shlex.quote(f"--where={other}") for other in reading.where if other.column != named[0].column]
+            choice = shlex.quote(named[0].column)
+            rows = [*others, f"--where {choice}=...", f"--reference-where {shlex.quote(str(named[0]))}"]
+            tested = f"{model} {file} {label} {' '.join(rows)}"
     return [
-        f"boostmetric evaluate {model} TEST_POINTS --label {column} --reference {file}",
-        f"boostmetric report {model} TEST_POINTS --label {column} --reference {file}",
+        f"boostmetric evaluate {tested}",
+        f"boostmetric report {tested}",
         f"boostmetric transform {model} {file} -o transformed.npz",
         f"boostmetric export {model} --to faiss -o metric.faiss",
     ]

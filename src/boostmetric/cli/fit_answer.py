@@ -39,8 +39,8 @@ def as_text(outcome: Outcome, parts: Parts, output: Path, *, chosen: bool, next_
         base, learned = errors
         lines.append(
             paragraph(
-                f"Error of nearest neighbours, on rows left out in turn: Euclidean {base:.1%}, chosen setting "
-                f"{learned:.1%}."
+                f"Error of nearest neighbours, on rows left out in turn: Euclidean {100 * base:.1f} %, chosen setting "
+                f"{100 * learned:.1f} %."
             )
         )
     if outcome.is_base:

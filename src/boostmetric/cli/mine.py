@@ -7,7 +7,7 @@ import typer
 
 from boostmetric.cli.output import Force, Json, answer, check_new, check_suffix
 from boostmetric.cli.points import Columns, Id, Ignore, Label, PointFiles, Reading, Vector, Where, check_features
-from boostmetric.cli.tasks import Names, load_model, parse_names
+from boostmetric.cli.tasks import load_model, parse_names
 
 _GUARDS = "Guards against false negatives"
 _PAIRS = "Which points belong together"
@@ -35,7 +35,12 @@ def mine(
         list[str] | None,
         typer.Option(help="File of the documents, where they are not among POINTS.", rich_help_panel=_PAIRS),
     ] = None,
-    names: Names = None,
+    names: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--name", metavar="ROLE=COLUMN", help="What a column is called: query, document.", rich_help_panel=_PAIRS
+        ),
+    ] = None,
     positives_per_point: Annotated[
         int | None,
         typer.Option(
@@ -53,7 +58,7 @@ def mine(
         str | None,
         typer.Option(
             metavar="LEAST[,MOST]|none",
-            help="How much farther than the positive, as a share of its distance; if not given 0.05, or with labels none.",
+            help="How much farther than the positive, as a share of it; by default 0.05, or none with labels.",
             rich_help_panel=_GUARDS,
         ),
     ] = None,
@@ -65,7 +70,7 @@ def mine(
         str | None,
         typer.Option(
             metavar="SHARE|none",
-            help="Skip copies of a positive: this near to it; if not given 0.1, with labels none.",
+            help="Skip copies of a positive: this near to it; by default 0.1, or none with labels.",
             rich_help_panel=_GUARDS,
         ),
     ] = None,

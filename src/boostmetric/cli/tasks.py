@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from boostmetric.metric import MahalanobisMetric
     from boostmetric.tables import PointTable
 
-_PANEL = "What is tested"
+_PANEL = "Labels: what is searched"
+FEEDBACK = "Comparisons and grades, in place of labels"
 
 Reference = Annotated[
     list[str] | None,
@@ -33,28 +34,30 @@ ReferenceWhere = Annotated[
 ]
 Relevance = Annotated[
     list[str] | None,
-    typer.Option(
-        help="File of grades (query, document, grade), in place of labels; POINTS are the documents.",
-        rich_help_panel=_PANEL,
-    ),
+    typer.Option(help="File of grades (query, document, grade); POINTS are the documents.", rich_help_panel=FEEDBACK),
 ]
 Comparisons = Annotated[
-    list[str] | None, typer.Option(help="File of comparisons, in place of labels.", rich_help_panel=_PANEL)
+    list[str] | None,
+    typer.Option(help="File of comparisons by id: triplets, pairs, grades, clicks.", rich_help_panel=FEEDBACK),
 ]
 Kind = Annotated[
     str | None,
     typer.Option(
-        help="Of the comparisons: triplets, quadruplets, pairs, grades, clicks or rankings; by their columns "
-        "if not given.",
+        help="Of comparisons: triplets, quadruplets, pairs, grades, clicks or rankings; by default, the columns tell.",
+        rich_help_panel=FEEDBACK,
     ),
 ]
-Queries = Annotated[list[str] | None, typer.Option(help="File of the queries, where they are not among POINTS.")]
+Queries = Annotated[
+    list[str] | None,
+    typer.Option(help="File of the queries, where they are not among POINTS.", rich_help_panel=FEEDBACK),
+]
 Names = Annotated[
     list[str] | None,
     typer.Option(
         "--name",
         metavar="ROLE=COLUMN",
         help="What a column is called, such as document=sku. Give it again for more.",
+        rich_help_panel=FEEDBACK,
     ),
 ]
 
