@@ -221,7 +221,7 @@ def _labelled(
         return LabelledParts(train, None, "rows left out in turn, where the setting chooses; then all are learned from")
     assert train.labels is not None
     mask = held_out_rows(train.labels, fraction, seed)
-    return LabelledParts(train.take(~mask), train.take(mask), f"{fraction:.0%} of each class, drawn with seed {seed}")
+    return LabelledParts(train.take(~mask), train.take(mask), f"{100 * fraction:g} % of each class, drawn with seed {seed}")
 
 
 def _compared(
@@ -254,7 +254,7 @@ def _compared(
     if fraction == 0.0:
         return ComparedParts(table, table.comparisons, None, "nothing: all are learned from", points)
     train, held_out = table.comparisons.split(fraction, seed)
-    how = f"those of {fraction:.0%} of the anchors, drawn with seed {seed}"
+    how = f"those of {100 * fraction:g} % of the anchors, drawn with seed {seed}"
     return ComparedParts(table, train, held_out, how, points)
 
 
