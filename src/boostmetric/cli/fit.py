@@ -221,7 +221,8 @@ def _labelled(
         return LabelledParts(train, None, "rows left out in turn, where the setting chooses; then all are learned from")
     assert train.labels is not None
     mask = held_out_rows(train.labels, fraction, seed)
-    return LabelledParts(train.take(~mask), train.take(mask), f"{100 * fraction:g} % of each class, drawn with seed {seed}")
+    how = f"{100 * fraction:g} % of each class, drawn with seed {seed}"
+    return LabelledParts(train.take(~mask), train.take(mask), how)
 
 
 def _compared(

@@ -33,7 +33,7 @@ def as_text(outcome: Outcome, parts: Parts, output: Path, *, chosen: bool, next_
         lines += [*table, "", paragraph(outcome.evaluation.sentence)]
         if chosen:
             lines.append(
-                paragraph("What was held out also decided about the model: test it on other data (boostmetric evaluate).")
+                paragraph("What was held out also decided about the model: test it on others (boostmetric evaluate).")
             )
     elif (errors := _validation_errors(outcome.estimator)) is not None:
         base, learned = errors
