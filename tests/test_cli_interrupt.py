@@ -105,14 +105,13 @@ def test_killed_and_resumed_is_the_same_to_the_bit(points, undisturbed, tmp_path
 
 
 def test_a_second_ctrl_c_stops_at_once(points, tmp_path):
+    # Whether the second one comes before the iteration ends, or while the model is measured, is a matter of luck.
     output = tmp_path / "model.safetensors"
     process = start(command(points, output))
     wait_for(checkpoint_of(output), process)
-    while process.poll() is None:  # whether the second one comes before the end of the iteration is a matter of luck
-        process.send_signal(signal.SIGINT)
-        time.sleep(0.001)
-        if checkpoint_of(output).exists() and output.exists():
-            break
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.001)
+    process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=120)
     assert process.returncode == 130, said
     assert "--resume" in said

@@ -45,7 +45,7 @@ class FileCommand(TyperCommand):
                 say(f"Error: {self._in_options(str(error))}")
                 raise typer.Exit(1) from None
             except KeyboardInterrupt:
-                say("Interrupted. Nothing was written.")
+                say("Interrupted.")
                 raise typer.Exit(INTERRUPTED) from None
 
     def _in_options(self, message: str) -> str:

@@ -11,7 +11,7 @@ from types import FrameType
 from typing import Any, Self
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from boostmetric.solver.result import Iteration
 
@@ -43,12 +43,12 @@ class Display:
         self._begun = False
         columns = (
             TextColumn("{task.description}"),
-            BarColumn(bar_width=12),
+            BarColumn(bar_width=6),  # all of it shall fit into 80 columns
             MofNCompleteColumn(),
             TextColumn("{task.fields[figures]}"),
         )
-        times = (TimeElapsedColumn(), TimeRemainingColumn(compact=True))
-        self._bar = Progress(*columns, *times, console=self._console, transient=True, disable=not self._draws)
+        left = TimeRemainingColumn(compact=True)
+        self._bar = Progress(*columns, left, console=self._console, transient=True, disable=not self._draws)
         # Without a total the bar pulses: the best of several starts is found before the first iteration.
         self._task = self._bar.add_task("Choosing", total=None, figures="")
 
@@ -94,7 +94,7 @@ class Display:
         if record.held_out is not None and not math.isnan(record.held_out):
             figures.append(f"held-out {record.held_out:.3f}")
         elif self._errors:
-            figures.append(f"held-out {1 - min(self._errors):.3f} (base {1 - self._errors[0]:.3f})")
+            figures.append(f"held-out {1 - min(self._errors):.3f}, base {1 - self._errors[0]:.3f}")
         return ", ".join(figures)
 
 
