@@ -5,9 +5,16 @@ from typing import Annotated
 import typer
 
 import boostmetric
+from boostmetric.cli.commands import FileCommand
 from boostmetric.cli.demo import demo
+from boostmetric.cli.evaluate import evaluate
+from boostmetric.cli.export import export
+from boostmetric.cli.fit import fit
+from boostmetric.cli.mine import mine
 from boostmetric.cli.paper import paper
+from boostmetric.cli.report import report
 from boostmetric.cli.search import search
+from boostmetric.cli.transform import transform
 
 app = typer.Typer(
     help="Learn a distance from comparisons.",
@@ -15,9 +22,17 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+
+
+def _paragraphs(text: str | None) -> str:
+    """A docstring for --help, which would keep the ends of its lines."""
+    return "\n\n".join(" ".join(part.split()) for part in (text or "").split("\n\n"))
+
+
 app.command()(demo)
-app.command()(paper)
-app.command()(search)
+for command in (fit, evaluate, transform, search, mine, export, report):
+    app.command(cls=FileCommand, help=_paragraphs(command.__doc__))(command)
+app.command(help=_paragraphs(paper.__doc__))(paper)
 
 
 def _print_version(wanted: bool) -> None:

@@ -1,72 +1,90 @@
-"""``boostmetric search``: the nearest pictures of a folder, before and after learning."""
+"""``boostmetric search``: the nearest points by a model, or the nearest pictures of a folder."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from boostmetric.cli.output import Force, Json, Rank
+from boostmetric.cli.points import Columns, Id, Ignore, Reading, Vector, Where
+
+_POINTS, _IMAGES = "Search among points", "Search among pictures"
+
 
 def search(
-    images: Annotated[Path, typer.Option(help="Folder of pictures; its subfolders say which belong together.")],
-    query: Annotated[list[Path], typer.Option(help="Picture to look for; give it again for more.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for contact sheet and page.")] = Path("search"),
-    k: Annotated[int, typer.Option("-k", min=1, help="Nearest pictures to show.")] = 8,
-    words: Annotated[int, typer.Option(min=2, help="Visual words.")] = 200,
-    detector: Annotated[str, typer.Option(help="harris-affine, harris-laplace, sift or dense.")] = "harris-affine",
-    upright: Annotated[bool, typer.Option(help="Pictures are never turned.")] = True,
-    seed: Annotated[int, typer.Option(help="Of the clustering into words.")] = 0,
+    model: Annotated[
+        Path | None, typer.Argument(metavar="MODEL", show_default=False, help="Model file that boostmetric fit wrote.")
+    ] = None,
+    points: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="POINTS...", show_default=False, help="Files of the points to search among."),
+    ] = None,
+    queries: Annotated[
+        list[str] | None, typer.Option(help="File of the points to search for.", rich_help_panel=_POINTS)
+    ] = None,
+    base: Annotated[
+        bool,
+        typer.Option("--base", help="Also show what the plain Euclidean distance finds.", rich_help_panel=_POINTS),
+    ] = False,
+    id: Id = None,
+    vector: Vector = None,
+    columns: Columns = None,
+    ignore: Ignore = None,
+    where: Where = None,
+    rank: Rank = None,
+    images: Annotated[
+        Path | None,
+        typer.Option(help="Folder of pictures; its subfolders say which belong together.", rich_help_panel=_IMAGES),
+    ] = None,
+    query: Annotated[
+        list[Path] | None,
+        typer.Option(help="Picture to look for; give it again for more.", rich_help_panel=_IMAGES),
+    ] = None,
+    words: Annotated[int, typer.Option(min=2, help="Visual words.", rich_help_panel=_IMAGES)] = 200,
+    detector: Annotated[
+        str, typer.Option(help="harris-affine, harris-laplace, sift or dense.", rich_help_panel=_IMAGES)
+    ] = "harris-affine",
+    upright: Annotated[bool, typer.Option(help="Pictures are never turned.", rich_help_panel=_IMAGES)] = True,
+    seed: Annotated[int, typer.Option(help="Of the clustering into words.", rich_help_panel=_IMAGES)] = 0,
+    k: Annotated[
+        int | None, typer.Option("-k", min=1, help="How many to show; 10 points or 8 pictures if not given.")
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="Points: file to write (.csv, .tsv, .jsonl, .parquet, .npz) instead of printing. "
+            "Pictures: folder for contact sheet and page, search if not given.",
+        ),
+    ] = None,
+    force: Force = False,
+    as_json: Json = False,
 ) -> None:
-    """Search in a folder of pictures, before and after a metric is learned from its subfolders.
+    """Search by a learned metric: among points by a model, or in a folder of pictures.
 
-    Writes a contact sheet (contact-sheet.png) and a page (search.html) with the nearest pictures to each query.
-    Queries that lie in the folder are left out of all that is learned.
+    boostmetric search MODEL POINTS... --queries FILE prints query, rank, id and distance of the nearest points, or
+    writes them to a file.
+
+    boostmetric search --images DIR --query PICTURE learns from the subfolders of DIR, and writes a contact sheet and a
+    page with the nearest pictures before and after. Queries in the folder are left out of what is learned.
     """
-    from rich.console import Console
+    if images is not None or query:
+        if model is not None or points or queries:
+            raise typer.BadParameter("Search among points (MODEL, POINTS, --queries) or pictures (--images, --query).")
+        if images is None or not query:
+            raise typer.BadParameter("A search among pictures needs both --images and --query.")
+        if as_json:
+            raise typer.BadParameter("The search among pictures writes a page and no JSON.", param_hint="--json")
+        from boostmetric.cli.search_images import search_images
 
-    from boostmetric.cli.arguments import make_folder
-    from boostmetric.files import replacing
-    from boostmetric.paper.download import cache_folder
-    from boostmetric.vision.extraction import DETECTORS
-    from boostmetric.vision.folders import find
-    from boostmetric.vision.folders import search as search_folder
-    from boostmetric.vision.sheets import contact_sheet, write_sheet_page
-    from boostmetric.vision.words import VisualWords
+        search_images(images, query, output or Path("search"), k or 8, words, detector, upright, seed)
+        return
+    if model is None or not points or not queries:
+        raise typer.BadParameter(
+            "A search among points needs MODEL, POINTS and --queries; one among pictures --images and --query."
+        )
+    from boostmetric.cli.search_points import search_points
 
-    if not images.is_dir():
-        raise typer.BadParameter(f"{images} is not a folder.", param_hint="--images")
-    if detector not in DETECTORS:
-        raise typer.BadParameter(f"{detector!r} is not one of {', '.join(DETECTORS)}.", param_hint="--detector")
-    for path in query:
-        if not path.is_file():
-            raise typer.BadParameter(f"There is no file {path}.", param_hint="--query")
-    make_folder(output)
-    console = Console(stderr=True)
-    vision = VisualWords(
-        words,
-        detector=detector,
-        upright=upright,
-        weighting="sqrt",
-        cache_dir=cache_folder() / "descriptors",
-        random_state=seed,
-        verbose=1,
-    )
-    try:
-        pictures = find(images)
-        answers = search_folder(pictures, query, k, vision, say=console.print)
-    except (ValueError, ImportError) as error:
-        console.print(f"Error: {error}", markup=False, soft_wrap=True)
-        raise typer.Exit(1) from None
-    sheet, page = output / "contact-sheet.png", output / "search.html"
-    with replacing(sheet) as temporary:
-        contact_sheet(answers).savefig(temporary)
-    facts = (
-        f"{len(pictures):,} pictures of {images}, as counts of {words} visual words ({detector} regions). The metric "
-        f"was learned from their folders, without the {'query' if len(query) == 1 else 'queries'}."
-    )
-    write_sheet_page(page, answers, facts)
-    shown = Console()
-    for answer in answers:
-        before, after = answer.hits(answer.before), answer.hits(answer.after)
-        right = "" if before is None else f": {before} of {k} right before learning, {after} after"
-        shown.print(f"{answer.query.path.name}{right}", markup=False, soft_wrap=True)
-    shown.print(f"Contact sheet: {sheet}\nPage:          {page}", markup=False, soft_wrap=True)
+    reading = Reading.of(id, None, vector, columns, ignore, where)
+    search_points(model, points, queries, reading, k or 10, rank, base, output, force, as_json)

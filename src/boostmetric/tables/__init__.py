@@ -1,12 +1,13 @@
 """Points, ids, labels and comparisons from files: CSV, TSV, JSON lines, Parquet, npy and npz.
 
 One can follow the data by file name: `sources` finds the files and knows their formats; `text`, `parquet` and `arrays`
-read them as columns in chunks (`reading`); `values` turns columns into numbers, vectors and ids; `points` and
-`comparisons` put these together. What is wrong on the way becomes `complaints`.
+read them as columns in chunks (`reading`); `values` turns columns into numbers, vectors and ids; `points`,
+`comparisons` and `judgements` put these together. What is wrong on the way becomes `complaints`.
 """
 
 from boostmetric.tables.comparisons import ComparisonTable, read_comparisons
 from boostmetric.tables.complaints import TableError, TableNotFoundError
+from boostmetric.tables.judgements import read_positives, read_relevance
 from boostmetric.tables.points import PointTable, read_points
 
 __all__ = [
@@ -16,4 +17,6 @@ __all__ = [
     "TableNotFoundError",
     "read_comparisons",
     "read_points",
+    "read_positives",
+    "read_relevance",
 ]

@@ -1,0 +1,101 @@
+"""What all commands on files do the same way: errors in words, warnings in words, exit codes."""
+
+import re
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, TextIO
+
+import typer
+from typer.core import TyperCommand
+
+INTERRUPTED = 130
+
+# Names that the library has for what is called otherwise here.
+_ALIASES = {
+    "resume_from": "resume",
+    "n_neighbors": "neighbors",
+    "n_impostors": "impostors",
+    "n_passes": "passes",
+    "n_components": "components",
+    "n_negatives": "negatives",
+    "n_positives": "positives-per-point",
+    "random_state": "seed",
+    "names": "name",
+}
+_IN_PARENTHESES = re.compile(r"\(([a-z_]+(?:, [a-z_]+)*)\)")
+
+
+class FileCommand(TyperCommand):
+    """A command whose errors are messages, not tracebacks.
+
+    What is wrong with files, models or optional packages ends it with code 1 and one message on standard error. Typer
+    itself ends with code 2 what is wrong in the command. Anything else is a bug, and keeps its traceback.
+    """
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command."""
+        with _plain_warnings():
+            try:
+                return super().invoke(ctx)
+            except (ValueError, ImportError, OSError) as error:
+                if isinstance(error, BrokenPipeError):
+                    raise
+                say(f"Error: {self._in_options(str(error))}")
+                raise typer.Exit(1) from None
+            except KeyboardInterrupt:
+                say("Interrupted.")
+                raise typer.Exit(INTERRUPTED) from None
+
+    def _in_options(self, message: str) -> str:
+        """A message of the library with the names of options in place of those of its parameters."""
+        options = {
+            option.removeprefix("--"): option
+            for parameter in self.params
+            for option in parameter.opts
+            if option.startswith("--")
+        }
+        options |= {name.replace("-", "_"): option for name, option in options.items()}
+        options |= {name: options[ours] for name, ours in _ALIASES.items() if ours in options}
+
+        def listed(match: re.Match[str]) -> str:
+            names = match[1].split(", ")
+            return f"({', '.join(options[name] for name in names)})" if options.keys() >= set(names) else match[0]
+
+        message = _IN_PARENTHESES.sub(listed, message)
+        for name, option in options.items():
+            if "_" in name:  # else it may be a word of the sentence
+                message = re.sub(rf"\b(?<!-){name}\b", option, message)
+        return message
+
+
+def say(message: str = "") -> None:
+    """A line on standard error, where everything goes that is not the result."""
+    typer.echo(message, err=True)
+
+
+@contextmanager
+def _plain_warnings() -> Iterator[None]:
+    """Show warnings to users as a line each, once, without the place in the code."""
+    told: set[str] = set()
+
+    def show(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        if str(message) not in told:
+            told.add(str(message))
+            say(f"Warning: {message}")
+
+    with warnings.catch_warnings():
+        if not sys.warnoptions:
+            warnings.simplefilter("ignore")
+            for category in (UserWarning, RuntimeWarning):
+                warnings.simplefilter("always", category)
+        warnings.showwarning = show
+        yield

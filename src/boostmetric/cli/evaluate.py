@@ -1,0 +1,74 @@
+"""``boostmetric evaluate``: a model beside the base, on points that it was not learned from."""
+
+from typing import Annotated, Any
+
+import typer
+
+from boostmetric.cli.output import Json, Model, answer, paragraph, whole_numbers
+from boostmetric.cli.points import Columns, Id, Ignore, Label, PointFiles, Reading, Vector, Where
+from boostmetric.cli.tasks import (
+    Comparisons,
+    Kind,
+    Names,
+    Queries,
+    Reference,
+    ReferenceWhere,
+    Relevance,
+    Testing,
+    cut,
+    load_model,
+    read_task,
+)
+
+
+def evaluate(
+    model: Model,
+    points: PointFiles,
+    id: Id = None,
+    label: Label = None,
+    vector: Vector = None,
+    columns: Columns = None,
+    ignore: Ignore = None,
+    where: Where = None,
+    reference: Reference = None,
+    reference_where: ReferenceWhere = None,
+    relevance: Relevance = None,
+    comparisons: Comparisons = None,
+    kind: Kind = None,
+    queries: Queries = None,
+    names: Names = None,
+    k: Annotated[
+        str | None, typer.Option("-k", help="Where rankings are cut, separated by commas; 1,5,10 by default.")
+    ] = None,
+    neighbors: Annotated[str, typer.Option(help="Neighbours that vote; of several, the first decides.")] = "3",
+    rank: Annotated[
+        str | None, typer.Option(help="Also cut to so many dimensions; several are separated by commas.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of the bootstrap.")] = 0,
+    as_json: Json = False,
+) -> None:
+    """Compare a model with the Euclidean distance on points that it was not learned from.
+
+    What is right follows from labels (--label), from graded documents (--relevance) or from comparisons
+    (--comparisons). The verdict is better, no headroom or worse, by the interval of the difference.
+    """
+    testing = Testing(reference, reference_where, relevance, comparisons, kind, queries, names)
+    testing.check(label, needed=True)
+    reading = Reading.of(id, label, vector, columns, ignore, where)
+    cuts = None if k is None else whole_numbers(k, "-k")
+    votes = whole_numbers(neighbors, "--neighbors")
+    ranks = [] if rank is None else sorted(whole_numbers(rank, "--rank"))
+
+    from boostmetric.evaluation import compare
+
+    metric = load_model(model)
+    shorter = [cut(metric, size) for size in ranks]
+    tested = read_task(metric, points, reading, testing, cuts, votes)
+    result = compare(metric, tested.task, random_state=seed)
+    of_shorter = [compare(one, tested.task, random_state=seed) for one in shorter]
+    found: dict[str, Any] = {"model": str(model), "rank": len(metric.components), **result.as_dict()}
+    found["cut"] = [{"rank": size, **one.as_dict()} for size, one in zip(ranks, of_shorter, strict=True)]
+    lines = [*str(result).splitlines()[:-1], paragraph(result.sentence)]
+    for size, one in zip(ranks, of_shorter, strict=True):
+        lines += ["", paragraph(f"Cut to {size} of {len(metric.components)} dimensions. {one.sentence}")]
+    answer(found, "\n".join(lines), as_json=as_json)

@@ -1,0 +1,80 @@
+"""``boostmetric export``: a model in the form that an index or a service runs."""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from boostmetric.cli.output import Force, Json, Model, Rank, answer, check_new, paragraph
+from boostmetric.cli.tasks import load_model
+
+_NEXT = {
+    "numpy": "X @ M are the transformed vectors of the rows of X; compare them by Euclidean distance.",
+    "faiss": "An empty index: read it with faiss.read_index, and add vectors as they are.",
+    "onnx": "One MatMul from 'vectors' to 'transformed'; compare by Euclidean distance.",
+    "sentence-transformers": "Append the Dense module after all modules of the model; compare by Euclidean distance.",
+    "query-side": "The documents stay, queries change, and each document gets one number: docs/export.md.",
+}
+
+
+def export(
+    model: Model,
+    to: Annotated[
+        Literal["numpy", "faiss", "onnx", "sentence-transformers", "query-side"],
+        typer.Option(help="What to write.", show_default=False),
+    ],
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", help="File to write (sentence-transformers: folder).", show_default=False),
+    ],
+    dtype: Annotated[
+        Literal["float16", "float32", "float64"] | None,
+        typer.Option(
+            help="Of the numbers: float16, float32 or, for numpy and query-side, float64; float32 if not given."
+        ),
+    ] = None,
+    rank: Rank = None,
+    index: Annotated[
+        str | None, typer.Option(help="For faiss: what its index_factory takes, such as HNSW32; Flat if not given.")
+    ] = None,
+    document_length: Annotated[
+        float | None,
+        typer.Option(min=0, help="For query-side: the usual length of a document's vector; 1 if not given."),
+    ] = None,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Write a model for NumPy, faiss, ONNX, sentence-transformers, or an index that cannot be rebuilt."""
+    for option, value, wanted in (("--index", index, "faiss"), ("--document-length", document_length, "query-side")):
+        if value is not None and to != wanted:
+            raise typer.BadParameter(f"{option} is for --to {wanted}. Leave it out.", param_hint=option)
+    if to == "faiss" and dtype is not None:
+        raise typer.BadParameter("faiss computes in float32; --index SQfp16 stores float16.", param_hint="--dtype")
+    if to == "sentence-transformers":
+        if output.is_file() or (output.is_dir() and any(output.iterdir())):
+            raise typer.BadParameter(
+                f"{output} is there already. A folder with something in it is never replaced: name a new one.",
+                param_hint="--output",
+            )
+    else:
+        check_new(output, force)
+
+    from boostmetric import export as exports
+
+    metric = load_model(model, rank)
+    options: dict[str, Any] = {} if dtype is None else {"dtype": dtype}
+    if to == "faiss":
+        exports.to_faiss(metric, output, index or "Flat")
+    elif to == "query-side":
+        exports.to_query_side(metric, output, **options, document_length=document_length or 1.0)
+    else:
+        writers = {
+            "numpy": exports.to_numpy,
+            "onnx": exports.to_onnx,
+            "sentence-transformers": exports.to_sentence_transformers,
+        }
+        writers[to](metric, output, **options)
+    n_components, n_features = metric.components.shape
+    found = {"output": str(output), "to": to, "n_features": n_features, "n_dimensions": n_components}
+    shape = f"{n_features:,} features to {n_components:,} dimensions"
+    answer(found, f"{to}, {shape}: {output}\n{paragraph(_NEXT[to])}", as_json=as_json)

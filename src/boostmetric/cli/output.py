@@ -1,0 +1,64 @@
+"""Results: a text for people or one JSON object, and files that are not overwritten by accident."""
+
+import json
+import shutil
+import sys
+import textwrap
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace the output if it is there already.")]
+Rank = Annotated[int | None, typer.Option(min=1, help="Cut the model to so many dimensions first.")]
+Model = Annotated[
+    Path, typer.Argument(metavar="MODEL", show_default=False, help="Model file that boostmetric fit wrote.")
+]
+
+
+def check_new(path: Path, force: bool) -> None:
+    """Refuse an output that is there already, or cannot be written."""
+    if path.is_dir():
+        raise typer.BadParameter(f"{path} is a folder. Give the name of a file.", param_hint="--output")
+    if path.exists() and not force:
+        raise typer.BadParameter(f"{path} is there already. Use --force to replace it.", param_hint="--output")
+
+
+def check_suffix(path: Path, known: tuple[str, ...]) -> None:
+    """Refuse the name of a file whose format is not known."""
+    if path.suffix.lower() not in known:
+        raise typer.BadParameter(
+            f"{path} ends with {path.suffix or 'no suffix'!r}, which names no format that is written here. There are: "
+            f"{', '.join(known)}.",
+            param_hint="--output",
+        )
+
+
+def whole_numbers(text: str, hint: str) -> list[int]:
+    """Numbers from 1 on, separated by commas."""
+    try:
+        numbers = [int(part) for part in text.split(",")]
+    except ValueError:
+        numbers = []
+    if not numbers or min(numbers) < 1:
+        raise typer.BadParameter(f"{text!r} is not a list of whole numbers from 1 on, such as 1,5,10.", param_hint=hint)
+    return list(dict.fromkeys(numbers))
+
+
+def answer(result: dict[str, Any], text: str, *, as_json: bool) -> None:
+    """Print the result."""
+    typer.echo(json.dumps(result, ensure_ascii=False, allow_nan=False) if as_json else text)
+
+
+def paragraph(text: str, indent: str = "") -> str:
+    """A text in lines as wide as the terminal; as one line where there is none."""
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 10**6
+    return textwrap.fill(
+        text,
+        max(width, 40),
+        initial_indent=indent,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

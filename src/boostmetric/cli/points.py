@@ -1,0 +1,143 @@
+"""Points of files, as every command reads them: options that are spelled the same everywhere."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from boostmetric.cli.conditions import Condition, other_conditions, parse_conditions, rows_where
+
+if TYPE_CHECKING:
+    from boostmetric.metric import MahalanobisMetric
+    from boostmetric.tables import PointTable
+
+_PANEL = "Which columns and rows"
+
+PointFiles = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="POINTS...",
+        show_default=False,
+        help="Files of points (.csv, .tsv, .jsonl, .parquet, .npz, .npy), or a pattern in quotes; read as one table.",
+    ),
+]
+Id = Annotated[str | None, typer.Option(help="Column of the ids.", rich_help_panel=_PANEL)]
+Label = Annotated[str | None, typer.Option(help="Column of the class labels.", rich_help_panel=_PANEL)]
+Vector = Annotated[
+    str | None, typer.Option(help="Column of lists, or matrix, of the features.", rich_help_panel=_PANEL)
+]
+Columns = Annotated[
+    str | None,
+    typer.Option(
+        help="Columns of numbers that are the features: names or patterns such as 'f*', separated by commas.",
+        rich_help_panel=_PANEL,
+    ),
+]
+Ignore = Annotated[
+    str | None, typer.Option(help="Columns that are no features, separated by commas.", rich_help_panel=_PANEL)
+]
+Where = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="COLUMN=VALUE",
+        help="Use only rows with this value (or COLUMN!=VALUE: without it). Give it again for more conditions.",
+        rich_help_panel=_PANEL,
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How files of points are read."""
+
+    id: str | None = None
+    label: str | None = None
+    vector: str | None = None
+    columns: tuple[str, ...] | None = None
+    ignore: tuple[str, ...] = ()
+    where: tuple[Condition, ...] = ()
+    keep: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        id: str | None,
+        label: str | None,
+        vector: str | None,
+        columns: str | None,
+        ignore: str | None,
+        where: Sequence[str] | None,
+    ) -> "Reading":
+        """From the options as they were typed."""
+        named = None if columns is None else separated(columns)
+        return cls(id, label, vector, named, separated(ignore or ""), parse_conditions(where, "--where"))
+
+    def for_model(self, metric: "MahalanobisMetric") -> "Reading":
+        """The features that a model was learned from, by name, unless others are asked for."""
+        if metric.feature_names is None or self.vector is not None or self.columns is not None:
+            return self
+        return replace(self, columns=tuple(metric.feature_names))
+
+    def read(self, files: Sequence[str]) -> "PointTable":
+        """All rows that satisfy the conditions."""
+        table = self._table(files, self.where)
+        return self._chosen(table, rows_where(table, self.where)) if self.where else table
+
+    def read_others(self, files: Sequence[str]) -> "PointTable":
+        """All rows of other files: conditions are about rows of the points."""
+        return self._table(files, ())
+
+    def read_two(self, files: Sequence[str], second: Sequence[Condition]) -> "tuple[PointTable, PointTable]":
+        """Rows that satisfy the conditions, and other rows of the same files.
+
+        The others satisfy `second`, and those of the conditions that are about columns which `second` does not name.
+        No row is among both: those of `second` are taken out of the first.
+        """
+        table = self._table(files, (*self.where, *second))
+        others = rows_where(table, other_conditions(self.where, second))
+        first = rows_where(table, self.where) & ~others
+        return self._chosen(table, first), self._chosen(table, others, other_conditions(self.where, second))
+
+    def _table(self, files: Sequence[str], conditions: Sequence[Condition]) -> "PointTable":
+        from boostmetric.tables import read_points
+
+        return read_points(
+            list(files),
+            id=self.id,
+            label=self.label,
+            vector=self.vector,
+            columns=self.columns,
+            ignore=self.ignore,
+            keep=list(dict.fromkeys([*self.keep, *(condition.column for condition in conditions)])),
+        )
+
+    def _chosen(
+        self, table: "PointTable", rows: "object", conditions: Sequence[Condition] | None = None
+    ) -> "PointTable":
+        from boostmetric.tables import TableError
+
+        chosen = table.take(rows)  # type: ignore[arg-type]
+        if not len(chosen):
+            asked = " and ".join(map(str, self.where if conditions is None else conditions)) or "what is left over"
+            raise TableError(f"{table.source}: no row satisfies {asked}. Loosen the conditions.")
+        return chosen
+
+
+def separated(names: str) -> tuple[str, ...]:
+    """Names separated by commas."""
+    return tuple(name.strip() for name in names.split(",") if name.strip())
+
+
+def check_features(metric: "MahalanobisMetric", *tables: "PointTable") -> None:
+    """Refuse points that are not of as many features as a model."""
+    from boostmetric.tables import TableError
+    from boostmetric.tables.complaints import plural
+
+    needed = metric.components.shape[1]
+    for table in tables:
+        if table.n_features != needed:
+            raise TableError(
+                f"{table.source} has {plural(table.n_features, 'feature')}, the model was learned from {needed:,}. "
+                "Give points of the same kind; --columns, --vector and --ignore say which columns are features."
+            )

@@ -1,0 +1,71 @@
+"""``boostmetric report``: one HTML page about a model."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from boostmetric.cli.output import Force, Json, Model, answer, check_new
+from boostmetric.cli.points import Columns, Id, Ignore, Label, Reading, Vector, Where
+from boostmetric.cli.tasks import (
+    Comparisons,
+    Kind,
+    Names,
+    Queries,
+    Reference,
+    ReferenceWhere,
+    Relevance,
+    Tested,
+    Testing,
+    load_model,
+    read_task,
+)
+
+
+def report(
+    model: Model,
+    points: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[POINTS]...",
+            show_default=False,
+            help="Points that the model was not learned from, to show and test.",
+        ),
+    ] = None,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Page to write.")] = Path("report.html"),
+    id: Id = None,
+    label: Label = None,
+    vector: Vector = None,
+    columns: Columns = None,
+    ignore: Ignore = None,
+    where: Where = None,
+    reference: Reference = None,
+    reference_where: ReferenceWhere = None,
+    relevance: Relevance = None,
+    comparisons: Comparisons = None,
+    kind: Kind = None,
+    queries: Queries = None,
+    names: Names = None,
+    title: Annotated[str | None, typer.Option(help="Of the page.")] = None,
+    seed: Annotated[int, typer.Option(help="Of what is drawn at random.")] = 0,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Write a page about a model: scores before and after, how short vectors can get, a picture, neighbours.
+
+    Without POINTS it says what was learned and how. The options are those of boostmetric evaluate. The page holds the
+    ids and labels of what it shows.
+    """
+    check_new(output, force)
+    testing = Testing(reference, reference_where, relevance, comparisons, kind, queries, names)
+    testing.check(label, needed=False)
+    reading = Reading.of(id, label, vector, columns, ignore, where)
+    if not points and (reading != Reading() or testing != Testing()):
+        raise typer.BadParameter("There are options about points, but no POINTS.", param_hint="POINTS")
+
+    from boostmetric.report import write_model_report
+
+    metric = load_model(model)
+    tested = read_task(metric, points, reading, testing) if points else Tested(None)
+    write_model_report(output, metric, tested.task, **tested.names, title=title, random_state=seed)
+    answer({"output": str(output)}, f"Report: {output}", as_json=as_json)

@@ -1,0 +1,240 @@
+"""What a model is tested on: points with labels, graded documents, or comparisons."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from boostmetric.cli.conditions import parse_conditions
+from boostmetric.cli.points import Reading, check_features
+
+if TYPE_CHECKING:
+    from boostmetric.metric import MahalanobisMetric
+    from boostmetric.tables import PointTable
+
+_PANEL = "Labels: what is searched"
+FEEDBACK = "Comparisons and grades, in place of labels"
+
+Reference = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="File of the points to search among, such as those learned from; by default POINTS themselves.",
+        rich_help_panel=_PANEL,
+    ),
+]
+ReferenceWhere = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="COLUMN=VALUE",
+        help="Search among these rows of POINTS instead. A --where about the same column does not hold for them.",
+        rich_help_panel=_PANEL,
+    ),
+]
+Relevance = Annotated[
+    list[str] | None,
+    typer.Option(help="File of grades (query, document, grade); POINTS are the documents.", rich_help_panel=FEEDBACK),
+]
+Comparisons = Annotated[
+    list[str] | None,
+    typer.Option(help="File of comparisons by id: triplets, pairs, grades, clicks.", rich_help_panel=FEEDBACK),
+]
+Kind = Annotated[
+    str | None,
+    typer.Option(
+        help="Of comparisons: triplets, quadruplets, pairs, grades, clicks or rankings; by default, the columns tell.",
+        rich_help_panel=FEEDBACK,
+    ),
+]
+Queries = Annotated[
+    list[str] | None,
+    typer.Option(help="File of the queries, where they are not among POINTS.", rich_help_panel=FEEDBACK),
+]
+Names = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--name",
+        metavar="ROLE=COLUMN",
+        help="What a column is called, such as document=sku. Give it again for more.",
+        rich_help_panel=FEEDBACK,
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Testing:
+    """Options that say what a model is tested on."""
+
+    reference: Sequence[str] | None = None
+    reference_where: Sequence[str] | None = None
+    relevance: Sequence[str] | None = None
+    comparisons: Sequence[str] | None = None
+    kind: str | None = None
+    queries: Sequence[str] | None = None
+    names: Sequence[str] | None = None
+
+    def check(self, label: str | None, *, needed: bool) -> None:
+        """Refuse options that do not go together."""
+        ways = {"--label": label, "--relevance": self.relevance, "--comparisons": self.comparisons}
+        given = [name for name, value in ways.items() if value]
+        if len(given) > 1:
+            raise typer.BadParameter(
+                f"{' and '.join(given)} are given: one of them says what is right. A column of labels that is not used "
+                "can be left out with --ignore."
+            )
+        if needed and not given:
+            raise typer.BadParameter(
+                "Nothing says which answers are right: give --label, --relevance or --comparisons."
+            )
+        if (self.reference or self.reference_where) and not label:
+            raise typer.BadParameter("--reference and --reference-where go with --label.")
+        if self.reference and self.reference_where:
+            raise typer.BadParameter("Give --reference or --reference-where, not both.")
+        if self.queries and not (self.relevance or self.comparisons):
+            raise typer.BadParameter("--queries goes with --relevance or --comparisons.")
+        if self.kind and not self.comparisons:
+            raise typer.BadParameter("--kind goes with --comparisons.")
+
+
+@dataclass(frozen=True)
+class Tested:
+    """A task, and what its points are called.
+
+    Attributes
+    ----------
+    task : LabelTask, RankingTask, ComparisonTask or None
+        None if there are points and nothing that says what is right.
+    names : dict
+        What `boostmetric.report.write_model_report` is told about ids and labels (and points, without a task).
+    """
+
+    task: Any
+    names: dict[str, Any] = field(default_factory=dict)
+
+
+def read_task(
+    metric: "MahalanobisMetric",
+    files: Sequence[str],
+    reading: Reading,
+    testing: Testing,
+    k: Sequence[int] | None = None,
+    neighbors: Sequence[int] = (3,),
+) -> Tested:
+    """Read what a model is tested on.
+
+    Parameters
+    ----------
+    metric : MahalanobisMetric
+    files : sequence of str
+        Points.
+    reading : Reading
+    testing : Testing
+    k : sequence of int, optional
+        Where rankings are cut; by default at 1, 5 and 10, less those beyond the number of points.
+    neighbors : sequence of int
+        How many vote.
+    """
+    from boostmetric.evaluation import ComparisonTask, LabelTask, RankingTask
+    from boostmetric.tables import read_comparisons, read_relevance
+
+    reading = reading.for_model(metric)
+    names = parse_names(testing.names)
+    if testing.relevance:
+        return _rankings(metric, files, reading, testing, k, names, RankingTask, read_relevance)
+    if testing.comparisons:
+        points = reading.read(files)
+        queries = reading.read_others(testing.queries) if testing.queries else None
+        table = read_comparisons(list(testing.comparisons), points, kind=testing.kind, queries=queries, names=names)
+        check_features(metric, points)
+        return Tested(ComparisonTask.of(table.comparisons, table.points), {"ids": _both(queries, points)})
+    reference = None
+    if testing.reference_where:
+        asked, reference = reading.read_two(files, parse_conditions(testing.reference_where, "--reference-where"))
+    else:
+        asked = reading.read(files)
+        if testing.reference:
+            reference = reading.read_others(testing.reference)
+    check_features(metric, asked, *([] if reference is None else [reference]))
+    if asked.labels is None:
+        return Tested(None, {"points": asked.points, "ids": asked.ids})
+    searched = len(asked) - 1 if reference is None else len(reference)
+    same: Any = None if reference is None else (reference.points, reference.labels)
+    task = LabelTask.of(
+        asked.points, asked.labels, reference=same, k=_cuts(k, searched), n_neighbors=_votes(neighbors, searched)
+    )
+    called = {"ids": asked.ids}
+    return Tested(task, called if reference is None else {**called, "reference_ids": reference.ids})
+
+
+def _rankings(
+    metric: Any,
+    files: Sequence[str],
+    reading: Reading,
+    testing: Testing,
+    k: Sequence[int] | None,
+    names: dict[str, str],
+    task: Any,
+    read_relevance: Any,
+) -> Tested:
+    import numpy as np
+
+    documents = reading.read(files)
+    queries = reading.read_others(testing.queries) if testing.queries else None
+    relevance = read_relevance(list(testing.relevance or ()), documents, queries=queries, names=names)
+    check_features(metric, documents, *([] if queries is None else [queries]))
+    if queries is None:
+        cuts = _cuts(k, len(documents) - 1)
+        return Tested(task.of(documents.points, None, relevance, k=cuts), {"ids": documents.ids})
+    # Queries that nobody judged are not asked; the file may hold many more than were judged.
+    judged, number = np.unique(relevance[:, 0].astype(np.int64), return_inverse=True)
+    asked = queries.take(judged)
+    relevance = np.column_stack([number, relevance[:, 1:]])
+    cuts = _cuts(k, len(documents))
+    return Tested(
+        task.of(asked.points, documents.points, relevance, k=cuts),
+        {"ids": asked.ids, "reference_ids": documents.ids},
+    )
+
+
+def parse_names(texts: Sequence[str] | None) -> dict[str, str]:
+    """Roles and the columns that have them."""
+    found = {}
+    for text in texts or ():
+        role, sign, column = text.partition("=")
+        if not (sign and role.strip() and column):
+            raise typer.BadParameter(f"{text!r} is not of the form ROLE=COLUMN.", param_hint="--name")
+        found[role.strip()] = column
+    return found
+
+
+def load_model(path: Path, rank: int | None = None) -> "MahalanobisMetric":
+    """A model, cut to fewer dimensions if asked for."""
+    from boostmetric.metric import MahalanobisMetric
+
+    return cut(MahalanobisMetric.load(path), rank)
+
+
+def cut(metric: "MahalanobisMetric", rank: int | None) -> "MahalanobisMetric":
+    """The nearest metric of a rank, which must not be more than it has."""
+    full = len(metric.truncate().components)
+    if rank is not None and rank > full:
+        raise ValueError(f"The model has rank {full:,}, so it cannot be cut to {rank:,} dimensions. Lower --rank.")
+    return metric if rank is None else metric.truncate(rank)
+
+
+def _both(queries: "PointTable | None", points: "PointTable") -> Any:
+    """Ids of queries followed by points; None if one of them has none."""
+    if queries is None:
+        return points.ids
+    if queries.ids is None or points.ids is None:
+        return None
+    return [*queries.ids.tolist(), *points.ids.tolist()]
+
+
+def _cuts(k: Sequence[int] | None, searched: int) -> Sequence[int]:
+    return [cut for cut in (1, 5, 10) if cut <= max(1, searched)] if k is None else k
+
+
+def _votes(neighbors: Sequence[int], searched: int) -> Sequence[int]:
+    return [n for n in neighbors if n <= searched] or [1]

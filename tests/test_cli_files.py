@@ -1,0 +1,457 @@
+"""The commands on files, as a user runs them."""
+
+import csv
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_wine
+from typer.testing import CliRunner
+
+from boostmetric import MahalanobisMetric
+from boostmetric.cli import app
+from boostmetric.cli.conditions import Condition, other_conditions, parse_conditions
+from boostmetric.cli.fit_parts import held_out_rows
+from boostmetric.tables import read_comparisons, read_points
+
+runner = CliRunner()
+QUICK = ["--init", "standardized", "--solver", "stagewise", "--passes", "1", "--max-iter", "15"]
+
+
+def run(*arguments, code=0):
+    result = runner.invoke(app, [str(argument) for argument in arguments])
+    assert result.exit_code == code, f"{result.output}\n{result.exception!r}"
+    return result
+
+
+def json_of(*arguments, code=0):
+    return json.loads(run(*arguments, "--json", code=code).stdout)
+
+
+def message(result):
+    """As one line: typer's errors come in a box."""
+    return " ".join(result.stderr.replace("│", " ").split())
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Wine as CSV and npz, a model, triplets, grades, queries."""
+    path = tmp_path_factory.mktemp("files")
+    X, y = load_wine(return_X_y=True)
+    names = load_wine().feature_names
+    kinds = np.array(["Barolo", "Grignolino", "Barbera"])[y]
+    with (path / "wine.csv").open("w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["bottle", "part", "kind", *names])
+        for i, (x, kind) in enumerate(zip(X, kinds, strict=True)):
+            rows.writerow([f"w{i}", "test" if i % 3 == 2 else "train", kind, *x])
+    np.savez(path / "wine.npz", X=X, y=y, split=np.arange(len(y)) % 3)
+    rng = np.random.default_rng(0)
+    triplets = []
+    for i in np.tile(np.arange(len(y)), 4):
+        near, far = rng.choice(np.flatnonzero(y == y[i])), rng.choice(np.flatnonzero(y != y[i]))
+        triplets += [f"w{i},w{near},w{far}\n"] if near != i else []
+    (path / "triplets.csv").write_text("anchor,near,far\n" + "".join(triplets))
+    with (path / "queries.csv").open("w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["bottle", *names])
+        rows.writerows([f"q{i}", *(X[i] * 1.01)] for i in range(0, 178, 9))
+    grades = [f"q{i},w{j},{int(y[i] == y[j])}\n" for i in range(0, 178, 9) for j in range(178)]
+    (path / "grades.csv").write_text("query,document,grade\n" + "".join(grades))
+    (path / "pairs.csv").write_text(
+        "query,document\n" + "".join(f"w{i},w{i + 1}\n" for i in range(177) if y[i] == y[i + 1])
+    )
+    run(
+        "fit",
+        path / "wine.csv",
+        "--label",
+        "kind",
+        "--id",
+        "bottle",
+        "--where",
+        "part=train",
+        "-o",
+        path / "m.st",
+        *QUICK,
+    )
+    return path
+
+
+@pytest.fixture
+def wine(folder):
+    return folder / "wine.csv"
+
+
+@pytest.fixture
+def model(folder):
+    return folder / "m.st"
+
+
+LABELLED = ["--label", "kind", "--id", "bottle"]
+TESTED = [*LABELLED, "--where", "part=test", "--reference-where", "part=train"]
+
+
+# fit
+
+
+def test_fit_with_validation_rows_says_what_came_out(wine, tmp_path):
+    output = tmp_path / "new" / "m.safetensors"
+    result = run("fit", wine, *LABELLED, "--validation-where", "part=test", "-o", output, *QUICK)
+    assert "3-NN accuracy" in result.stdout
+    assert "Better: 3-NN accuracy" in result.stdout
+    assert f"Model: {output}" in result.stdout
+    assert "boostmetric evaluate" in result.stdout
+    assert "119 points with 13 features" in result.stderr
+    assert "59 rows, where part=test" in result.stderr
+    metric = MahalanobisMetric.load(output)
+    assert metric.feature_names == list(load_wine().feature_names)
+    assert metric.about["data"]["n_validated"] == 59
+    assert metric.about["estimator"]["parameters"]["callbacks"] is None
+    assert [path.name for path in output.parent.iterdir()] == ["m.safetensors"]
+
+
+def test_fit_by_folds_chooses_among_starts(folder, tmp_path):
+    found = json_of(
+        "fit", folder / "wine.npz", "--label", "y", "--passes", "1", "--ignore", "split", "-o", tmp_path / "m"
+    )
+    assert found["evaluation"] is None
+    assert found["validation_error"]["chosen"] < found["validation_error"]["base"]
+    assert found["chosen"]["init"] != "identity"
+    assert not found["is_base"]
+
+
+def test_the_base_is_kept_where_nothing_is_learned(tmp_path):
+    rng = np.random.default_rng(0)
+    np.savez(tmp_path / "noise.npz", X=rng.standard_normal((300, 4)), y=rng.integers(2, size=300))
+    arguments = ["fit", tmp_path / "noise.npz", "--label", "y", "--validation-fraction", "0.3"]
+    result = run(*arguments, "--init", "identity", "--passes", "2", "-o", tmp_path / "m")
+    assert "Keep the base" in result.stdout
+    assert "the model is the Euclidean distance itself" in " ".join(result.stdout.split())
+    components = MahalanobisMetric.load(tmp_path / "m").components
+    assert components.T @ components == pytest.approx(components[0] @ components[0] * np.eye(4))
+
+    rows = rng.permuted(np.tile(np.arange(300), (200, 1)), axis=1)[:, :3]
+    np.save(tmp_path / "guesses.npy", rows)
+    arguments = ["fit", tmp_path / "noise.npz", "--ignore", "y", "--comparisons", tmp_path / "guesses.npy"]
+    found = json_of(*arguments, "-o", tmp_path / "c")
+    if found["is_base"]:  # guesses may be learned by chance, but then they are better
+        assert np.array_equal(MahalanobisMetric.load(tmp_path / "c").components, np.eye(4))
+    else:
+        assert found["evaluation"]["scores"][0]["difference"] > 0
+
+
+@pytest.mark.parametrize("setting", ["recommended", "paper"])
+def test_fit_from_comparisons(folder, wine, tmp_path, setting):
+    arguments = ["fit", wine, "--id", "bottle", "--ignore", "part,kind", "--comparisons", folder / "triplets.csv"]
+    found = json_of(*arguments, "-o", tmp_path / "m", "--setting", setting, "--max-iter", "30")
+    assert found["chosen"]["loss"] == {"recommended": "logistic", "paper": "exponential"}[setting]
+    assert found["data"]["kind"] == "triplets"
+    assert found["evaluation"]["verdict"] == "better"
+
+
+def test_fit_from_grades_of_queries_in_a_file_of_their_own(folder, wine, tmp_path):
+    arguments = ["fit", wine, "--id", "bottle", "--columns", "alcohol,ash,proline", "--queries", folder / "queries.csv"]
+    more = ["--comparisons", folder / "grades.csv", "--validation", folder / "grades.csv", "--max-per-query", "50"]
+    found = json_of(*arguments, *more, "--max-iter", "5", "-o", tmp_path / "m")
+    assert found["data"]["kind"] == "grades"
+    assert MahalanobisMetric.load(tmp_path / "m").feature_names == ["alcohol", "ash", "proline"]
+
+
+def test_dry_run_learns_nothing(wine, tmp_path):
+    result = run("fit", wine, *LABELLED, "--where", "part=train", "-o", tmp_path / "m", "--dry-run")
+    assert "labels: column 'kind', 3 classes" in result.stdout
+    assert "setting: recommended, BoostMetric(init='auto'" in result.stdout
+    assert list(tmp_path.iterdir()) == []
+    found = json_of("fit", wine, *LABELLED, "--ignore", "part", "-o", tmp_path / "m", "--dry-run")
+    assert found["data"]["n_points"] == 178
+
+
+def test_validation_rows_are_never_learned_from(wine, tmp_path):
+    arguments = ["fit", wine, *LABELLED, "-o", tmp_path / "m", "--dry-run", "--json"]
+    both = json.loads(run(*arguments, "--where", "part=train", "--validation-where", "part=test").stdout)["data"]
+    alone = json.loads(run(*arguments, "--validation-where", "part=test").stdout)["data"]
+    assert both["n_points"] == alone["n_points"] == 119
+    assert both["n_validated"] == 59
+    other = ["--where", "kind!=Barolo", "--where", "part=train", "--validation-where", "part=test"]
+    less = json.loads(run(*arguments, *other).stdout)["data"]
+    assert (less["n_classes"], less["n_validated"]) == (2, 40)
+
+
+def test_the_same_seed_gives_the_same_file(wine, tmp_path):
+    for name in ("a", "b"):
+        run("fit", wine, *LABELLED, "--ignore", "part", "--validation-fraction", "0.3", "-o", tmp_path / name, *QUICK)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        ([], 2, "give one of them"),
+        (["--label", "kind"], 1, "columns 'bottle', 'part' hold no numbers"),
+        (["--label", "sort"], 1, "there is no column of labels 'sort'"),
+        ([*LABELLED, "--where", "part"], 2, "not of the form COLUMN=VALUE"),
+        ([*LABELLED, "--where", "part=trian"], 1, "no row has 'trian' in column 'part' (part=trian). There are 'test'"),
+        ([*LABELLED, "--where", "colour=red"], 1, "there is no column to keep 'colour'"),
+        ([*LABELLED, "--where", "part=train", "--where", "part=test"], 1, "no row satisfies part=train and part=test"),
+        ([*LABELLED, "--ignore", "part", "--init", "unit"], 1, "init must be one of"),
+        ([*LABELLED, "--ignore", "part", "--impostors", "some"], 2, "neither a whole number from 1 on nor all"),
+        ([*LABELLED, "--ignore", "part", "--resume"], 1, "There is no checkpoint"),
+        ([*LABELLED, "--ignore", "part", "--kind", "triplets"], 2, "--kind goes with --comparisons"),
+        (["--comparisons", "t.csv", "--passes", "2"], 2, "--passes goes with --label"),
+        (["--id", "bottle", "--ignore", "part,kind", "--comparisons", "no.csv"], 1, "no.csv: there is no such file"),
+        ([*LABELLED, "--ignore", "part", "--components", "14"], 1, "--components=14 is more than the 13 features"),
+        ([*LABELLED, "--validation", "a", "--validation-where", "part=test"], 2, "Give one of --validation"),
+        (
+            [*LABELLED, "--where", "kind!=Barolo", "--validation-where", "kind=Barolo"],
+            1,
+            "The label 'Barolo' is among the rows to validate on",
+        ),
+    ],
+)
+def test_fit_says_what_is_wrong(wine, tmp_path, arguments, code, said):
+    more = ["--ignore", "part"] if said.startswith("The label") else []
+    result = run("fit", wine, *arguments, *more, "-o", tmp_path / "m", code=code)
+    assert said in message(result)
+    assert "Traceback" not in result.output
+    assert result.stdout == ""
+    assert not (tmp_path / "m").exists()
+
+
+def test_outputs_are_not_overwritten_unasked(folder, wine, model):
+    before = model.read_bytes()
+    for arguments in (
+        ["fit", wine, *LABELLED, "--ignore", "part"],
+        ["report", model],
+        ["export", model, "--to", "numpy"],
+        ["mine", wine, *LABELLED, "--ignore", "part"],
+    ):
+        output = model if arguments[0] in ("fit", "report", "export") else wine
+        assert "is there already. Use --force" in message(run(*arguments, "-o", output, code=2))
+    assert model.read_bytes() == before
+
+
+def test_held_out_rows_are_of_every_class():
+    y = np.repeat(np.arange(5), [1, 2, 10, 50, 100])
+    held_out = held_out_rows(y, 0.2, seed=1)
+    counts = np.bincount(y[held_out], minlength=5)
+    assert held_out.sum() == pytest.approx(0.2 * len(y), abs=1)
+    assert counts[0] == 0
+    assert (counts[2:] / [10, 50, 100]) == pytest.approx([0.2, 0.2, 0.2], abs=0.11)
+    for fraction in (0.5, 0.9):
+        assert set(y[~held_out_rows(y, fraction, seed=0)]) == set(range(5))
+
+
+def test_conditions():
+    where = parse_conditions(["a=b=c", "d!=", "e=1"], "--where")
+    assert where == (Condition("a", "b=c", True), Condition("d", "", False), Condition("e", "1", True))
+    assert other_conditions(where, (Condition("e", "2", True),)) == (Condition("e", "2", True), *where[:2])
+
+
+# evaluate, report
+
+
+def test_evaluate_labels(wine, model):
+    result = run("evaluate", model, wine, *TESTED, "--rank", "2,5", "-k", "1,3")
+    assert "Better: 3-NN accuracy" in result.stdout
+    assert "Cut to 2 of 13 dimensions" in result.stdout
+    assert "recall@3 (any)" in result.stdout
+    found = json_of("evaluate", model, wine, *TESTED, "--rank", "2", "--neighbors", "1,3")
+    assert found["headline"] == "1-NN accuracy"
+    assert found["n_asked"] == 59
+    assert [cut["rank"] for cut in found["cut"]] == [2]
+
+
+def test_evaluate_with_a_reference_file(folder, wine, model):
+    where = ["--label", "kind", "--id", "bottle"]
+    found = json_of("evaluate", model, wine, *where, "--where", "part=test", "--reference", wine)
+    assert found["n_asked"] == 59
+
+
+def test_evaluate_grades_and_comparisons(folder, wine, model):
+    graded = ["--relevance", folder / "grades.csv", "--queries", folder / "queries.csv", "--id", "bottle"]
+    found = json_of("evaluate", model, wine, *graded)
+    assert found["headline"] == "nDCG@10"
+    assert found["n_asked"] == 20
+    (scores,) = [score for score in found["scores"] if score["name"] == "nDCG@10"]
+    assert scores["learned"] > scores["base"]
+    compared = json_of("evaluate", model, wine, "--id", "bottle", "--comparisons", folder / "triplets.csv")
+    assert compared["headline"] == "comparison accuracy"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        ([], 2, "Nothing says which answers are right"),
+        (["--label", "kind", "--comparisons", "x.csv"], 2, "one of them says what is right"),
+        ([*TESTED, "--rank", "14"], 1, "The model has rank 13, so it cannot be cut to 14"),
+        ([*TESTED, "--rank", "none"], 2, "not a list of whole numbers"),
+        ([*TESTED, "-k", "0"], 2, "not a list of whole numbers"),
+        (["--label", "kind", "--columns", "alcohol,ash"], 1, "has 2 features, the model was learned from 13"),
+        (["--queries", "q.csv", "--label", "kind"], 2, "--queries goes with"),
+    ],
+)
+def test_evaluate_says_what_is_wrong(wine, model, arguments, code, said):
+    result = run("evaluate", model, wine, *arguments, code=code)
+    assert said in message(result)
+    assert result.stdout == ""
+
+
+def test_a_file_that_is_no_model(wine, tmp_path):
+    assert "Error: " in run("evaluate", wine, wine, *TESTED, code=1).stderr
+    assert "Error: " in run("evaluate", tmp_path / "none.safetensors", wine, *TESTED, code=1).stderr
+
+
+def test_report(folder, wine, model, tmp_path):
+    page = tmp_path / "page.html"
+    assert json_of("report", model, wine, *TESTED, "-o", page, "--title", "Bottles") == {"output": str(page)}
+    html = page.read_text(encoding="utf-8")
+    assert "<h1>Bottles</h1>" in html
+    assert "w2" in html
+    run("report", model, "-o", tmp_path / "model.html")
+    run("report", model, wine, "--id", "bottle", "-o", tmp_path / "points.html")
+    graded = ["--relevance", folder / "grades.csv", "--queries", folder / "queries.csv", "--id", "bottle"]
+    run("report", model, wine, *graded, "-o", tmp_path / "graded.html")
+    assert "no POINTS" in message(run("report", model, "--label", "kind", "-o", tmp_path / "x.html", code=2))
+
+
+# transform, search, mine, export
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl", ".parquet", ".npz", ".npy"])
+def test_transform_is_read_back(wine, model, tmp_path, suffix):
+    if suffix == ".parquet":
+        pytest.importorskip("pyarrow")
+    output = tmp_path / f"mapped{suffix}"
+    found = json_of("transform", model, wine, *LABELLED, "-o", output, "--rank", "4")
+    assert (found["n_points"], found["n_dimensions"]) == (178, 4)
+    named = {} if suffix == ".npy" else {"id": "bottle", "label": "kind"}
+    back = read_points(output, **named)
+    points = read_points(wine, id="bottle", label="kind", ignore="part")
+    expected = MahalanobisMetric.load(model).truncate(4).transform(points.points)
+    assert back.points == pytest.approx(expected, rel=1e-5, abs=1e-5)
+    if named:
+        assert back.ids.tolist() == points.ids.tolist()
+        assert back.labels.tolist() == points.labels.tolist()
+
+
+def test_transform_in_other_precision(wine, model, tmp_path):
+    run("transform", model, wine, "-o", tmp_path / "x.npz", "--dtype", "float16")
+    with np.load(tmp_path / "x.npz", allow_pickle=False) as file:
+        assert file["X"].dtype == np.float16
+    assert "names no format" in message(run("transform", model, wine, "-o", tmp_path / "x.xlsx", code=2))
+
+
+def test_search_prints_and_writes(folder, wine, model, tmp_path):
+    arguments = ["search", model, wine, "--id", "bottle", "--queries", folder / "queries.csv", "-k", "3"]
+    printed = run(*arguments, "--base").stdout.splitlines()
+    assert printed[0].split() == ["query", "rank", "id", "distance", "base_id", "base_distance"]
+    assert printed[1].split()[:2] == ["q0", "1"]
+    found = json_of(*arguments)
+    assert [hit["rank"] for hit in found["hits"][:4]] == [1, 2, 3, 1]
+    run(*arguments, "-o", tmp_path / "hits.csv")
+    rows = list(csv.DictReader((tmp_path / "hits.csv").read_text().splitlines()))
+    assert [row["id"] for row in rows] == [hit["id"] for hit in found["hits"]]
+    assert "needs MODEL, POINTS and --queries" in message(run("search", model, wine, code=2))
+    assert "needs both --images and --query" in message(run("search", "--images", tmp_path, code=2))
+
+
+def test_mined_triplets_are_learned_from(folder, wine, model, tmp_path):
+    output = tmp_path / "negatives.csv"
+    arguments = ["mine", wine, *LABELLED, "--ignore", "part", "--ranks", "2-20", "--negatives", "3", "-o", output]
+    found = json_of(*arguments, "--model", model, "--per-query", "2", "--choice", "random")
+    assert found["n_triplets"] == 2 * 178
+    points = read_points(wine, id="bottle", label="kind", ignore="part")
+    assert read_comparisons(output, points).kind == "triplets"
+    fitted = ["fit", wine, "--id", "bottle", "--ignore", "part,kind", "--comparisons", output, "--max-iter", "5"]
+    assert json_of(*fitted, "-o", tmp_path / "m")["data"]["n_comparisons"] > 100
+
+
+def test_mine_from_pairs(folder, wine, tmp_path):
+    arguments = ["mine", wine, "--id", "bottle", "--positives", folder / "pairs.csv", "--ignore", "part,kind"]
+    loose = json_of(*arguments, "-o", tmp_path / "a.csv", "--relative-margin", "none", "--near-duplicate", "none")
+    strict = json_of(*arguments, "-o", tmp_path / "b.csv", "--relative-margin", "0.1,0.5")
+    assert loose["removed"]["too near"] == 0 < strict["removed"]["too near"]
+    grouped = json_of(*arguments[:-2], "--ignore", "part", "--group", "kind", "-o", tmp_path / "c.csv")
+    assert grouped["removed"]["same group"] > 0
+    asked = tmp_path / "asked.csv"
+    asked.write_text("query,document\n" + "".join(f"q{i},w{i}\n" for i in range(0, 178, 9)))
+    two = ["mine", folder / "queries.csv", "--documents", wine, "--id", "bottle", "--positives", asked]
+    names = ",".join(load_wine().feature_names)
+    found = json_of(*two, "--columns", names, "-o", tmp_path / "d.csv", "--excluded", asked)
+    assert (found["n_queries"], found["n_documents"]) == (20, 178)
+    rows = list(csv.DictReader((tmp_path / "d.csv").read_text().splitlines()))
+    assert rows[0]["anchor"].startswith("q")
+    assert rows[0]["negative"].startswith("w")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        ([], 2, "Give --label or --positives"),
+        (["--label", "kind", "--group", "part"], 2, "--group goes with --positives"),
+        (["--label", "kind", "--ranks", "10"], 2, "not of the form FIRST-LAST"),
+        (["--label", "kind", "--ranks", "9-3"], 1, "is empty"),
+        (["--label", "kind", "--margin", "1,2,3"], 2, "is not a number"),
+        (["--label", "part", "--ranks", "900-999", "--ignore", "kind"], 1, "Begin at a lower rank"),
+    ],
+)
+def test_mine_says_what_is_wrong(wine, tmp_path, arguments, code, said):
+    ignore = [] if "--ignore" in arguments else ["--ignore", "part"]
+    result = run("mine", wine, "--id", "bottle", *arguments, *ignore, "-o", tmp_path / "n.csv", code=code)
+    assert said in message(result)
+
+
+def test_positives_that_are_none(wine, folder, tmp_path):
+    more = ["--id", "bottle", "--ignore", "part,kind", "--positives", folder / "queries.csv", "-o", tmp_path / "n.csv"]
+    assert "are not those of positives" in message(run("mine", wine, *more, code=1))
+
+
+def test_export(model, tmp_path):
+    run("export", model, "--to", "numpy", "-o", tmp_path / "m.npy", "--rank", "3", "--dtype", "float16")
+    M = np.load(tmp_path / "m.npy", allow_pickle=False)
+    assert (M.shape, M.dtype) == ((13, 3), np.float16)
+    run("export", model, "--to", "query-side", "-o", tmp_path / "q.npz", "--document-length", "800")
+    run("export", model, "--to", "sentence-transformers", "-o", tmp_path / "dense")
+    assert (tmp_path / "dense" / "config.json").exists()
+    again = run("export", model, "--to", "sentence-transformers", "-o", tmp_path / "dense", "--force", code=2)
+    assert "never replaced" in message(again)
+    assert "--index is for --to faiss" in message(
+        run("export", model, "--to", "numpy", "-o", tmp_path / "x", "--index", "Flat", code=2)
+    )
+
+
+@pytest.mark.parametrize(("to", "package"), [("faiss", "faiss"), ("onnx", "onnx")])
+def test_export_with_optional_packages(model, tmp_path, to, package):
+    pytest.importorskip(package)
+    assert json_of("export", model, "--to", to, "-o", tmp_path / "m")["n_features"] == 13
+    assert (tmp_path / "m").stat().st_size > 100
+
+
+def test_a_package_that_is_missing_is_named(model, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    result = run("export", model, "--to", "faiss", "-o", tmp_path / "m", code=1)
+    assert "pip install 'boostmetric[faiss]'" in message(result)
+
+
+# all of them
+
+
+def test_warnings_are_lines_without_the_place_in_the_code(model, tmp_path):
+    tiny = MahalanobisMetric(1e-9 * np.eye(2))
+    tiny.save(tmp_path / "tiny")
+    result = run("export", tmp_path / "tiny", "--to", "numpy", "--dtype", "float16", "-o", tmp_path / "m.npy")
+    assert result.stderr.startswith("Warning: Rounded to float16")
+    assert ".py" not in result.stderr
+
+
+def test_help_imports_nothing_heavy():
+    code = (
+        "import sys; from boostmetric.cli import app; app(['fit', '--help'], standalone_mode=False); "
+        "heavy = {'numpy', 'scipy', 'sklearn', 'numba', 'matplotlib', 'joblib', 'safetensors'} & set(sys.modules); "
+        "sys.exit(f'imported: {heavy}' if heavy else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "--validation-where" in done.stdout

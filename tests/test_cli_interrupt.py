@@ -1,0 +1,133 @@
+"""Ctrl-C keeps the best so far, and a fit that was killed is resumed: in processes of their own, as users run them."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from boostmetric import MahalanobisMetric
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="sends signals")
+
+
+@pytest.fixture(scope="module")
+def points(tmp_path_factory):
+    """Enough rows and features for a fit of some seconds."""
+    rng = np.random.default_rng(0)
+    n, d, n_classes = 1600, 40, 8
+    y = rng.integers(n_classes, size=n)
+    X = rng.standard_normal((n_classes, d))[y] * np.linspace(1, 0, d) + rng.standard_normal((n, d))
+    path = tmp_path_factory.mktemp("points") / "points.npz"
+    np.savez(path, X=X, y=y, split=np.arange(n) % 4 == 3)
+    return path
+
+
+# From a given start, so that there is little before the first iteration.
+SETTING = ["--init", "identity", "--solver", "auto", "--max-iter", "60", "--passes", "4", "--jobs", "1"]
+
+
+def command(points, output, *more):
+    which = ["--label", "y", "--validation-where", "split=1", "-o", str(output), "--json", "--quiet"]
+    return [sys.executable, "-m", "boostmetric", "fit", str(points), *which, *SETTING, *more]
+
+
+def wait_for(path, process, seconds=120):
+    end = time.monotonic() + seconds
+    while not path.exists():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def checkpoint_of(output):
+    return output.with_name(output.name + ".checkpoint.npz")
+
+
+def start(arguments):
+    return subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(points, tmp_path_factory):
+    output = tmp_path_factory.mktemp("whole") / "model.safetensors"
+    done = subprocess.run(command(points, output), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert not checkpoint_of(output).exists()
+    return output.read_bytes()
+
+
+def test_interrupted_keeps_the_best_and_goes_on(points, undisturbed, tmp_path):
+    output = tmp_path / "model.safetensors"
+    process = start(command(points, output))
+    wait_for(checkpoint_of(output), process)
+    process.send_signal(signal.SIGINT)
+    printed, said = process.communicate(timeout=120)
+    assert process.returncode == 130, said
+    assert "Stopping after this iteration" in said
+    assert "run the same command with --resume" in said
+    assert "Traceback" not in said
+    result = json.loads(printed)
+    assert result["interrupted"]
+    metric = MahalanobisMetric.load(output)
+    scores = result["evaluation"]["scores"][0]
+    assert scores["learned"] >= scores["base"] - 0.02  # one of the candidates is the Euclidean distance
+    assert metric.components.shape[1] == 40
+    assert checkpoint_of(output).exists()
+
+    done = subprocess.run(command(points, output, "--resume"), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert output.read_bytes() == undisturbed
+    assert not checkpoint_of(output).exists()
+
+
+@pytest.mark.parametrize("n_later", [0, 3])
+def test_killed_and_resumed_is_the_same_to_the_bit(points, undisturbed, tmp_path, n_later):
+    output = tmp_path / "model.safetensors"
+    process = start(command(points, output))
+    wait_for(checkpoint_of(output), process)
+    for _ in range(n_later):  # further checkpoints
+        first = checkpoint_of(output).stat().st_mtime_ns
+        while process.poll() is None and checkpoint_of(output).stat().st_mtime_ns == first:
+            time.sleep(0.001)
+    process.kill()
+    process.communicate()
+    assert not output.exists()
+    again = subprocess.run(command(points, output, "--resume"), capture_output=True, text=True, check=False)
+    assert again.returncode == 0, again.stderr
+    assert output.read_bytes() == undisturbed
+    assert not checkpoint_of(output).exists()
+
+
+def test_a_second_ctrl_c_stops_at_once(points, tmp_path):
+    # Whether the second one comes before the iteration ends, or while the model is measured, is a matter of luck.
+    output = tmp_path / "model.safetensors"
+    process = start(command(points, output))
+    wait_for(checkpoint_of(output), process)
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.001)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=120)
+    assert process.returncode == 130, said
+    assert "--resume" in said
+    assert "Traceback" not in said
+    assert checkpoint_of(output).exists()
+
+
+def test_a_checkpoint_of_other_data_is_refused(points, tmp_path):
+    output = tmp_path / "model.safetensors"
+    process = start(command(points, output))
+    wait_for(checkpoint_of(output), process)
+    process.kill()
+    process.communicate()
+    other = command(points, output, "--resume", "--where", "y!=0")
+    done = subprocess.run(other, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "Error: The checkpoint belongs to another fit" in done.stderr
+    assert "Leave --resume out to begin anew" in done.stderr
+    assert not output.exists()
