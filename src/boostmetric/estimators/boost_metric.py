@@ -333,7 +333,7 @@ class BoostMetric(Boosting):
         def follow(part: Labelled, path: Path) -> Iterator[FloatArray]:
             init = starting_components(path.init, part.X, part.y)
             base = np.eye(part.X.shape[1]) if init is None else init
-            yield MahalanobisMetric(base).truncate(self.n_components).components
+            yield base if self.n_components is None else MahalanobisMetric(base).truncate(self.n_components).components
             if any(boosted.stop_reason is StopReason.CALLBACK for boosted in learned.values()):
                 return
             max_iter = [iterations(path.solver, self.max_iter)] * self.n_passes

@@ -142,7 +142,8 @@ def find_candidates(
     start = _best(found).path.init if init_is_free else init
     for number, path in enumerate([Path(start, solver) for solver in solvers]):
         along: list[Candidate] = []
-        for errors in _errors(parts, follow, path):
+        begun = next(start.errors for start in found if start.path.init is path.init and start.n_passes == 0)
+        for errors in _errors(parts, follow, path, begun):
             along.append(Candidate(path, len(along), errors))
             if len(along) > 1:
                 on_candidate(along[-1])
@@ -187,11 +188,14 @@ def _solvers(n_samples: int, n_features: int) -> list[SolverName]:
     return ["stagewise", "corrective"] if few else ["stagewise"]
 
 
-def _errors(parts: Sequence[Part], follow: Follow, path: Path) -> Iterator[FloatArray]:
-    """Errors of the metrics of a path, on each sample that is validated on."""
+def _errors(parts: Sequence[Part], follow: Follow, path: Path, begun: FloatArray | None = None) -> Iterator[FloatArray]:
+    """Errors of the metrics of a path, on each sample that is validated on; `begun` are those of the first."""
     numbers = np.concatenate([part.numbers for part in parts])
     _, place, times = np.unique(numbers, return_inverse=True, return_counts=True)
-    for metrics in zip(*[follow(part.train, path) for part in parts], strict=True):
+    for number, metrics in enumerate(zip(*[follow(part.train, path) for part in parts], strict=True)):
+        if number == 0 and begun is not None:
+            yield begun
+            continue
         wrong = [_wrong(part.train, part.test, metric) for part, metric in zip(parts, metrics, strict=True)]
         yield np.bincount(place, np.concatenate(wrong, axis=1).mean(axis=0)) / times
 

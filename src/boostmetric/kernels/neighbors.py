@@ -88,6 +88,17 @@ def propose(queries, panels, features, half_norms, skipped, products, values, nu
 
 
 @kernel
+def select(products, half_norms, label, own, values, numbers):
+    """As `propose`, where the products are known; left out are the points of class own[q]."""
+    for q in range(products.shape[0]):
+        row = products[q]
+        for p in range(row.size):
+            value = half_norms[p] - row[p]
+            if value < values[q, 0] and label[p] != own[q]:
+                _sift_down(values[q], numbers[q], value, p)
+
+
+@kernel
 def distances(points, queries, candidates, out):
     """out[q, c] = distance of query q and the point candidates[q, c]."""
     for q in range(candidates.shape[0]):
