@@ -219,16 +219,21 @@ def test_fit_says_what_is_wrong(wine, tmp_path, arguments, code, said):
     assert not (tmp_path / "m").exists()
 
 
-def test_outputs_are_not_overwritten_unasked(folder, wine, model):
-    before = model.read_bytes()
+def test_outputs_are_not_overwritten_unasked(folder, wine, model, tmp_path):
+    before, data = model.read_bytes(), wine.read_bytes()
+    (tmp_path / "there.csv").write_text("kept")
     for arguments in (
         ["fit", wine, *LABELLED, "--ignore", "part"],
         ["report", model],
         ["export", model, "--to", "numpy"],
         ["mine", wine, *LABELLED, "--ignore", "part"],
     ):
-        output = model if arguments[0] in ("fit", "report", "export") else wine
+        output = tmp_path / "there.csv"
         assert "is there already. Use --force" in message(run(*arguments, "-o", output, code=2))
+        own = model if arguments[0] in ("report", "export") else wine
+        assert "is what is read. Give another name." in message(run(*arguments, "-o", own, "--force", code=2))
+    assert (tmp_path / "there.csv").read_text() == "kept"
+    assert wine.read_bytes() == data
     assert model.read_bytes() == before
 
 

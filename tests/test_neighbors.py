@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
-from boostmetric import neighbors
+from boostmetric import neighbor_searches
 from boostmetric.neighbors import nearest, nearest_others, rounding_of_distances
 from boostmetric.scoring import knn_error, knn_predict
 
@@ -73,7 +73,7 @@ def test_agrees_with_brute_force(n_features, least, monkeypatch):
     assert np.array_equal(nearest(points, queries, 7), np.argsort(distance, axis=1)[:, :7])
 
 
-@pytest.mark.parametrize("kind", ["random", "grid", "tight", "outlier", "copies"])
+@pytest.mark.parametrize("kind", ["random", "grid", "tight", "outlier", "copies", "constant"])
 @pytest.mark.parametrize("seed", range(3))
 def test_products_in_single_precision_change_nothing(kind, seed, monkeypatch):
     rng = np.random.default_rng(seed)
@@ -84,14 +84,17 @@ def test_products_in_single_precision_change_nothing(kind, seed, monkeypatch):
         points = points[rng.integers(0, 20, 300)] + 1e-7 * points
     if kind == "outlier":
         points[0] = 1e9
+    if kind == "constant":  # beside which the others are tiny
+        points[:, 0] = 2.0**76
     if kind == "copies":
         points = points[rng.integers(0, 100, 300)]
     rounding = rounding_of_distances(points)
+    rounding = 0.0 if kind == "constant" else rounding
     careful = nearest(points, None, 5, rounding), nearest_others(points, label, 5, rounding).values
     settled = []
-    monkeypatch.setattr("boostmetric.neighbors._FEWEST_TO_ROUND", 0)
-    propose = neighbors._Quick.propose
-    monkeypatch.setattr(neighbors._Quick, "propose", lambda *given: settled.append(1) or propose(*given))
+    monkeypatch.setattr("boostmetric.neighbor_searches._FEWEST_TO_ROUND", 0)
+    propose = neighbor_searches.Quick.propose
+    monkeypatch.setattr(neighbor_searches.Quick, "propose", lambda *given: settled.append(1) or propose(*given))
     assert np.array_equal(nearest(points, None, 5, rounding), careful[0])
     assert np.array_equal(nearest_others(points, label, 5, rounding).values, careful[1])
     assert len(settled) == 1 + 5

@@ -89,6 +89,8 @@ def test_with_an_eval_set_what_is_validated_is_the_fit(several_passes):
     n_passes = sum(candidate.n_passes > 0 for candidate in metric.candidates_)
     assert watch.numbers == list(range(1, 6 * n_passes + 1))  # each iteration once: nothing is learned again
     assert metric.n_iter_ == 6 * metric.n_passes_
+    further = metric.n_passes_ < n_passes
+    assert metric.stop_reason_ is (StopReason.VALIDATED if further else StopReason.ITERATION_LIMIT)
 
 
 def test_stopped_by_a_callback_the_best_so_far_is_kept(several_passes):
@@ -114,6 +116,24 @@ def test_a_validated_fit_goes_on_from_its_checkpoint_to_the_same_metric(several_
     again = BoostMetric.recommended(**setting).fit(*train, eval_set=test, resume_from=path)
     assert again.components_.tobytes() == whole.components_.tobytes()
     assert [c.error for c in again.candidates_] == pytest.approx([c.error for c in whole.candidates_])
+
+
+def test_stopped_again_after_a_resume_nothing_is_lost(several_passes, tmp_path):
+    train, test = several_passes
+    path = tmp_path / "fit.npz"
+    setting = MORE
+    stopped = BoostMetric.recommended(**setting, callbacks=[Checkpoint(path, every=1), Watch(stop_after=20)])
+    stopped.fit(*train, eval_set=test)
+    assert stopped.n_passes_ > 0
+    watch = Watch(stop_after=1)
+    again = BoostMetric.recommended(**setting, callbacks=[Checkpoint(path, every=1), watch])
+    again.fit(*train, eval_set=test, resume_from=path)
+    assert watch.numbers == [21]  # and no earlier one again
+    assert again.stop_reason_ is StopReason.CALLBACK
+    chosen = choose(again.candidates_, len(train[1]))
+    assert chosen.error <= choose(stopped.candidates_, len(train[1])).error
+    assert mean_error(train, test, again.components_) == pytest.approx(chosen.error)
+    assert len(Checkpoint.load(path).history) == 21
 
 
 @pytest.mark.filterwarnings("ignore:max_iter=. was reached before tol")

@@ -16,8 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing import current_process
-from threading import Lock, local
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import joblib
 import numpy as np
@@ -27,6 +26,7 @@ from scipy.spatial.distance import cdist
 from sklearn.neighbors import NearestNeighbors
 
 from boostmetric.frame import Given, largest_size
+from boostmetric.neighbor_searches import ClassPanels, Once, Panels, Quick, row_chunks, square_lengths
 from boostmetric.ragged import Ragged
 
 _SPARE = 8  # candidates beyond those asked for, so that ties at the end of the list are seen
@@ -35,13 +35,7 @@ _MOST_FEATURES_OF_A_TREE = 4
 _LEAST_POINTS_OF_A_TREE = 10_000
 _QUERIES = 1024  # asked at once by a thread
 _FEW_QUERIES = 256  # the same, where each has many answers
-_ROOM = 256  # answers a query, at first
-_CHUNK = 2**22  # numbers held at once
-_FEWEST_FEATURES_TO_ROUND = 32  # for fewer, products take no time
-_FEWEST_TO_ROUND = 2**20  # pairs
 _NONE = np.empty(0, dtype=np.int64)
-_NO_PANELS = np.zeros(2, dtype=np.int64)
-Made = TypeVar("Made")
 _MOST_ROUNDING = 1e-4  # of a distance: no tie is ever broken for a point farther than this
 
 
@@ -86,8 +80,8 @@ def nearest(points: Given, queries: Given | None, n_neighbors: int, rounding: fl
     answer = np.empty((len(asked), n_neighbors), dtype=np.int64)
     n_candidates = min(n_neighbors + _SPARE + without_self, len(points))
     centred, around, blur = _centred(points, asked)
-    quick = _Quick(centred, blur) if _Quick.pays(points, len(asked)) else None
-    search = _Once(lambda: _search(centred, n_candidates, n_queries=len(asked)))
+    quick = Quick(centred, blur) if Quick.pays(points, len(asked)) else None
+    search = Once(lambda: _search(centred, n_candidates, n_queries=len(asked)))
 
     def hide(distance: NDArray[np.float64], numbers: NDArray[np.int64], rows: NDArray[np.int64]) -> None:
         if without_self:
@@ -145,8 +139,8 @@ def nearest_others(points: Given, label: NDArray[np.int64], n_neighbors: int, ro
     points, _, exponent = _scaled(points, points[:0])
     rounding = float(np.ldexp(rounding, -exponent))
     centred, _, blur = _centred(points, points)
-    quick = _Quick(centred, blur, label) if _Quick.pays(points, len(points)) else None
-    panels = _Once(lambda: _ClassPanels(centred, label))
+    quick = Quick(centred, blur, label) if Quick.pays(points, len(points)) else None
+    panels = Once(lambda: ClassPanels(centred, label))
 
     def hide(distance: NDArray[np.float64], numbers: NDArray[np.int64], rows: NDArray[np.int64]) -> None:
         distance[label[numbers] == label[rows][:, None]] = np.inf
@@ -202,8 +196,8 @@ def others_within(
     Cost: all distances; memory grows with the answers.
     """
     centred, _, blur = _centred(points, points)
-    norms = _squares(centred)
-    panels = _ClassPanels(centred, label)
+    norms = square_lengths(centred)
+    panels = ClassPanels(centred, label)
 
     by_class = np.argsort(label[asked], kind="stable")
     runs = np.split(by_class, np.flatnonzero(np.diff(label[asked[by_class]])) + 1)
@@ -253,9 +247,9 @@ def _centred(points: NDArray[Any], queries: NDArray[Any]) -> tuple[NDArray[Any],
     centre = points.mean(axis=0)
     centred = points - centre
     around = centred if queries is points else queries - centre
-    longest = float(_squares(centred).max(initial=0.0))
+    longest = float(square_lengths(centred).max(initial=0.0))
     if around is not centred:
-        longest = max(longest, float(_squares(around).max(initial=0.0)))
+        longest = max(longest, float(square_lengths(around).max(initial=0.0)))
     return centred, around, (points.shape[1] + 4) * np.finfo(np.float64).eps * longest
 
 
@@ -286,11 +280,6 @@ def _settled(
     return np.take_along_axis(candidates, picked, axis=1), beyond > reach**2
 
 
-def _squares(points: NDArray[Any]) -> NDArray[np.float64]:
-    """Squared lengths, without an array as large as the points."""
-    return np.asarray(np.einsum("ij,ij->i", points, points))
-
-
 def _suits_a_tree(points: NDArray[Any], n_queries: int) -> bool:
     # A tree is not worth its making for a few points, nor over many points for a few queries.
     enough = _LEAST_POINTS_OF_A_TREE <= len(points) <= _FEW * n_queries
@@ -303,168 +292,8 @@ def _search(points: NDArray[Any], n_candidates: int, n_queries: int) -> Callable
         tree = NearestNeighbors(n_neighbors=n_candidates, algorithm="kd_tree").fit(points)
         return lambda queries: np.asarray(tree.kneighbors(queries, return_distance=False))
 
-    panels = _Panels(points)
+    panels = Panels(points)
     return lambda queries: panels.propose(queries, n_candidates)
-
-
-class _Once(Generic[Made]):
-    """Something that is made when it is first asked for, by whichever thread."""
-
-    def __init__(self, make: Callable[[], Made]) -> None:
-        self._make, self._lock = make, Lock()
-        self._made: Made | None = None
-
-    def __call__(self) -> Made:
-        with self._lock:
-            if self._made is None:
-                self._made = self._make()
-            return self._made
-
-
-class _Quick:
-    """Proposals by products in single precision: a third of the time, and sometimes in doubt.
-
-    Parameters
-    ----------
-    centred : ndarray of shape (n_points, n_features)
-    blur : float
-        How far the square of a distance may be off in double precision.
-    label : ndarray of shape (n_points,), optional
-        Classes, of which that of a query can be left out.
-    """
-
-    def __init__(self, centred: NDArray[Any], blur: float, label: NDArray[np.int64] | None = None) -> None:
-        self._points = centred.astype(np.float32)
-        self._half_norms = (0.5 * _squares(centred)).astype(np.float32)
-        self._label = np.zeros(len(centred), dtype=np.int64) if label is None else label
-        self._room = local()
-        # Coordinates are rounded before they are multiplied: one more than in double precision.
-        self.blur = 2 * blur * float(np.finfo(np.float32).eps) / float(np.finfo(np.float64).eps)
-
-    @staticmethod
-    def pays(points: NDArray[Any], n_queries: int) -> bool:
-        """Whether the time saved is worth the copy."""
-        return points.shape[1] >= _FEWEST_FEATURES_TO_ROUND and len(points) * n_queries >= _FEWEST_TO_ROUND
-
-    def propose(
-        self, queries: NDArray[Any], n_candidates: int, own: NDArray[np.int64] | None = None
-    ) -> NDArray[np.int64]:
-        """Numbers of the nearest points of each query, in any order, but for those of its own class."""
-        from boostmetric.kernels import neighbors
-
-        shape = (len(queries), n_candidates)
-        values, numbers = np.full(shape, np.inf, dtype=np.float32), np.zeros(shape, dtype=np.int64)
-        classes = np.full(len(queries), -1) if own is None else own
-        for rows in _chunks(len(queries), len(self._points)):
-            asked = queries[rows].astype(np.float32)
-            products = self._products(len(asked))
-            np.matmul(asked, self._points.T, out=products)
-            neighbors.select(products, self._half_norms, self._label, classes[rows], values[rows], numbers[rows])
-        return numbers
-
-    def _products(self, n_queries: int) -> NDArray[np.float32]:
-        """Room for them, kept by each thread: to get it anew would take as long as to fill it."""
-        room: NDArray[np.float32] | None = getattr(self._room, "products", None)
-        if room is None or len(room) < n_queries:
-            room = self._room.products = np.empty((n_queries, len(self._points)), dtype=np.float32)
-        return room[:n_queries]
-
-
-class _Panels:
-    """Points as `kernels.neighbors` goes over them.
-
-    Parameters
-    ----------
-    points : ndarray of shape (n_points, n_features)
-    place : ndarray of shape (n_points,), optional
-        Where to put each; by default one after the other.
-    """
-
-    def __init__(self, points: NDArray[Any], place: NDArray[np.int64] | None = None) -> None:
-        from boostmetric.kernels.lanes import aligned, aligned_zeros
-        from boostmetric.kernels.neighbors import PANEL, fill_panels
-
-        place = np.arange(len(points)) if place is None else place
-        n_panels, n_features = int(place.max(initial=-1)) // PANEL + 1, points.shape[1]
-        self._panels = aligned_zeros(n_panels * n_features, PANEL)
-        fill_panels(points, place, self._panels)
-        self._features = np.tile(np.arange(n_features, dtype=np.uint32), n_panels)
-        self._half_norms = aligned(np.full(n_panels * PANEL, np.inf))
-        self._half_norms[place] = 0.5 * _squares(points)
-        self._number = np.zeros(n_panels * PANEL, dtype=np.int64)  # of the point in each place
-        self._number[place] = np.arange(len(points))
-
-    def propose(
-        self, queries: NDArray[Any], n_candidates: int, skipped: NDArray[np.int64] = _NO_PANELS
-    ) -> NDArray[np.int64]:
-        """Numbers of the nearest points of each query, in any order, but for those of some panels."""
-        from boostmetric.kernels import neighbors
-
-        rows, products = self._room(queries)
-        shape = (len(rows), n_candidates)
-        values, places = np.full(shape, np.inf), np.zeros(shape, dtype=np.int64)
-        neighbors.propose(rows, self._panels, self._features, self._half_norms, skipped, products, values, places)
-        return np.asarray(self._number[places[: len(queries)]])
-
-    def within(self, queries: NDArray[Any], limits: NDArray[np.float64], skipped: NDArray[np.int64]) -> Ragged:
-        """Numbers of all points p with |p|^2 / 2 - q'p within a limit, but for those of some panels."""
-        from boostmetric.kernels import neighbors
-
-        rows, products = self._room(queries)
-        padded = np.full(len(rows), -np.inf)
-        padded[: len(queries)] = limits
-        size, longest = 0, _ROOM
-        while longest > size:  # once more, with room for the longest
-            size = longest
-            places, counts = np.empty((len(rows), size), dtype=np.int32), np.zeros(len(rows), dtype=np.int64)
-            fixed = (self._panels, self._features, self._half_norms, skipped)
-            neighbors.within(rows, *fixed, padded, products, places, counts)
-            longest = int(counts.max(initial=0))
-        counts = counts[: len(queries)]
-        taken = places[: len(queries)][np.arange(size) < counts[:, None]]
-        return Ragged.from_sizes(self._number[taken], counts)
-
-    def _room(self, queries: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The queries, padded to whole tiles, and scratch."""
-        from boostmetric.kernels.lanes import ROWS, aligned_zeros
-        from boostmetric.kernels.neighbors import PANEL
-
-        rows = np.zeros((len(queries) + -len(queries) % ROWS, queries.shape[1]))
-        rows[: len(queries)] = queries
-        return rows, aligned_zeros(ROWS, PANEL)
-
-
-class _ClassPanels:
-    """Points in panels of which each holds points of one class only, so that classes can be left out.
-
-    Parameters
-    ----------
-    points : ndarray of shape (n_points, n_features)
-    label : ndarray of shape (n_points,)
-    """
-
-    def __init__(self, points: NDArray[Any], label: NDArray[np.int64]) -> None:
-        from boostmetric.kernels.neighbors import PANEL
-
-        self._points, self._label = points, label
-        order, sizes = np.argsort(label, kind="stable"), np.bincount(label)
-        self._first_panel = np.concatenate([[0], np.cumsum(-(-sizes // PANEL))])
-        place = np.empty(len(points), dtype=np.int64)
-        place[order] = np.arange(len(points)) - np.repeat(np.cumsum(sizes) - sizes, sizes)  # within the class
-        self._panels = _Panels(points, PANEL * self._first_panel[label] + place)
-
-    def propose_others(self, asked: NDArray[np.int64], n_candidates: int) -> NDArray[np.int64]:
-        """Numbers of the nearest points of other classes of some points of one class, in any order."""
-        return self._panels.propose(self._points[asked], n_candidates, self._own(asked))
-
-    def others_within(self, asked: NDArray[np.int64], limits: NDArray[np.float64]) -> Ragged:
-        """Numbers of all points p of other classes with |p|^2 / 2 - q'p within a limit."""
-        return self._panels.within(self._points[asked], limits, self._own(asked))
-
-    def _own(self, asked: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The panels of their class: the first, and the one after the last."""
-        own = self._label[asked[0]]
-        return np.asarray(self._first_panel[own : own + 2])
 
 
 def _among_all(
@@ -472,7 +301,7 @@ def _among_all(
 ) -> NDArray[np.int64]:
     """`nearest` for the queries with the given numbers, by the distances to all points."""
     answer = np.empty((len(queries), n_neighbors), dtype=np.int64)
-    for rows in _chunks(len(queries), len(points)):
+    for rows in row_chunks(len(queries), len(points)):
         distance = cdist(asked[queries[rows]], points)
         hide(distance, np.arange(len(points))[None], queries[rows])
         answer[rows] = pick(distance, n_neighbors, rounding)[0]
@@ -489,7 +318,7 @@ def _nearest_sparse(
     blur = (int(np.diff(points.indptr).max(initial=0)) + 4) * np.finfo(np.float64).eps * largest
     columns = points.T.tocsr()
     answer = np.empty((asked.shape[0], n_neighbors), dtype=np.int64)
-    for rows in _chunks(asked.shape[0], points.shape[0]):
+    for rows in row_chunks(asked.shape[0], points.shape[0]):
         distance = (asked[rows] @ columns).toarray()
         distance *= -2.0
         distance += asked_square[rows, None]
@@ -516,9 +345,3 @@ def pick(
 def _runs(rows: NDArray[np.int64], size: int) -> list[NDArray[np.int64]]:
     """Rows in pieces of at most a size."""
     return [rows[begin : begin + size] for begin in range(0, len(rows), size)]
-
-
-def _chunks(n_rows: int, row_size: int) -> list[slice]:
-    """Slices of rows that hold about _CHUNK numbers."""
-    size = max(1, _CHUNK // row_size)
-    return [slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size)]

@@ -5,6 +5,8 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from glob import glob
+from pathlib import Path
 from typing import Any, TextIO
 
 import typer
@@ -22,6 +24,7 @@ _ALIASES = {
     "n_negatives": "negatives",
     "n_positives": "positives-per-point",
     "random_state": "seed",
+    "n_jobs": "jobs",
     "names": "name",
 }
 _IN_PARENTHESES = re.compile(r"\(([a-z_]+(?:, [a-z_]+)*)\)")
@@ -36,6 +39,7 @@ class FileCommand(TyperCommand):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
+        _check_output(ctx.params)
         with _plain_warnings():
             try:
                 return super().invoke(ctx)
@@ -68,6 +72,20 @@ class FileCommand(TyperCommand):
             if "_" in name:  # else it may be a word of the sentence
                 message = re.sub(rf"\b(?<!-){name}\b", option, message)
         return message
+
+
+def _check_output(given: dict[str, Any]) -> None:
+    """Refuse an output that is an input as well, whatever --force says."""
+    output = given.get("output")
+    if output is None or not Path(output).is_file():
+        return
+    for name, value in given.items():
+        for item in value if isinstance(value, list | tuple) else [value]:
+            if name == "output" or not isinstance(item, str | Path):
+                continue
+            found = glob(str(item))  # noqa: PTH207 - a pattern of any folder
+            if any(Path(path).samefile(output) for path in found if Path(path).exists()):
+                raise typer.BadParameter(f"{output} is what is read. Give another name.", param_hint="--output")
 
 
 def say(message: str = "") -> None:

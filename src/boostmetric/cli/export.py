@@ -66,7 +66,9 @@ def export(
     if to == "faiss":
         exports.to_faiss(metric, output, index or "Flat")
     elif to == "query-side":
-        exports.to_query_side(metric, output, **options, document_length=document_length or 1.0)
+        exports.to_query_side(
+            metric, output, **options, document_length=1.0 if document_length is None else document_length
+        )
     else:
         writers = {
             "numpy": exports.to_numpy,

@@ -78,7 +78,7 @@ def search(
             raise typer.BadParameter("The search among pictures writes a page and no JSON.", param_hint="--json")
         from boostmetric.cli.search_images import search_images
 
-        search_images(images, query, output or Path("search"), k or 8, words, detector, upright, seed)
+        search_images(images, query, output or Path("search"), k or 8, words, detector, upright, seed, force)
         return
     if model is None or not points or not queries:
         raise typer.BadParameter(

@@ -7,12 +7,21 @@ import typer
 
 
 def search_images(
-    images: Path, query: Sequence[Path], output: Path, k: int, words: int, detector: str, upright: bool, seed: int
+    images: Path,
+    query: Sequence[Path],
+    output: Path,
+    k: int,
+    words: int,
+    detector: str,
+    upright: bool,
+    seed: int,
+    force: bool,
 ) -> None:
     """Search in a folder of pictures; see `boostmetric.cli.search`."""
     from rich.console import Console
 
     from boostmetric.cli.arguments import make_folder
+    from boostmetric.cli.output import check_new
     from boostmetric.files import replacing
     from boostmetric.paper.download import cache_folder
     from boostmetric.vision.extraction import DETECTORS
@@ -28,7 +37,9 @@ def search_images(
     for path in query:
         if not path.is_file():
             raise typer.BadParameter(f"There is no file {path}.", param_hint="--query")
-    make_folder(output)
+    sheet, page = output / "contact-sheet.png", output / "search.html"
+    for path in (sheet, page):
+        check_new(path, force)
     console = Console(stderr=True)
     vision = VisualWords(
         words,
@@ -41,7 +52,7 @@ def search_images(
     )
     pictures = find(images)
     answers = search_folder(pictures, list(query), k, vision, say=console.print)
-    sheet, page = output / "contact-sheet.png", output / "search.html"
+    make_folder(output)
     with replacing(sheet) as temporary:
         contact_sheet(answers).savefig(temporary)
     facts = (

@@ -60,7 +60,8 @@ def transform(
             name: values for name, values in ((id, table.ids), (label, table.labels)) if name and values is not None
         }
         where_to = {".npz": "X", ".parquet": "vector", ".jsonl": "vector"}.get(suffix, "v")
-        taken = [name for name in named if name == where_to]
+        written = {where_to} if where_to != "v" else {f"v{i}" for i in range(mapped.shape[1])}
+        taken = [name for name in named if name in written]
         if taken:
             raise ValueError(f"The column {taken[0]!r} has the name that the vectors get. Write another format.")
         write_table(output, {**named, where_to: mapped})

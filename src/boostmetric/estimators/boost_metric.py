@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 from pathlib import Path as FilePath
 from typing import Any, Literal, Self, cast
@@ -297,9 +297,18 @@ class BoostMetric(Boosting):
             self._conclude(learned, converges=False)
         else:
             one_pass = self.n_passes == 1 and not self._is_auto
-            self._learn(
-                find, components, max_iter, resume_from, (X, y), solver=solver, hold_out=hold_out, converges=one_pass
-            )
+            validated = self._is_auto and held_out is not None  # and watched, before the checkpoint gone on from
+            with self._unwatched() if validated else nullcontext():
+                self._learn(
+                    find,
+                    components,
+                    max_iter,
+                    resume_from,
+                    (X, y),
+                    solver=solver,
+                    hold_out=hold_out,
+                    converges=one_pass,
+                )
         self.init_: Init = init
         self.solver_: str = solver
         self.n_passes_: int = len({0, *self._boosted.pass_ends, len(self._boosted.history)}) - 1
@@ -328,6 +337,7 @@ class BoostMetric(Boosting):
             )
         rng = check_random_state(self.random_state)
         learned: dict[tuple[str, int], Boosted] = {}  # by solver and number of passes
+        resumed: dict[tuple[str, int], Boosted] = {}  # passes made before a checkpoint, up to a factor
         watching: list[Callback] = []
 
         def follow(part: Labelled, path: Path) -> Iterator[FloatArray]:
@@ -340,8 +350,9 @@ class BoostMetric(Boosting):
             start = Progress.beginning(init, part.X.shape[1])
             if held_out is not None and resume_from is not None and Checkpoint.load(resume_from).is_of(path.solver):
                 start = self._start(init, max_iter, resume_from)
-            for metric in start.earlier_passes():
-                yield metric.truncate(self.n_components).components
+            for earlier in start.earlier_passes():
+                resumed[path.solver, len(earlier.pass_ends) + 1] = earlier
+                yield earlier.metric(self.n_components).components
             finder = Finder(lambda under: Found(part.problem(under, quiet=True), None))
             watch = [callback.on_iteration for callback in watching]
             for boosted in passes(
@@ -381,8 +392,12 @@ class BoostMetric(Boosting):
             return Candidate(Path(init, cast(SolverName, solver)), 1, np.empty(0)), None
         chosen = choose(self.candidates_, len(data.y))
         fit = learned.get((chosen.path.solver, chosen.n_passes)) if held_out is not None else None
-        if fit is not None and any(boosted.stop_reason is StopReason.CALLBACK for boosted in learned.values()):
-            fit = replace(fit, stop_reason=StopReason.CALLBACK)
+        if held_out is not None and any(boosted.stop_reason is StopReason.CALLBACK for boosted in learned.values()):
+            # Whoever stops a fit does not wait for the pass to be learned again, to the very factor.
+            fit = fit or resumed.get((chosen.path.solver, chosen.n_passes))
+            fit = None if fit is None else replace(fit, stop_reason=StopReason.CALLBACK)
+        elif fit is not None and (chosen.path.solver, chosen.n_passes + 1) in learned:
+            fit = replace(fit, stop_reason=StopReason.VALIDATED)
         return chosen, fit
 
     def _held_out(self, eval_set: Any) -> Labelled:

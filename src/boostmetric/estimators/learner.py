@@ -126,6 +126,16 @@ class MetricLearner(
                     stack.enter_context(callback)
             yield callbacks
 
+    @contextmanager
+    def _unwatched(self) -> Iterator[None]:
+        """Without callbacks and progress bar."""
+        kept = self.callbacks, self.verbose
+        self.callbacks, self.verbose = None, 0
+        try:
+            yield
+        finally:
+            self.callbacks, self.verbose = kept
+
     @abstractmethod
     def _attributes_at(self, record: Iteration) -> dict[str, Any]:
         """Fitted attributes as if the fit had ended with this iteration."""

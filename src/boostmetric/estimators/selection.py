@@ -142,7 +142,7 @@ def find_candidates(
     start = _best(found).path.init if init_is_free else init
     for number, path in enumerate([Path(start, solver) for solver in solvers]):
         along: list[Candidate] = []
-        begun = next(start.errors for start in found if start.path.init is path.init and start.n_passes == 0)
+        begun = next((known.errors for known in found if known.n_passes == 0 and _same(known.path.init, start)), None)
         for errors in _errors(parts, follow, path, begun):
             along.append(Candidate(path, len(along), errors))
             if len(along) > 1:
@@ -186,6 +186,11 @@ def iterations(solver: str, max_iter: int) -> int:
 def _solvers(n_samples: int, n_features: int) -> list[SolverName]:
     few = n_features <= _MOST_FEATURES_CORRECTED and n_features * (n_features + 1) // 2 <= n_samples
     return ["stagewise", "corrective"] if few else ["stagewise"]
+
+
+def _same(one: Init, other: Init) -> bool:
+    """Whether two starts are the same; arrays and metrics only if they are one object."""
+    return one is other or (isinstance(one, str) and isinstance(other, str) and one == other)
 
 
 def _errors(parts: Sequence[Part], follow: Follow, path: Path, begun: FloatArray | None = None) -> Iterator[FloatArray]:

@@ -99,7 +99,9 @@ def faces_figure(results: Results) -> Figure:
                 )
         axes.set(xlabel="images retrieved", title=words, xticks=CUTS)
     both[0].set_ylabel("precision, %")
-    both[-1].legend(frameon=False, loc="center right")
+    drawn = [axes for axes in both if axes.get_legend_handles_labels()[0]]
+    if drawn:
+        drawn[-1].legend(frameon=False, loc="center right")
     return figure
 
 

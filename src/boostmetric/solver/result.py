@@ -54,6 +54,10 @@ class StopReason(Enum):
         "A further pass, with comparisons found anew under the learned metric, did not improve those held out: the "
         "metric is that of the pass before."
     )
+    VALIDATED = (
+        "Further passes, with comparisons found anew under the learned metric, had no fewer validation errors: the "
+        "metric is that of the best pass."
+    )
     NO_HEADROOM = (
         "No headroom: on what was held out, no learned metric did clearly better than the one to begin with, which is "
         "therefore the result."
@@ -182,13 +186,30 @@ class Progress:
         """
         return self.staged if solver == "stagewise" else not self.staged and len(self.pass_ends) <= 1
 
-    def earlier_passes(self) -> list[MahalanobisMetric]:
-        """What each pass before the current one came to, up to a factor; see `is_of`."""
-        if not self.staged:
-            return [] if self.found_under is None or not self.pass_ends else [MahalanobisMetric(self.found_under)]
+    def earlier_passes(self) -> list[Boosted]:
+        """What each pass before the current one came to, up to a factor of X; see `is_of`."""
+        found = []
         n_before = len(self.step_sizes) - len(self.history)
-        ends = [n_before + end for end in self.pass_ends]
-        return [MahalanobisMetric.from_directions(self.directions[:end], self.step_sizes[:end]) for end in ends]
+        for number, end in enumerate(self.pass_ends):
+            if self.staged:
+                directions, step_sizes = self.directions[: n_before + end], self.step_sizes[: n_before + end]
+            else:
+                assert self.found_under is not None
+                metric = Progress.of_metric(self.found_under)
+                directions, step_sizes = metric.directions, metric.step_sizes
+            found.append(
+                Boosted(
+                    directions,
+                    step_sizes,
+                    self.history[:end],
+                    staged=self.staged,
+                    pass_ends=self.pass_ends[:number],
+                    stop_reason=StopReason.ITERATION_LIMIT,
+                    eigenvalue=math.nan,
+                    duality_gap=math.nan,
+                )
+            )
+        return found
 
     @classmethod
     def of_metric(cls, components: FloatArray) -> Progress:
