@@ -9,8 +9,11 @@ import time
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_wine
 
-from boostmetric import MahalanobisMetric
+from boostmetric import BoostMetric, MahalanobisMetric
+from boostmetric.cli.fit_progress import Interrupt
+from boostmetric.solver.result import StopReason
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="sends signals")
 
@@ -102,6 +105,30 @@ def test_killed_and_resumed_is_the_same_to_the_bit(points, undisturbed, tmp_path
     assert again.returncode == 0, again.stderr
     assert output.read_bytes() == undisturbed
     assert not checkpoint_of(output).exists()
+
+
+class PressOnce:
+    """Presses Ctrl-C when the first path has made a pass."""
+
+    pressed = False
+
+    def on_iteration(self, record):
+        return False
+
+    def on_candidate(self, candidate):
+        if candidate.n_passes == 1 and not self.pressed:
+            self.pressed = True
+            signal.raise_signal(signal.SIGINT)
+
+
+def test_interrupted_while_folds_choose_what_did_best_so_far_is_learned(capfd):
+    X, y = load_wine(return_X_y=True)
+    with Interrupt(choosing=True) as interrupt:
+        metric = BoostMetric.recommended(random_state=0, callbacks=[PressOnce(), interrupt]).fit(X, y)
+    assert "Learning with the best setting so far" in capfd.readouterr().err
+    assert [candidate.n_passes for candidate in metric.candidates_] == [0, 0, 0, 0, 1]
+    assert metric.stop_reason_ is not StopReason.CALLBACK  # the fit itself is whole
+    assert not interrupt.asked
 
 
 def test_a_second_ctrl_c_stops_at_once(points, tmp_path):

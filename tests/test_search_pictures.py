@@ -129,6 +129,16 @@ def test_what_is_wrong_is_said(arguments, message, tmp_path, monkeypatch):
     assert message in " ".join(result.output.replace("│", " ").split())
 
 
+def test_options_of_the_other_search_are_refused(folder):
+    query = find(folder)[0].path
+    result = run("--images", folder, "--query", query, "--rank", 3)
+    assert result.exit_code == 2
+    assert "It goes with a search among points" in result.output
+    result = run("model.safetensors", "points.csv", "--queries", "asked.csv", "--words", 5)
+    assert result.exit_code == 2
+    assert "It goes with a search among pictures" in result.output
+
+
 def test_too_many_neighbours_and_a_broken_query(folder, tmp_path):
     query = tmp_path / "query.png"
     query.write_bytes(b"no picture")

@@ -93,6 +93,23 @@ def test_with_an_eval_set_what_is_validated_is_the_fit(several_passes):
     assert metric.stop_reason_ is (StopReason.VALIDATED if further else StopReason.ITERATION_LIMIT)
 
 
+class Enough(Watch):
+    def on_candidate(self, candidate):
+        super().on_candidate(candidate)
+        return candidate.n_passes == 1
+
+
+def test_a_callback_may_have_seen_enough_candidates():
+    data = labelled("balance")
+    watch = Enough()
+    metric = BoostMetric.recommended(**MORE, callbacks=[watch]).fit(*data)
+    assert watch.candidates == metric.candidates_
+    assert [candidate.n_passes for candidate in metric.candidates_] == [0, 0, 0, 0, 1]
+    chosen = choose(metric.candidates_, len(data[1]))
+    assert (metric.init_, metric.n_passes_) == (chosen.path.init, chosen.n_passes)  # learned from all samples
+    assert watch.numbers == list(range(1, metric.n_iter_ + 1))
+
+
 def test_stopped_by_a_callback_the_best_so_far_is_kept(several_passes):
     train, test = several_passes
     metric = BoostMetric.recommended(**MORE, callbacks=[Watch(stop_after=8)]).fit(*train, eval_set=test)

@@ -49,12 +49,10 @@ class Callback(Protocol):
         ...
 
 
-def tell(callbacks: Sequence[Callback], candidate: Any) -> None:
-    """Show a candidate of "auto" to those callbacks that have a method ``on_candidate``."""
-    for callback in callbacks:
-        see = getattr(callback, "on_candidate", None)
-        if see is not None:
-            see(candidate)
+def tell(callbacks: Sequence[Callback], candidate: Any) -> bool:
+    """Show a candidate of "auto" to callbacks that have a method ``on_candidate``; whether one has seen enough."""
+    seen = [callback.on_candidate(candidate) for callback in callbacks if hasattr(callback, "on_candidate")]
+    return any(seen)
 
 
 class ProgressBar:

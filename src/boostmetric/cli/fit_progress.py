@@ -101,16 +101,22 @@ class Display:
 class Interrupt:
     """Ends a fit in order when Ctrl-C is pressed, after the current iteration; pressed again, at once.
 
+    While folds choose the setting, it ends the choice: what did best so far is learned.
+
     Parameters
     ----------
-    ready : bool
-        Whether there is something to keep from the beginning. Otherwise, from the first iteration on.
+    choosing : bool
+        Whether folds choose before the first iteration.
     """
 
-    def __init__(self, *, ready: bool) -> None:
+    def __init__(self, *, choosing: bool) -> None:
         self.asked = False
-        self.ready = ready
+        self._choosing, self._chosen_early = choosing, False
         self._before: Any = None
+
+    def on_candidate(self, candidate: Any) -> bool:
+        """Answer whether to choose from what was tried so far."""
+        return self._chosen_early
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():  # no other may do so
@@ -123,12 +129,16 @@ class Interrupt:
 
     def on_iteration(self, record: Iteration) -> bool:
         """Answer whether to stop."""
-        self.ready = True
+        self._choosing = False
         return self.asked
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        if self.asked or not self.ready:
+        if self.asked or (self._choosing and self._chosen_early):
             raise KeyboardInterrupt
+        if self._choosing:
+            self._chosen_early = True
+            os.write(2, b"\nLearning with the best setting so far. Press Ctrl-C again to stop at once.\n")
+            return
         self.asked = True
         # Written past Python's buffers, which the interrupted code may be using.
         os.write(2, b"\nStopping after this iteration. Press Ctrl-C again to stop at once.\n")

@@ -71,8 +71,7 @@ def run(parts: Parts, estimator: Any, output: Path, *, choose: bool, resume: boo
     is_auto = "auto" in (estimator.init, estimator.solver)
     total = estimator.max_iter * getattr(estimator, "n_passes", 1)
     display = Display(total, parts.n_features, quiet=quiet)
-    # Where folds are validated on first, there is nothing to keep before the fit itself begins.
-    interrupt = Interrupt(ready=not is_auto or (choose and parts.validated))
+    interrupt = Interrupt(choosing=is_auto and not (choose and parts.validated))
     begun = monotonic()
     checkpoint.parent.mkdir(parents=True, exist_ok=True)
     estimator.set_params(callbacks=[interrupt, Checkpoint(checkpoint, _EVERY, _SECONDS), display])

@@ -1,5 +1,6 @@
 """``boostmetric search``: the nearest points by a model, or the nearest pictures of a folder."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -40,12 +41,20 @@ def search(
         list[Path] | None,
         typer.Option(help="Picture to look for; give it again for more.", rich_help_panel=_IMAGES),
     ] = None,
-    words: Annotated[int, typer.Option(min=2, help="Visual words.", rich_help_panel=_IMAGES)] = 200,
+    words: Annotated[
+        int | None, typer.Option(min=2, help="Visual words; 200 if not given.", rich_help_panel=_IMAGES)
+    ] = None,
     detector: Annotated[
-        str, typer.Option(help="harris-affine, harris-laplace, sift or dense.", rich_help_panel=_IMAGES)
-    ] = "harris-affine",
-    upright: Annotated[bool, typer.Option(help="Pictures are never turned.", rich_help_panel=_IMAGES)] = True,
-    seed: Annotated[int, typer.Option(help="Of the clustering into words.", rich_help_panel=_IMAGES)] = 0,
+        str | None,
+        typer.Option(help="harris-affine (if not given), harris-laplace, sift or dense.", rich_help_panel=_IMAGES),
+    ] = None,
+    upright: Annotated[
+        bool | None,
+        typer.Option("--upright/--turned", help="Pictures are never turned, or may be.", rich_help_panel=_IMAGES),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="Of the clustering into words; 0 if not given.", rich_help_panel=_IMAGES)
+    ] = None,
     k: Annotated[
         int | None, typer.Option("-k", min=1, help="How many to show; 10 points or 8 pictures if not given.")
     ] = None,
@@ -69,17 +78,23 @@ def search(
     boostmetric search --images DIR --query PICTURE learns from the subfolders of DIR, and writes a contact sheet and a
     page with the nearest pictures before and after. Queries in the folder are left out of what is learned.
     """
+    of_pictures: Mapping[str, object] = {"--words": words, "--detector": detector, "--upright": upright, "--seed": seed}
+    of_points: dict[str, object] = {"--id": id, "--vector": vector, "--columns": columns, "--ignore": ignore}
+    of_points |= {"--where": where, "--rank": rank, "--base": base or None}
     if images is not None or query:
         if model is not None or points or queries:
             raise typer.BadParameter("Search among points (MODEL, POINTS, --queries) or pictures (--images, --query).")
+        _refuse(of_points, "points")
         if images is None or not query:
             raise typer.BadParameter("A search among pictures needs both --images and --query.")
         if as_json:
             raise typer.BadParameter("The search among pictures writes a page and no JSON.", param_hint="--json")
         from boostmetric.cli.search_images import search_images
 
-        search_images(images, query, output or Path("search"), k or 8, words, detector, upright, seed, force)
+        how = (words or 200, detector or "harris-affine", upright is not False, seed or 0)
+        search_images(images, query, output or Path("search"), k or 8, *how, force)
         return
+    _refuse(of_pictures, "pictures")
     if model is None or not points or not queries:
         raise typer.BadParameter(
             "A search among points needs MODEL, POINTS and --queries; one among pictures --images and --query."
@@ -88,3 +103,9 @@ def search(
 
     reading = Reading.of(id, None, vector, columns, ignore, where)
     search_points(model, points, queries, reading, k or 10, rank, base, output, force, as_json)
+
+
+def _refuse(options: Mapping[str, object], kind: str) -> None:
+    for name, value in options.items():
+        if value is not None:
+            raise typer.BadParameter(f"It goes with a search among {kind}.", param_hint=name)

@@ -380,7 +380,7 @@ class BoostMetric(Boosting):
                 follow=follow,
                 rng=rng,
                 on_pass=steps.update,
-                on_candidate=lambda candidate: tell(watching, candidate),
+                on_candidate=lambda candidate: tell(watching or self.callbacks or [], candidate),
             )
         if not self.candidates_:
             warn(

@@ -102,7 +102,7 @@ def find_candidates(
     follow: Follow,
     rng: np.random.RandomState,
     on_pass: Callable[[int, int], None],
-    on_candidate: Callable[[Candidate], None] = lambda candidate: None,
+    on_candidate: Callable[[Candidate], bool] = lambda candidate: False,
 ) -> list[Candidate]:
     """All candidates, with their errors; none if there are too few samples to validate on.
 
@@ -124,7 +124,7 @@ def find_candidates(
     on_pass : callable
         Told how many passes have been made, or given up, and how many there are.
     on_candidate : callable, optional
-        Told of each candidate.
+        Told of each candidate; answers whether to look for no more.
     """
     parts = list(_parts(data, rng)) if held_out is None else [Part(data, held_out, np.arange(len(held_out.y)))]
     if not parts:
@@ -138,15 +138,16 @@ def find_candidates(
     found = []
     for path in (Path(i, solvers[0]) for i in inits):
         found.append(Candidate(path, 0, next(_errors(parts, follow, path))))
-        on_candidate(found[-1])
+        if on_candidate(found[-1]):
+            return found
     start = _best(found).path.init if init_is_free else init
     for number, path in enumerate([Path(start, solver) for solver in solvers]):
         along: list[Candidate] = []
         begun = next((known.errors for known in found if known.n_passes == 0 and _same(known.path.init, start)), None)
         for errors in _errors(parts, follow, path, begun):
             along.append(Candidate(path, len(along), errors))
-            if len(along) > 1:
-                on_candidate(along[-1])
+            if len(along) > 1 and on_candidate(along[-1]):
+                return found + along[1:]
             on_pass(number * n_passes + len(along) - 1, len(solvers) * n_passes)
             if len(along) - 1 - _best(along).n_passes >= patience:
                 break
