@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 import reference
 from boostmetric import BoostMetric
+from boostmetric.engines.threads import Threads
 from boostmetric.solver.learn import learn
 from boostmetric.solver.result import StopReason
 from conftest import labelled, make_problem, random_triplets, shards_of
@@ -79,7 +80,7 @@ def test_grouped_equals_flat():
 def test_same_bits_for_any_number_of_threads(name, small_shards):
     problem = make_problem(name)
     assert len(shards_of(problem.points, problem.comparisons)) > 1
-    runs = [learn(problem.points, problem.comparisons, max_iter=30, n_threads=n) for n in (1, 2, 4)]
+    runs = [learn(problem.points, problem.comparisons, max_iter=30, place=Threads(n)) for n in (1, 2, 4)]
     for other in runs[1:]:
         assert other.step_sizes.tobytes() == runs[0].step_sizes.tobytes()
         assert other.directions.tobytes() == runs[0].directions.tobytes()

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from boostmetric import BoostMetric
+from boostmetric.engines.threads import ONE_THREAD, Threads
 from boostmetric.solver.learn import learn
 from boostmetric.solver.problem import Problem
 from boostmetric.solver.result import StopReason
@@ -26,7 +27,9 @@ def logistic_loss(problem, X):
 @pytest.fixture(params=PROBLEMS)
 def opened(request, small_shards):
     problem = make_problem(request.param)
-    with Problem(problem.points, problem.comparisons).restricted().opened(2, loss="logistic") as (frame, oracle):
+    with (
+        Problem(problem.points, problem.comparisons).restricted().opened(Threads(2), loss="logistic") as (frame, oracle)
+    ):
         yield Problem(frame.points, problem.comparisons), oracle
 
 
@@ -79,7 +82,7 @@ def test_single_comparisons_have_the_ordinary_logistic_loss():
 def test_loss_of_any_size(scale):
     """Comparisons that are satisfied, or violated, by far."""
     problem = make_problem("triplets")
-    with Problem(problem.points, problem.comparisons).opened(1, loss="logistic") as (frame, oracle):
+    with Problem(problem.points, problem.comparisons).opened(ONE_THREAD, loss="logistic") as (frame, oracle):
         metric = np.full(oracle.n_features, scale)
         state = oracle.rebuild(np.eye(oracle.n_features), metric)
         inside = Problem(frame.points, problem.comparisons)
@@ -90,7 +93,7 @@ def test_loss_of_any_size(scale):
 def test_comparisons_that_are_all_satisfied():
     points = np.array([[0.0], [1.0], [30.0]])
     problem = Problem(points, make_triplet())
-    with problem.opened(1, loss="logistic") as (_, oracle):
+    with problem.opened(ONE_THREAD, loss="logistic") as (_, oracle):
         state = oracle.rebuild(np.ones((1, 1)), np.array([1e6]))
         assert state.loss == pytest.approx(0.0, abs=1e-200)
         assert np.isfinite(oracle.gram()).all()

@@ -5,12 +5,35 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import pairwise
 from threading import Lock
 from types import TracebackType
 from typing import Any, Self
 
 from threadpoolctl import threadpool_limits
+
+from boostmetric.comparisons import Comparisons
+from boostmetric.frame import Coordinates
+
+
+@dataclass(frozen=True)
+class Threads:
+    """Threads of this process; the answers do not depend on how many."""
+
+    n_threads: int = 1
+
+    @contextmanager
+    def engine(self, points: Coordinates, comparisons: Comparisons, *, logistic: bool) -> Iterator[ThreadEngine]:
+        # numba is imported here, with the kernels, and not by ``import boostmetric``.
+        from boostmetric.oracles.cpu import make_shards
+        from boostmetric.oracles.points import as_points
+
+        with ThreadEngine(make_shards(as_points(points), comparisons, logistic=logistic), self.n_threads) as engine:
+            yield engine
+
+
+ONE_THREAD = Threads()
 
 
 class ThreadEngine:

@@ -15,6 +15,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from boostmetric.callbacks import Callback, Checkpoint, EarlyStopping
+from boostmetric.engines.place import Place
+from boostmetric.engines.threads import Threads
 from boostmetric.estimators.learner import FloatArray, MetricLearner
 from boostmetric.metric import MahalanobisMetric
 from boostmetric.oracles.losses import LOSSES, LossName
@@ -112,7 +114,7 @@ class Boosting(MetricLearner):
                 problem, held_out = problem._replace(comparisons=train), problem._replace(comparisons=test)
             return Found(problem, held_out)
 
-        finder = Finder(find_and_split)
+        finder = Finder(find_and_split, self._place())
         start = self._start(init, max_iter, resume_from)
         options = self._options(rng)
         with self._watched(sum(max_iter), fit_data) as callbacks:
@@ -148,9 +150,13 @@ class Boosting(MetricLearner):
             "regularization": self.regularization,
             "tol": self.tol,
             "line_search": self.line_search,
-            "n_threads": effective_n_jobs(self.n_jobs),
+            "place": self._place(),
             "rng": rng,
         }
+
+    def _place(self) -> Place:
+        """Where to work."""
+        return Threads(effective_n_jobs(self.n_jobs))
 
     def _follow(self, batch: Problem) -> None:
         """Learn from one batch of a stream, and set the fitted attributes."""
@@ -164,7 +170,7 @@ class Boosting(MetricLearner):
         self._stream = stream.after(
             batch,
             regularization=self.regularization,
-            n_threads=effective_n_jobs(self.n_jobs),
+            place=self._place(),
             rng=check_random_state(self.random_state),
         )
         if not self._stream.average.any():

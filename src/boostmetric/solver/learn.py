@@ -11,6 +11,8 @@ from typing import Literal, TypeVar
 import numpy as np
 
 from boostmetric.comparisons import Comparisons
+from boostmetric.engines.place import Place
+from boostmetric.engines.threads import ONE_THREAD
 from boostmetric.frame import Given
 from boostmetric.oracles.losses import LossName
 from boostmetric.oracles.protocol import Oracle
@@ -40,7 +42,7 @@ def learn(
     max_iter: int = 500,
     tol: float = 0.0,
     line_search: LineSearch = "exact",
-    n_threads: int = 1,
+    place: Place = ONE_THREAD,
     start: Progress | None = None,
     reweigh: bool = False,
     held_out: Problem | None = None,
@@ -55,8 +57,8 @@ def learn(
     comparisons : Comparisons
     loss, solver, regularization, max_iter, tol, line_search
         As in `boostmetric.BoostMetric`.
-    n_threads : int
-        Threads to work with; the result does not depend on it.
+    place : Place
+        Where to keep the problem, and to work on it.
     start : Progress, optional
         Where to go on; nothing by default. Scores in its history must be about the same `held_out`.
     reweigh : bool, default=False
@@ -83,7 +85,7 @@ def learn(
         )
 
     staged = given.staged and solver == "stagewise"
-    with problem.opened(n_threads, watched, loss) as (frame, oracle):
+    with problem.opened(place, watched, loss) as (frame, oracle):
 
         def in_user_units(progress: AnyProgress) -> AnyProgress:
             # What was given stays as it was: these points may reach only a part of it.

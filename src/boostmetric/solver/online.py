@@ -24,6 +24,7 @@ import numpy as np
 import scipy.linalg
 from scipy import sparse
 
+from boostmetric.engines.place import Place
 from boostmetric.frame import Given, scale_in_range
 from boostmetric.metric import with_fixed_signs
 from boostmetric.oracles.protocol import FloatArray, Oracle
@@ -64,7 +65,7 @@ class Stream:
         """A stream that goes on from a metric, which counts as so many batches."""
         return cls(components, components, np.zeros(components.shape[1]), n_batches)
 
-    def after(self, batch: Problem, *, regularization: float, n_threads: int, rng: np.random.RandomState) -> Stream:
+    def after(self, batch: Problem, *, regularization: float, place: Place, rng: np.random.RandomState) -> Stream:
         """Learn from one batch."""
         n_batches = self.n_batches + 1
         rate = _RATE / math.sqrt(n_batches)
@@ -72,7 +73,7 @@ class Stream:
         variance = self.variance + (_variances(batch.points) - self.variance) / n_batches
         unit = np.where(variance > 0, variance, 1.0) ** 0.25
         batch = batch._replace(points=_divided(batch.points, unit))
-        with batch.opened(n_threads) as (frame, oracle):
+        with batch.opened(place) as (frame, oracle):
             v = scaled(regularization, -2 * frame.exponent)
             rows = np.ldexp(self.current * unit, frame.exponent)  # distances in units of the frame
             for _ in range(_ROUNDS):

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from boostmetric.engines.place import Place
+from boostmetric.engines.threads import ONE_THREAD
 from boostmetric.solver.learn import SolverName, learn, resumed
 from boostmetric.solver.problem import Problem
 from boostmetric.solver.result import Boosted, Iteration, Progress, StopReason
@@ -37,10 +39,11 @@ class Finder:
         The best pass so far, where passes are judged: part of what a checkpoint holds.
     """
 
-    def __init__(self, find: Callable[[FloatArray | None], Found]) -> None:
+    def __init__(self, find: Callable[[FloatArray | None], Found], place: Place = ONE_THREAD) -> None:
         self.best: Progress | None = None
         self.score: float | None = None
         self._find = find
+        self._place = place
         self._last: tuple[FloatArray | None, Found] | None = None
 
     def __call__(self, components: FloatArray | None) -> Found:
@@ -54,7 +57,7 @@ class Finder:
         components = progress.metric().components
         held_out = self(components).held_out
         assert held_out is not None
-        return held_out.satisfied(components)
+        return held_out.satisfied(components, self._place)
 
 
 def passes(

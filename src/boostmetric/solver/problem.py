@@ -10,8 +10,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from boostmetric.comparisons import Comparisons
+from boostmetric.engines.place import Place
+from boostmetric.engines.threads import ONE_THREAD, single_threaded_blas
 from boostmetric.frame import Coordinates, FloatArray, Frame, Given
 from boostmetric.numbering import check_in_range
+from boostmetric.oracles.held_out import WithHeldOut
+from boostmetric.oracles.losses import make_loss
+from boostmetric.oracles.sharded import ShardedOracle
 from boostmetric.solver.result import Progress
 
 if TYPE_CHECKING:
@@ -45,42 +50,33 @@ class Problem(NamedTuple):
             digest.update(np.ascontiguousarray(array).data)
         return digest.hexdigest()
 
-    def satisfied(self, components: FloatArray) -> float:
+    def satisfied(self, components: FloatArray, place: Place = ONE_THREAD) -> float:
         """Fraction of the comparisons, by weight, that the metric of a linear map satisfies."""
         metric = Progress.of_metric(components)
-        with self.restricted().opened(n_threads=1) as (frame, oracle):
+        with self.restricted().opened(place) as (frame, oracle):
             metric = metric.in_units(-frame.exponent, frame.lower(metric.directions))
             state = oracle.rebuild(metric.directions, metric.step_sizes)
         return min(max(1.0 - state.violated / state.weight, 0.0), 1.0)
 
     @contextmanager
     def opened(
-        self, n_threads: int, held_out: Problem | None = None, loss: LossName = "exponential"
+        self, place: Place, held_out: Problem | None = None, loss: LossName = "exponential"
     ) -> Iterator[tuple[Frame, Oracle]]:
-        """Coordinates to compute in, and an oracle that answers in them; its threads end with the context.
+        """Coordinates to compute in, and an oracle that answers in them, until the context ends.
 
         Parameters
         ----------
-        n_threads : int
-            Threads to work with; the answers do not depend on it.
+        place : Place
+            Where to keep the problem, and to work on it.
         held_out : Problem, optional
             Comparisons to watch.
         loss : {"exponential", "logistic"}
         """
-        # numba is imported here, with the kernels, and not by ``import boostmetric``.
-        from boostmetric.engines.threads import ThreadEngine, single_threaded_blas
-        from boostmetric.oracles.cpu import make_shards
-        from boostmetric.oracles.held_out import WithHeldOut
-        from boostmetric.oracles.losses import make_loss
-        from boostmetric.oracles.points import as_points
-        from boostmetric.oracles.sharded import ShardedOracle
-
         with ExitStack() as stack:
             stack.enter_context(single_threaded_blas())
 
             def oracle_of(coordinates: Coordinates, comparisons: Comparisons) -> Oracle:
-                shards = make_shards(as_points(coordinates), comparisons, logistic=loss == "logistic")
-                engine = stack.enter_context(ThreadEngine(shards, n_threads))
+                engine = stack.enter_context(place.engine(coordinates, comparisons, logistic=loss == "logistic"))
                 return ShardedOracle(engine, coordinates.shape[1], make_loss(loss, float(comparisons.weights.sum())))
 
             frame = Frame.of(self.points)
