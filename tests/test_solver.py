@@ -24,6 +24,8 @@ from conftest import Problem, make_problem, random_triplets, shards_of
 class FewMoments:
     """An oracle with given growths m and weights u of single comparisons; nothing but the step."""
 
+    rounding = 0.0
+
     def __init__(self, m, u=None):
         self.m = np.asarray(m, dtype=float)
         self.log_u = np.log(np.full(len(self.m), 1 / len(self.m)) if u is None else np.asarray(u))

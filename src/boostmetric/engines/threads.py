@@ -47,6 +47,8 @@ class ThreadEngine:
         Threads at work at once.
     """
 
+    rounding = 0.0
+
     def __init__(self, shards: Sequence[object], n_threads: int) -> None:
         n_threads = min(n_threads, len(shards))
         cuts = [len(shards) * i // n_threads for i in range(n_threads + 1)]

@@ -99,6 +99,10 @@ class BoostMetric(Boosting):
         Iterations to wait for an improvement; used with `early_stopping`, `n_passes` or an `eval_set`.
     warm_start : bool, default=False
         Go on from the metric of the last fit, whose iterations count for `max_iter`, as in scikit-learn's boosting.
+    device : {"cpu", "cuda", "cuda:N", "auto"}, default="cpu"
+        Where to search for neighbours and to boost. A GPU needs the extra ``gpu`` (torch) and dense samples, and works
+        in their precision: give float32, unless the last digits matter. "auto" is a GPU if there is one that can be
+        used, else "cpu".
     n_jobs : int, default=None
         Threads of the boosting. None is 1 unless a joblib context says otherwise, -1 all processors. The result is the
         same, bit for bit, for every number of threads. The search for neighbours always uses all processors.
@@ -182,6 +186,7 @@ class BoostMetric(Boosting):
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 20,
         warm_start: bool = False,
+        device: str = "cpu",
         n_jobs: int | None = None,
         callbacks: Sequence[Callback] | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -200,6 +205,7 @@ class BoostMetric(Boosting):
             validation_fraction=validation_fraction,
             n_iter_no_change=n_iter_no_change,
             warm_start=warm_start,
+            device=device,
             n_jobs=n_jobs,
             callbacks=callbacks,
             random_state=random_state,
@@ -305,6 +311,7 @@ class BoostMetric(Boosting):
                     max_iter,
                     resume_from,
                     (X, y),
+                    place=self._place(data.X),
                     solver=solver,
                     hold_out=hold_out,
                     converges=one_pass,
@@ -361,7 +368,7 @@ class BoostMetric(Boosting):
                 max_iter=max_iter,
                 solver=path.solver,
                 on_iteration=lambda _: watch,
-                **self._options(rng),
+                **self._options(rng, self._place(part.X)),
             ):
                 learned[path.solver, len(boosted.pass_ends) + 1] = boosted
                 yield boosted.metric(self.n_components).components

@@ -15,9 +15,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from boostmetric.callbacks import Callback, Checkpoint, EarlyStopping
+from boostmetric.devices import check_device, torch_device
+from boostmetric.engines.device import Device
 from boostmetric.engines.place import Place
 from boostmetric.engines.threads import Threads
 from boostmetric.estimators.learner import FloatArray, MetricLearner
+from boostmetric.frame import Given
 from boostmetric.metric import MahalanobisMetric
 from boostmetric.oracles.losses import LOSSES, LossName
 from boostmetric.solver.learn import STEP_FINDERS, SolverName
@@ -48,6 +51,7 @@ class Boosting(MetricLearner):
         validation_fraction: float,
         n_iter_no_change: int,
         warm_start: bool,
+        device: str,
         n_jobs: int | None,
         callbacks: Sequence[Callback] | None,
         random_state: int | np.random.RandomState | None,
@@ -65,6 +69,7 @@ class Boosting(MetricLearner):
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
         self.warm_start = warm_start
+        self.device = device
         self.n_jobs = n_jobs
         self.callbacks = callbacks
         self.random_state = random_state
@@ -78,6 +83,7 @@ class Boosting(MetricLearner):
         resume_from: str | Path | None,
         fit_data: tuple[object, object],
         *,
+        place: Place,
         solver: str,
         hold_out: bool,
         converges: bool,
@@ -96,6 +102,8 @@ class Boosting(MetricLearner):
             As in `fit`.
         fit_data : tuple
             What was given to `fit`.
+        place : Place
+            Where to work.
         solver : str
             "stagewise" or "corrective".
         hold_out : bool
@@ -114,9 +122,9 @@ class Boosting(MetricLearner):
                 problem, held_out = problem._replace(comparisons=train), problem._replace(comparisons=test)
             return Found(problem, held_out)
 
-        finder = Finder(find_and_split, self._place())
+        options = self._options(rng, place)
+        finder = Finder(find_and_split, place)
         start = self._start(init, max_iter, resume_from)
-        options = self._options(rng)
         with self._watched(sum(max_iter), fit_data) as callbacks:
 
             def watch(progress: Progress) -> list[Callable[[Iteration], object]]:
@@ -143,19 +151,22 @@ class Boosting(MetricLearner):
         for name in ("_stream", "n_batches_"):
             self.__dict__.pop(name, None)
 
-    def _options(self, rng: np.random.RandomState) -> dict[str, Any]:
+    def _options(self, rng: np.random.RandomState, place: Place) -> dict[str, Any]:
         """What `learn` is told, of the parameters."""
         return {
             "loss": self.loss,
             "regularization": self.regularization,
             "tol": self.tol,
             "line_search": self.line_search,
-            "place": self._place(),
+            "place": place,
             "rng": rng,
         }
 
-    def _place(self) -> Place:
-        """Where to work."""
+    def _place(self, points: Given) -> Place:
+        """Where to work on points; on a device in their precision."""
+        device = torch_device(self.device, points)
+        if device is not None:
+            return Device(device, single=points.dtype == np.float32)
         return Threads(effective_n_jobs(self.n_jobs))
 
     def _follow(self, batch: Problem) -> None:
@@ -170,7 +181,7 @@ class Boosting(MetricLearner):
         self._stream = stream.after(
             batch,
             regularization=self.regularization,
-            place=self._place(),
+            place=self._place(batch.points),
             rng=check_random_state(self.random_state),
         )
         if not self._stream.average.any():
@@ -284,5 +295,6 @@ class Boosting(MetricLearner):
         check_choice("line_search", self.line_search, STEP_FINDERS)
         check_number("validation_fraction", self.validation_fraction, above=0.0, below=1.0)
         check_count("n_iter_no_change", self.n_iter_no_change)
+        check_device(self.device)
         check_threads("n_jobs", self.n_jobs)
         self._check_callbacks()

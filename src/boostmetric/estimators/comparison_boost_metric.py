@@ -78,6 +78,8 @@ class ComparisonBoostMetric(Boosting):
         Iterations to wait for an improvement; used with `early_stopping` or an `eval_set`.
     warm_start : bool, default=False
         Go on from the metric of the last fit, whose iterations count for `max_iter`, as in scikit-learn's boosting.
+    device : {"cpu", "cuda", "cuda:N", "auto"}, default="cpu"
+        Where to boost, as in `BoostMetric`.
     n_jobs : int, default=None
         Threads. None is 1 unless a joblib context says otherwise, -1 all processors. The result is the same, bit for
         bit, for every number of threads.
@@ -156,6 +158,7 @@ class ComparisonBoostMetric(Boosting):
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 20,
         warm_start: bool = False,
+        device: str = "cpu",
         n_jobs: int | None = None,
         callbacks: Sequence[Callback] | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -174,6 +177,7 @@ class ComparisonBoostMetric(Boosting):
             validation_fraction=validation_fraction,
             n_iter_no_change=n_iter_no_change,
             warm_start=warm_start,
+            device=device,
             n_jobs=n_jobs,
             callbacks=callbacks,
             random_state=random_state,
@@ -230,6 +234,7 @@ class ComparisonBoostMetric(Boosting):
                 [self.max_iter],
                 resume_from,
                 fit_data,
+                place=self._place(found.problem.points),
                 solver=self.solver,
                 hold_out=self.early_stopping,
                 converges=True,

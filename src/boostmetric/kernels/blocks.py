@@ -31,12 +31,11 @@ from boostmetric.kernels.lanes import (
     store_past_cache,
     total,
 )
+from boostmetric.oracles.nodes import N_BINS, N_NODES
 
 # Columns, and rows, worked on at once in products: those of ROWS rows, and the values they are multiplied with, stay in
 # the caches.
 TILE, _STRIP = 512, 4 * ROWS
-# The table of a direction: bins of the coordinates, and nodes in each.
-N_BINS, N_NODES = 16, 2 * WIDTH
 # A far side that has come down to this fraction of what it was is no longer read from the table.
 _LEAST_OF_TABLE = 1e-3
 

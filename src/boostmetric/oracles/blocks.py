@@ -14,9 +14,11 @@ from boostmetric.comparisons import Comparisons
 from boostmetric.kernels import blocks, pairs
 from boostmetric.kernels.groups import EMPTY, grow
 from boostmetric.kernels.lanes import ROWS, WIDTH, aligned, aligned_zeros
+from boostmetric.oracles.nodes import N_BINS, N_NODES, TO_SERIES, node_coordinates
+from boostmetric.oracles.pair_shard import PairShard
 from boostmetric.oracles.points import PointRows
 from boostmetric.oracles.protocol import ONE, FloatArray
-from boostmetric.oracles.shard import IntArray, Shard
+from boostmetric.oracles.shard import IntArray
 
 # Up to this size of step * (half the range of the coordinates)**2 the table of a direction is exact to 1e-15, relative
 # to the sums at step 0 and the square of the width of a bin.
@@ -85,12 +87,6 @@ class Columns:
         return np.arange(self.n_columns, dtype=np.uint32)
 
 
-# Nodes of a bin, and coefficients of the Chebyshev series of a polynomial from its values there.
-_NODES = chebyshev.chebpts1(blocks.N_NODES)
-_TO_SERIES = chebyshev.chebvander(_NODES, blocks.N_NODES - 1).T * (2 / blocks.N_NODES)
-_TO_SERIES[0] /= 2
-
-
 class Line:
     """Columns along one or several directions.
 
@@ -107,31 +103,30 @@ class Line:
 
     def __init__(self, z: FloatArray, factors: FloatArray) -> None:
         self.z, self.factors = z, factors
-        self._low, self._width = z[0].min(), np.ptp(z[0]) / blocks.N_BINS
+        self._low, self._width = z[0].min(), np.ptp(z[0]) / N_BINS
         has_table = len(z) == 1 and factors[0] == 1.0 and self._width > 0.0
-        self.reach = _TABLE_REACH / (0.5 * blocks.N_BINS * self._width) ** 2 if has_table else -1.0
+        self.reach = _TABLE_REACH / (0.5 * N_BINS * self._width) ** 2 if has_table else -1.0
         self.least_growth = _LEAST_GROWTH * self._width**2
 
     @property
     def nodes(self) -> FloatArray:
         """The coordinates of the nodes of a table."""
-        bins = np.arange(blocks.N_BINS)[:, None] + 0.5 * (1 + _NODES)
-        return np.asarray(self._low + self._width * bins.ravel())
+        return node_coordinates(self._low, self._width)
 
     @cached_property
     def sorted_columns(self) -> tuple[NDArray[np.uint32], IntArray, FloatArray]:
         """Columns sorted by bin in each tile, where their runs start, and the polynomials at their coordinates."""
         n_columns = self.z.shape[1]
         place = (self.z[0] - self._low) / self._width
-        b = np.minimum(place.astype(np.int64), blocks.N_BINS - 1)
-        run = np.arange(n_columns) // blocks.TILE * blocks.N_BINS + b
+        b = np.minimum(place.astype(np.int64), N_BINS - 1)
+        run = np.arange(n_columns) // blocks.TILE * N_BINS + b
         order = np.argsort(run, kind="stable")
-        starts = np.searchsorted(run[order], np.arange(-(-n_columns // blocks.TILE) * blocks.N_BINS + 1))
-        polynomials = chebyshev.chebvander(2 * (place - b)[order] - 1, blocks.N_NODES - 1) @ _TO_SERIES
+        starts = np.searchsorted(run[order], np.arange(-(-n_columns // blocks.TILE) * N_BINS + 1))
+        polynomials = chebyshev.chebvander(2 * (place - b)[order] - 1, N_NODES - 1) @ TO_SERIES
         return order.astype(np.uint32), starts, aligned(polynomials)
 
 
-class BlockShard(Shard):
+class BlockShard(PairShard):
     """Groups of anchors, each with all points of another class on the far side (see `kernels.blocks`)."""
 
     def __init__(self, points: PointRows, comparisons: Comparisons, logistic: bool, columns: Columns) -> None:
@@ -155,7 +150,7 @@ class BlockShard(Shard):
         self._d, self._e = aligned_zeros(n_rows, columns.n_columns), aligned_zeros(n_rows, columns.n_columns)
         self._lowest, self._near_sum, self._far_sum, self._unit = np.zeros((4, n_rows))
         self._line = Line(np.zeros((1, columns.n_columns)), ONE)
-        self._table, self._table_is_made = aligned_zeros(n_rows, blocks.N_BINS * blocks.N_NODES), False
+        self._table, self._table_is_made = aligned_zeros(n_rows, N_BINS * N_NODES), False
 
     def gram(self) -> FloatArray:
         near = self._points.gram(self._starts, self._second, self._c)

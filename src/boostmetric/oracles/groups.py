@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 from boostmetric.comparisons import Comparisons
 from boostmetric.kernels import groups, pairs
 from boostmetric.kernels.lanes import WIDTH, aligned, aligned_zeros
+from boostmetric.oracles.pair_shard import PairShard
 from boostmetric.oracles.points import PointRows
 from boostmetric.oracles.protocol import FloatArray
-from boostmetric.oracles.shard import IntArray, Shard
+from boostmetric.oracles.shard import IntArray
 
 
-class GroupShard(Shard):
+class GroupShard(PairShard):
     """Groups, eight side by side (see `kernels.groups`)."""
 
     def __init__(self, points: PointRows, comparisons: Comparisons, logistic: bool) -> None:

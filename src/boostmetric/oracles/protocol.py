@@ -40,9 +40,18 @@ ONE = np.ones(1)  # the factor of a single direction
 
 
 class Oracle(Protocol):
-    """The five verbs (see the module's table)."""
+    """The five verbs (see the module's table).
+
+    Attributes
+    ----------
+    n_features : int
+    rounding : float
+        Error of the growths of pairs, relative to them, where that is more than the rounding of double precision; else
+        0.
+    """
 
     n_features: int
+    rounding: float
 
     def rebuild(self, directions: FloatArray, step_sizes: FloatArray, *, at_once: bool = False) -> State: ...
     def gram(self) -> FloatArray: ...

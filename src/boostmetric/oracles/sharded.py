@@ -13,7 +13,15 @@ from boostmetric.oracles.protocol import ONE, FloatArray, Moments, State
 
 
 class Engine(Protocol):
-    """A place where shards live."""
+    """A place where shards live.
+
+    Attributes
+    ----------
+    rounding : float
+        As that of an `Oracle`.
+    """
+
+    rounding: float
 
     def each(self, verb: str, *arguments: Any) -> list[Any]:
         """Ask every shard; the answers come in the order of the shards, whichever finished first."""
@@ -38,6 +46,7 @@ class ShardedOracle:
 
     def __init__(self, engine: Engine, n_features: int, loss: Loss) -> None:
         self.n_features = n_features
+        self.rounding = engine.rounding
         self._engine = engine
         self._loss = loss
         self._share = np.ones(0)

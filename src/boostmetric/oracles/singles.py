@@ -10,12 +10,12 @@ from boostmetric.comparisons import Comparisons
 from boostmetric.kernels import singles
 from boostmetric.kernels.lanes import WIDTH, aligned, aligned_zeros
 from boostmetric.oracles.histogram import Histogram
+from boostmetric.oracles.pair_shard import PairShard
 from boostmetric.oracles.points import PointRows
 from boostmetric.oracles.protocol import FloatArray
-from boostmetric.oracles.shard import Shard
 
 
-class SingleShard(Shard):
+class SingleShard(PairShard):
     """Single comparisons: one near pair against one far pair.
 
     Kept are their margins rho = d_far - d_near and, along a direction, m = h_near - h_far: a step w lowers rho by w m.

@@ -8,8 +8,8 @@ convex, and Eq. (8) says phi'(w) = 0. The cases, which Algorithm 1 leaves to its
 - phi'(w) < 0 as far as we look: every comparison gains more than v from this direction, there is no root, and the loss
   falls without end. The step is capped.
 
-A slope that is lost in the rounding of the first one counts as 0: with v = 0 and a comparison that the direction does
-not touch, phi falls towards a limit that it never reaches.
+A slope that is lost in the rounding of the first one, or of the growths of the comparisons, counts as 0: with v = 0 and
+a comparison that the direction does not touch, phi falls towards a limit that it never reaches.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ _REACH = 2.0**20
 _CAPPED_FALL = 50.0
 # A slope of this size, relative to that at 0, is rounding.
 _FLAT = 1e-15
+# Of the rounding of growths, what is left in a slope, which is a sum of many.
+_OF_ROUNDING = 0.05
 # The error of an interpolated step is of the third order in its distance to the last point: after an update of this
 # relative size the step is exact to rounding.
 _TOLERANCE = 1e-5
@@ -80,9 +82,11 @@ class _Line:
         How far to look for a root.
     flat : float
         Size of a slope that counts as 0.
+    exact : float
+        Relative width of a bracket that cannot be told from a point.
     """
 
-    def __init__(self, evaluate: Evaluate, v: float, reach: float = math.inf) -> None:
+    def __init__(self, evaluate: Evaluate, v: float, rounding: float, reach: float = math.inf) -> None:
         self._evaluate = evaluate
         self._v = v
         moments = evaluate(np.zeros(1))
@@ -91,7 +95,8 @@ class _Line:
         first, second = float(moments.first[0]), float(moments.second[0])
         self.unit = 1.0 / math.sqrt(max(second + first * first, np.finfo(np.float64).tiny))
         self.reach = min(reach, _REACH * self.unit)
-        self.flat = _FLAT * abs(self.start.slope)
+        self.flat = max(_FLAT * abs(self.start.slope), _OF_ROUNDING * rounding / self.unit)
+        self.exact = max(_BISECTION_TOLERANCE, rounding)
 
     def at(self, w: float) -> _Point:
         return self._point(w, self._evaluate(np.array([w])))
@@ -105,15 +110,15 @@ def exact_step(oracle: Oracle, v: float) -> Step:
     """Solve Eq. (8): from one pass over single comparisons where that is exact enough, else by interpolation."""
     histogram = oracle.histogram()
     if histogram is None:
-        return _root(_Line(oracle.moments, v))
-    step = _root(_Line(histogram.moments, v, histogram.reach(_HISTOGRAM_ERROR)))
+        return _root(_Line(oracle.moments, v, oracle.rounding))
+    step = _root(_Line(histogram.moments, v, oracle.rounding, histogram.reach(_HISTOGRAM_ERROR)))
     # No root as far as the histogram can see: go on with the comparisons themselves.
-    return _root(_Line(oracle.moments, v), guess=step.size) if step.capped else step
+    return _root(_Line(oracle.moments, v, oracle.rounding), guess=step.size) if step.capped else step
 
 
 def bisection_step(oracle: Oracle, v: float) -> Step:
     """Solve Eq. (8) by bisection. Implements Algorithm 1 of the paper, with the search for its interval."""
-    line = _Line(oracle.moments, v)
+    line = _Line(oracle.moments, v, oracle.rounding)
     if line.start.slope >= 0:
         return _NO_STEP
     low, high = line.start, line.at(line.unit)
@@ -121,7 +126,7 @@ def bisection_step(oracle: Oracle, v: float) -> Step:
         if high.w >= line.reach:
             return _capped(line)
         low, high = high, line.at(min(2 * high.w, line.reach))
-    while high.w - low.w > _BISECTION_TOLERANCE * high.w:
+    while high.w - low.w > line.exact * high.w:
         middle = line.at(0.5 * (low.w + high.w))
         low, high = (middle, high) if middle.slope < -line.flat else (low, middle)
     return Step(high.w, capped=False)
@@ -152,6 +157,8 @@ def _root(line: _Line, guess: float | None = None) -> Step:
         proposal = _inverse_cubic(previous, point)
         if abs(proposal - point.w) <= _TOLERANCE * point.w:
             return Step(proposal, capped=False)
+        if high is not None and high.w - low.w <= line.exact * high.w:
+            break
         slow = abs(point.slope) > 0.5 * abs(previous.slope)
         if point.slope >= 0:
             high = point

@@ -1,0 +1,91 @@
+"""Shards on a device that torch can use, such as a GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from boostmetric.comparisons import Comparisons
+from boostmetric.frame import Coordinates
+
+if TYPE_CHECKING:
+    import torch
+
+
+@dataclass(frozen=True)
+class Device:
+    """A device of torch.
+
+    Attributes
+    ----------
+    name : str
+        As torch calls it.
+    single : bool
+        Whether points and distances are held in single precision. Sums over them are made in double precision.
+    """
+
+    name: str
+    single: bool
+
+    @contextmanager
+    def engine(self, points: Coordinates, comparisons: Comparisons, *, logistic: bool) -> Iterator[DeviceEngine]:
+        # torch is imported here, and not by ``import boostmetric``.
+        import torch
+
+        from boostmetric.gpu.shards import bytes_needed, make_shards
+
+        dtype = torch.float32 if self.single else torch.float64
+        needed = bytes_needed(points.shape, comparisons, dtype.itemsize)
+        with _memory_of(self.name, needed), torch.no_grad():
+            _check_memory(self.name, needed)
+            shards = make_shards(points, comparisons, self.name, dtype, logistic=logistic)
+            yield DeviceEngine(shards, torch.finfo(dtype).eps if self.single else 0.0)
+
+
+class DeviceEngine:
+    """Keeps shards, which work on a device, and asks them one after the other."""
+
+    def __init__(self, shards: Sequence[object], rounding: float) -> None:
+        self.rounding = rounding
+        self._shards = shards
+
+    def each(self, verb: str, *arguments: Any) -> list[Any]:
+        return [getattr(shard, verb)(*arguments) for shard in self._shards]
+
+
+@contextmanager
+def _memory_of(name: str, needed: int) -> Iterator[None]:
+    """Say what is needed where a device has not enough, and give back what was taken."""
+    import torch
+
+    try:
+        yield
+    except torch.OutOfMemoryError as error:
+        message = _message(name, needed, str(error).partition("\n")[0].partition(". ")[0])
+    else:
+        return
+    # Not in the handler: as long as there is an error, its frames hold what they had taken.
+    torch.cuda.empty_cache()
+    raise MemoryError(message)
+
+
+def _check_memory(name: str, needed: int) -> None:
+    """Refuse before any work what cannot be held."""
+    import torch
+
+    device: torch.device = torch.device(name)
+    if device.type != "cuda":
+        return
+    free, _ = torch.cuda.mem_get_info(device)
+    free += torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    if needed > free:
+        raise MemoryError(_message(name, needed, f"{free / 1e9:,.1f} GB are free"))
+
+
+def _message(name: str, needed: int, found: str) -> str:
+    return (
+        f"The fit needs about {needed / 1e9:,.1f} GB on device {name!r}, but: {found}. Give the points as float32, which "
+        'halves that; lower n_impostors or n_neighbors, or give fewer comparisons; or set device="cpu".'
+    )

@@ -1,0 +1,209 @@
+"""Far sides that are "all points of another class": sums over rows of an array of all pairs that is never there whole.
+
+Points are mapped by a linear map of the metric, in such units that the squared distance d of points i and k is
+log2(e) d = q_i + q_k - p_i'p_k, where q = |p|^2 / 2. The *exponents* of row i are s_ik = p_i'p_k - q_k, which is
+q_i - log2(e) d_ik: so exp(-d_ik) = 2^(s_ik - q_i), and nothing but a product of matrices and one subtraction is needed
+for each pair. Pairs of one class have the exponent -1e30.
+
+Here the functions go over blocks of rows in double precision: slow and plain, the judge of the kernels in `fused_far`,
+and used where these cannot be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+
+_HIDDEN = -1e30
+# Numbers of a block: enough to keep a device busy, and some gigabytes with all temporary arrays.
+_BLOCK = {"cuda": 2**26, "cpu": 2**20}
+# Rows and columns are padded to multiples of this.
+PADDING = 128
+
+
+@dataclass(frozen=True)
+class Side:
+    """Rows, or columns.
+
+    Attributes
+    ----------
+    p : Tensor of shape (n_padded, width)
+        Mapped points; zeros beyond them, of which there is at least one row.
+    q : Tensor of shape (n_padded,)
+        Half the squared length of each; beyond them, so much that they weigh nothing.
+    label : Tensor of shape (n_padded,)
+        Classes; -1 beyond.
+    n : int
+        Points.
+    """
+
+    p: torch.Tensor
+    q: torch.Tensor
+    label: torch.Tensor
+    n: int
+
+    @classmethod
+    def of(cls, p: torch.Tensor, q: torch.Tensor, label: torch.Tensor) -> Side:
+        """Pad mapped points; a width beyond 64 to a multiple of 64, else to a power of two that is 16 at least."""
+        n, n_features = p.shape
+        width = -(-n_features // 64) * 64 if n_features > 64 else max(16, 1 << (n_features - 1).bit_length())
+        n_padded = (n // PADDING + 1) * PADDING
+        padded = p.new_zeros((n_padded, width))
+        padded[:n, :n_features] = p
+        half = p.new_full((n_padded,), -_HIDDEN)
+        half[:n] = q
+        classes = label.new_full((n_padded,), -1, dtype=torch.int32)
+        classes[:n] = label
+        return cls(padded, half, classes, n)
+
+    @cached_property
+    def halves(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """The points as `fused_far` needs them."""
+        from boostmetric.gpu.fused_far import halves
+
+        return halves(self.p)
+
+    def take(self, numbers: torch.Tensor, n: int) -> Side:
+        """Some of them, in the given order."""
+        return Side(self.p[numbers], self.q[numbers], self.label[numbers], n)
+
+
+@dataclass(frozen=True)
+class Bins:
+    """Columns sorted into bins of their coordinates along a direction.
+
+    Attributes
+    ----------
+    columns : Side
+        Those of each bin one after the other, padded to a multiple of `PADDING`.
+    bounds : Tensor of shape (n_bins + 1,)
+        Where each bin begins, and the last one ends.
+    basis : Tensor of shape (n_sorted, n_nodes)
+        The polynomials of the nodes at each column.
+    """
+
+    columns: Side
+    bounds: torch.Tensor
+    basis: torch.Tensor
+
+
+def log_sums(rows: Side, columns: Side, thresholds: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """log2 of the sum of 2^s of each row, the mean of s by these weights, and how many s reach each threshold.
+
+    Parameters
+    ----------
+    rows, columns : Side
+    thresholds : Tensor of shape (n_rows, n_near)
+
+    Returns
+    -------
+    log_sum, mean, count : Tensor of shape (n_rows,)
+    """
+    answers = []
+    for block, s in _blocks(rows, columns):
+        top = s.amax(1, keepdim=True)
+        e = torch.exp2(s - top)
+        total = e.sum(1)
+        mean = (e * s).sum(1) / total
+        count = sum((s >= thresholds[block, j, None]).sum(1) for j in range(thresholds.shape[1]))
+        answers.append(torch.stack([top[:, 0] + torch.log2(total), mean, torch.as_tensor(count).double()]))
+    log_sum, mean, count = torch.cat(answers, 1)
+    return log_sum, mean, count
+
+
+def products(
+    side: Side, log_sum: torch.Tensor, bias: torch.Tensor, values: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """For rows that are the columns too: sums of values by the weights of each row, and of weights by column.
+
+    Parameters
+    ----------
+    side : Side
+    log_sum : Tensor of shape (n,)
+        From `log_sums`; the weights of row i are 2^(s_ik - log_sum_i).
+    bias : Tensor of shape (n,)
+        log2(u_i) + q_i - log_sum_i: the column sums are those of u_i times the weights of row i. Since distances are
+        symmetric, that of column k is the sum of 2^(s_ki - q_k + bias_i) over i: a sum over a row.
+    values : Tensor of shape (n, n_values)
+
+    Returns
+    -------
+    sums : Tensor of shape (n, n_values)
+    column_sums : Tensor of shape (n,)
+    """
+    answers = []
+    wide = side.p.new_zeros((len(side.p), values.shape[1]), dtype=torch.float64)
+    wide[: side.n] = values
+    own_bias = torch.full((len(side.p),), _HIDDEN, dtype=torch.float64, device=side.p.device)
+    own_bias[: side.n] = bias
+    for block, s in _blocks(side, side):
+        sums = torch.exp2(s - log_sum[block, None]) @ wide
+        column_sums = torch.exp2(s - side.q[block, None].double() + own_bias).sum(1)
+        answers.append(torch.cat([sums, column_sums[:, None]], 1))
+    together = torch.cat(answers)
+    return together[:, :-1], together[:, -1]
+
+
+def table(rows: Side, log_sum: torch.Tensor, bins: Bins) -> torch.Tensor:
+    """Sums, bin by bin, of the polynomials of the nodes by the weights of each row.
+
+    Returns
+    -------
+    Tensor of shape (n_rows, n_bins * n_nodes)
+    """
+    out = []
+    bounds = bins.bounds.tolist()
+    for begin, end in zip(bounds[:-1], bounds[1:], strict=True):
+        columns = Side(bins.columns.p[begin:end], bins.columns.q[begin:end], bins.columns.label[begin:end], end - begin)
+        basis = bins.basis[begin:end].double()
+        if begin == end:
+            out.append(basis.new_zeros((rows.n, basis.shape[1])))
+            continue
+        parts = [torch.exp2(s - log_sum[block, None]) @ basis for block, s in _blocks(rows, columns)]
+        out.append(torch.cat(parts))
+    return torch.cat(out, 1)
+
+
+def moments(
+    rows: Side, columns: Side, row_z: torch.Tensor, column_z: torch.Tensor, factors: torch.Tensor, step: float
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """log2 of the sum of 2^(s - step h) of each row, and mean and variance of the growth h by these weights.
+
+    Parameters
+    ----------
+    row_z, column_z : Tensor of shape (n_directions, n_rows or n_columns)
+        Coordinates along the directions: h is the sum of factors times squared differences.
+    factors : Tensor of shape (n_directions,)
+    step : float
+        In units of log2(e) times those of the distances.
+    """
+    answers = []
+    for block, s in _blocks(rows, columns):
+        h = torch.zeros_like(s)
+        for own, z, factor in zip(row_z, column_z, factors, strict=True):
+            h[:, : columns.n].addcmul_(own[block, None] - z, (own[block, None] - z) * factor)
+        s -= step * h
+        top = s.amax(1, keepdim=True)
+        e = torch.exp2(s - top)
+        total = e.sum(1)
+        mean = (e * h).sum(1) / total
+        variance = (e * (h - mean[:, None]).square()).sum(1) / total
+        answers.append(torch.stack([top[:, 0] + torch.log2(total), mean, variance]))
+    log_sum, mean, variance = torch.cat(answers, 1)
+    return log_sum, mean, variance
+
+
+def _blocks(rows: Side, columns: Side) -> Iterator[tuple[slice, torch.Tensor]]:
+    """Rows, block by block, and their exponents in double precision."""
+    p, q = columns.p.double().T, columns.q.double()
+    size = max(1, _BLOCK["cuda" if rows.p.is_cuda else "cpu"] // len(columns.p))
+    for begin in range(0, rows.n, size):
+        block = slice(begin, min(begin + size, rows.n))
+        s = rows.p[block].double() @ p
+        s -= q
+        s[rows.label[block, None] == columns.label] = _HIDDEN
+        s[:, columns.n :] = _HIDDEN
+        yield block, s

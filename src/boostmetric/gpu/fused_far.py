@@ -1,0 +1,381 @@
+"""Far sides in one pass each, without an array of all pairs: kernels in Triton, in the manner of flash attention.
+
+A program holds some rows and goes over the columns tile by tile: exponents of a tile by matrix units, then what is
+wanted of them, which is added up in registers; nothing of the size of a tile is ever written. `boostmetric.gpu.far`
+says what is computed; these functions are for single precision and take the same arguments.
+
+Matrix units multiply short numbers. So each number is the sum of two halves of 16 bits (`Halves`), and a product the
+sum of three: that is single precision but for a bit or two, at two thirds of the speed of such products of one
+shortened number (``tf32``), which would be wrong by 1e-2 in the exponents of ordinary data.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+import triton
+import triton.language as tl
+
+if TYPE_CHECKING:
+    from boostmetric.gpu.far import Bins, Side
+
+# Rows of a program, columns of a tile, and features of a product.
+ROWS, COLUMNS, _DEPTH = 128, 128, 64
+# Columns of a tile where products with values are made too, and how many values at once.
+_COLUMNS_OF_PRODUCTS, _VALUES = 64, 64
+# Programs to have, at least, if there are columns enough to share out: some for each multiprocessor.
+_PROGRAMS = 2048
+_HIDDEN = tl.constexpr(-1e30)  # the exponent of what is no far pair
+# Weights, of which none exceeds 1, are multiplied by 2 to this power, so that small ones have all their bits.
+_SCALE = tl.constexpr(14.0)
+# The largest of given numbers is brought to 2 to this power: products of two stay far below the largest number.
+_LARGEST = 10
+
+
+def halves(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Numbers as a sum of two of 16 bits, and the unit that these are counted in."""
+    _, exponent = torch.frexp(x.abs().amax())
+    scaled = torch.ldexp(x, _LARGEST - exponent)
+    high = scaled.half()
+    unit = torch.ldexp(torch.ones((), dtype=torch.float32, device=x.device), exponent - _LARGEST)
+    return high, (scaled - high).half(), unit
+
+
+def _points(side: Side) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Mapped points in halves, and the unit of their products."""
+    high, low, unit = side.halves
+    return high, low, unit * unit
+
+
+@triton.jit
+def _add_products(a_high, a_low, b_high, b_low, products):
+    """The product of two matrices given in halves, less that of the low halves, which is lost in rounding."""
+    products = tl.dot(a_low, b_high, products)
+    products = tl.dot(a_high, b_low, products)
+    return tl.dot(a_high, b_high, products)
+
+
+@triton.jit
+def _halves(x):
+    """A tile in halves."""
+    high = x.to(tl.float16)
+    return high, (x - high.to(tl.float32)).to(tl.float16)
+
+
+@triton.jit
+def _exponents(
+    rows_high,
+    rows_low,
+    row,
+    high,
+    low,
+    row_label,
+    columns_high,
+    columns_low,
+    column,
+    unit,
+    q,
+    label,
+    width: tl.constexpr,
+    depth: tl.constexpr,
+):
+    """s = p_i'p_k - q_k for a tile; `high` and `low` are the first features of the rows, often all of them."""
+    place = column[:, None] * width + tl.arange(0, depth)[None, :]
+    products = tl.zeros((row.shape[0], column.shape[0]), dtype=tl.float32)
+    column_high, column_low = tl.load(columns_high + place), tl.load(columns_low + place)
+    products = _add_products(high, low, tl.trans(column_high), tl.trans(column_low), products)
+    row_place = row[:, None] * width + tl.arange(0, depth)[None, :]
+    for first in range(depth, width, depth):
+        more_high, more_low = tl.load(rows_high + row_place + first), tl.load(rows_low + row_place + first)
+        column_high, column_low = tl.load(columns_high + place + first), tl.load(columns_low + place + first)
+        products = _add_products(more_high, more_low, tl.trans(column_high), tl.trans(column_low), products)
+    s = products * unit - tl.load(q + column)[None, :]
+    return tl.where(row_label[:, None] == tl.load(label + column)[None, :], _HIDDEN, s)
+
+
+@triton.jit
+def _log_sums(
+    rows_high,
+    rows_low,
+    row_labels,
+    thresholds,
+    columns_high,
+    columns_low,
+    units,
+    q,
+    labels,
+    out,
+    n_rows,
+    n_columns,
+    columns_each,
+    n_near: tl.constexpr,
+    width: tl.constexpr,
+    depth: tl.constexpr,
+    block_rows: tl.constexpr,
+    block_columns: tl.constexpr,
+):
+    row = tl.program_id(0).to(tl.int64) * block_rows + tl.arange(0, block_rows)
+    begin = tl.program_id(1) * columns_each
+    place = row[:, None] * width + tl.arange(0, depth)[None, :]
+    high, low, unit = tl.load(rows_high + place), tl.load(rows_low + place), tl.load(units)
+    row_label = tl.load(row_labels + row)
+    top = tl.full((block_rows,), _HIDDEN, dtype=tl.float32)
+    total = tl.zeros((block_rows,), dtype=tl.float32)
+    first = tl.zeros((block_rows,), dtype=tl.float32)
+    count = tl.zeros((block_rows,), dtype=tl.float32)
+    for start in range(begin, tl.minimum(begin + columns_each, n_columns), block_columns):
+        column = start + tl.arange(0, block_columns)
+        s = _exponents(
+            rows_high,
+            rows_low,
+            row,
+            high,
+            low,
+            row_label,
+            columns_high,
+            columns_low,
+            column,
+            unit,
+            q,
+            labels,
+            width,
+            depth,
+        )
+        highest = tl.maximum(top, tl.max(s, 1))
+        e = tl.exp2(s - highest[:, None])
+        shrink = tl.exp2(top - highest)
+        total = total * shrink + tl.sum(e, 1)
+        first = first * shrink + tl.sum(e * s, 1)
+        top = highest
+        for near in tl.static_range(n_near):
+            threshold = tl.load(thresholds + near * n_rows + row)
+            count += tl.sum((s >= threshold[:, None]).to(tl.float32), 1)
+    place = out + tl.program_id(1).to(tl.int64) * 4 * n_rows + row
+    tl.store(place, top)
+    tl.store(place + n_rows, total)
+    tl.store(place + 2 * n_rows, first)
+    tl.store(place + 3 * n_rows, count)
+
+
+def log_sums(rows: Side, columns: Side, thresholds: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """As in `far`."""
+    n_rows, n_columns, width = len(rows.p), len(columns.p), columns.p.shape[1]
+    n_parts, columns_each = _parts(n_rows // ROWS, n_columns, COLUMNS)
+    padded = torch.full((thresholds.shape[1], n_rows), torch.inf, dtype=torch.float32, device=rows.p.device)
+    padded[:, : rows.n] = thresholds.T
+    out = torch.empty((n_parts, 4, n_rows), dtype=torch.float32, device=rows.p.device)
+    _log_sums[(n_rows // ROWS, n_parts)](
+        *_points(rows)[:2],
+        rows.label,
+        padded,
+        *_points(columns),
+        columns.q,
+        columns.label,
+        out,
+        n_rows,
+        n_columns,
+        columns_each,
+        n_near=len(padded),
+        width=width,
+        depth=min(width, _DEPTH),
+        block_rows=ROWS,
+        block_columns=COLUMNS,
+        num_warps=8,
+    )
+    top, total, first, count = out[:, :, : rows.n].double().unbind(1)
+    highest = top.amax(0)
+    shrink = torch.exp2(top - highest)
+    total = (total * shrink).sum(0)
+    return highest + torch.log2(total), (first * shrink).sum(0) / total, count.sum(0)
+
+
+@triton.jit
+def _products(
+    high_points,
+    low_points,
+    units,
+    q,
+    labels,
+    row_log_sums,
+    bias,
+    high_values,
+    low_values,
+    out,
+    out_sums,
+    n_rows,
+    n_columns,
+    columns_each,
+    n_values,
+    width: tl.constexpr,
+    depth: tl.constexpr,
+    block_rows: tl.constexpr,
+    block_columns: tl.constexpr,
+    block_values: tl.constexpr,
+):
+    row = tl.program_id(0).to(tl.int64) * block_rows + tl.arange(0, block_rows)
+    begin = tl.program_id(1) * columns_each
+    value = tl.program_id(2) * block_values + tl.arange(0, block_values)
+    place = row[:, None] * width + tl.arange(0, depth)[None, :]
+    high, low, unit = tl.load(high_points + place), tl.load(low_points + place), tl.load(units)
+    row_label, log_sum, own = tl.load(labels + row), tl.load(row_log_sums + row), tl.load(q + row)
+    sums = tl.zeros((block_rows, block_values), dtype=tl.float32)
+    column_sums = tl.zeros((block_rows,), dtype=tl.float32)
+    for start in range(begin, tl.minimum(begin + columns_each, n_columns), block_columns):
+        column = start + tl.arange(0, block_columns)
+        s = _exponents(
+            high_points,
+            low_points,
+            row,
+            high,
+            low,
+            row_label,
+            high_points,
+            low_points,
+            column,
+            unit,
+            q,
+            labels,
+            width,
+            depth,
+        )
+        e_high, e_low = _halves(tl.exp2(s - log_sum[:, None] + _SCALE))
+        v = column[:, None] * n_values + value[None, :]
+        sums = _add_products(e_high, e_low, tl.load(high_values + v), tl.load(low_values + v), sums)
+        column_sums += tl.sum(tl.exp2((s - own[:, None]) + tl.load(bias + column)[None, :]), 1)
+    part = tl.program_id(1).to(tl.int64) * n_rows + row
+    tl.store(out + part[:, None] * n_values + value[None, :], sums)
+    if tl.program_id(2) == 0:
+        tl.store(out_sums + part, column_sums)
+
+
+def products(
+    side: Side, log_sum: torch.Tensor, bias: torch.Tensor, values: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """As in `far`."""
+    n, width = side.p.shape
+    n_values = -(-values.shape[1] // _VALUES) * _VALUES
+    n_parts, columns_each = _parts(n // ROWS * (n_values // _VALUES), n, _COLUMNS_OF_PRODUCTS)
+    padded = torch.zeros((n, n_values), dtype=torch.float64, device=side.p.device)
+    padded[: side.n, : values.shape[1]] = values
+    high, low, unit = halves(padded)
+    per_row = [torch.full((n,), fill, dtype=torch.float32, device=side.p.device) for fill in (0.0, -1e30)]
+    for own, given in zip(per_row, (log_sum, bias), strict=True):
+        own[: side.n] = given
+    out = torch.empty((n_parts, n, n_values), dtype=torch.float32, device=side.p.device)
+    sums = torch.empty((n_parts, n), dtype=torch.float32, device=side.p.device)
+    _products[(n // ROWS, n_parts, n_values // _VALUES)](
+        *_points(side),
+        side.q,
+        side.label,
+        *per_row,
+        high,
+        low,
+        out,
+        sums,
+        n,
+        n,
+        columns_each,
+        n_values,
+        width=width,
+        depth=min(width, _DEPTH),
+        block_rows=ROWS,
+        block_columns=_COLUMNS_OF_PRODUCTS,
+        block_values=_VALUES,
+        num_warps=8,
+    )
+    out_of_units = unit.double() * 2.0**-_SCALE.value
+    return (
+        out.sum(0, dtype=torch.float64)[: side.n, : values.shape[1]] * out_of_units,
+        sums.sum(0, dtype=torch.float64)[: side.n],
+    )
+
+
+@triton.jit
+def _table(
+    rows_high,
+    rows_low,
+    row_labels,
+    row_log_sums,
+    columns_high,
+    columns_low,
+    units,
+    q,
+    labels,
+    high_basis,
+    low_basis,
+    bounds,
+    out,
+    n_bins,
+    n_nodes: tl.constexpr,
+    width: tl.constexpr,
+    depth: tl.constexpr,
+    block_rows: tl.constexpr,
+    block_columns: tl.constexpr,
+):
+    row = tl.program_id(0).to(tl.int64) * block_rows + tl.arange(0, block_rows)
+    number = tl.program_id(1)
+    place = row[:, None] * width + tl.arange(0, depth)[None, :]
+    high, low, unit = tl.load(rows_high + place), tl.load(rows_low + place), tl.load(units)
+    row_label, log_sum = tl.load(row_labels + row), tl.load(row_log_sums + row)
+    node = tl.arange(0, n_nodes)
+    sums = tl.zeros((block_rows, n_nodes), dtype=tl.float32)
+    for start in range(tl.load(bounds + number), tl.load(bounds + number + 1), block_columns):
+        column = start + tl.arange(0, block_columns)
+        s = _exponents(
+            rows_high,
+            rows_low,
+            row,
+            high,
+            low,
+            row_label,
+            columns_high,
+            columns_low,
+            column,
+            unit,
+            q,
+            labels,
+            width,
+            depth,
+        )
+        e_high, e_low = _halves(tl.exp2(s - log_sum[:, None] + _SCALE))
+        v = column[:, None] * n_nodes + node[None, :]
+        sums = _add_products(e_high, e_low, tl.load(high_basis + v), tl.load(low_basis + v), sums)
+    tl.store(out + (row[:, None] * n_bins + number) * n_nodes + node[None, :], sums)
+
+
+def table(rows: Side, log_sum: torch.Tensor, bins: Bins) -> torch.Tensor:
+    """As in `far`."""
+    n_rows, width = rows.p.shape
+    n_bins, n_nodes = len(bins.bounds) - 1, bins.basis.shape[1]
+    padded = torch.zeros(n_rows, dtype=torch.float32, device=rows.p.device)
+    padded[: rows.n] = log_sum
+    high, low, unit = halves(bins.basis)
+    out = torch.empty((n_rows, n_bins * n_nodes), dtype=torch.float32, device=rows.p.device)
+    _table[(n_rows // ROWS, n_bins)](
+        *_points(rows)[:2],
+        rows.label,
+        padded,
+        *_points(bins.columns),
+        bins.columns.q,
+        bins.columns.label,
+        high,
+        low,
+        bins.bounds,
+        out,
+        n_bins,
+        n_nodes=n_nodes,
+        width=width,
+        depth=min(width, _DEPTH),
+        block_rows=ROWS,
+        block_columns=COLUMNS,
+        num_warps=8,
+    )
+    return out[: rows.n] * (unit * 2.0**-_SCALE.value)
+
+
+def _parts(n_programs: int, n_columns: int, block: int) -> tuple[int, int]:
+    """In how many parts to cut the columns, and the columns of each, a multiple of a block."""
+    n_parts = max(1, min(-(-_PROGRAMS // max(n_programs, 1)), n_columns // (4 * block)))
+    each = -(-n_columns // (n_parts * block)) * block
+    return -(-n_columns // each), each

@@ -1,0 +1,75 @@
+"""Sides of groups that lie as rows of arrays: sums along rows, and the direction from members that share a point.
+
+What is plain here is fused, each function in one pass over the memory, in `fused_rows`.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from boostmetric.gpu.masses import Sums
+
+
+def growths(z: torch.Tensor, factors: torch.Tensor, first: torch.Tensor, second: torch.Tensor, h: torch.Tensor) -> None:
+    """Write h = sum_f factors[f] (z[f, first] - z[f, second])**2."""
+    total = torch.zeros(h.shape, dtype=torch.float64, device=h.device)
+    for along, factor in zip(z, factors, strict=True):
+        total += factor * (along[first] - along[second]).square()
+    h.copy_(total)
+
+
+def grow(d: torch.Tensor, h: torch.Tensor, step: torch.Tensor) -> None:
+    """d += step * h."""
+    d += step.to(d.dtype) * h
+
+
+def moments(d: torch.Tensor, h: torch.Tensor, step: torch.Tensor, sign: float) -> Sums:
+    """Sums about h over rows of exp(sign * (d + step * h))."""
+    x = sign * (d + step.to(d.dtype) * h)
+    return _sums(x, h)
+
+
+def distances(d: torch.Tensor, sign: float) -> Sums:
+    """Sums about d over rows of exp(sign * d)."""
+    return _sums(sign * d, d)
+
+
+def _sums(x: torch.Tensor, value: torch.Tensor) -> Sums:
+    top = x.amax(1, keepdim=True)
+    e = torch.exp(x - top)
+    total = e.sum(1, dtype=torch.float64)
+    mean = (e * value).sum(1, dtype=torch.float64) / total
+    apart = value - mean[:, None].to(e.dtype)
+    variance = (e * apart * apart).sum(1, dtype=torch.float64) / total  # in this order: what is empty is 0, not 0 * inf
+    return Sums(top[:, 0].double() + torch.log(total), mean, variance)
+
+
+def count_reached(near: torch.Tensor, far: torch.Tensor) -> torch.Tensor:
+    """How many pairs of a near and a far number of each row have the near one at least as large."""
+    # In ascending order, the numbers below each far one.
+    below = torch.searchsorted(near.sort(1).values, far.contiguous(), side="left")
+    return (near.shape[1] - below).sum(1)
+
+
+def coefficients(d: torch.Tensor, log_factor: torch.Tensor, sign: float, c: torch.Tensor) -> None:
+    """Write c = -sign * exp(sign * d + log_factor), with one factor a row."""
+    c.copy_(-sign * torch.exp((sign * d).double() + log_factor[:, None]))
+
+
+def half_laplacian(
+    points: torch.Tensor, row: torch.Tensor, place: torch.Tensor, other: torch.Tensor, c: torch.Tensor
+) -> torch.Tensor:
+    """sum_m c_m (a_row / 2 - a_other) over the members of each piece.
+
+    Parameters
+    ----------
+    points : Tensor of shape (n_points, n_features)
+    row : Tensor of shape (n_pieces,)
+        The point that the members of a piece share.
+    place, other : Tensor of shape (n_pieces, width)
+        Where the coefficient of each member is, and its other point.
+    c : Tensor of shape (n_places + 1,)
+    """
+    coefficient = c[place].double()
+    sums = torch.einsum("pm,pmf->pf", coefficient, points[other].double())
+    return 0.5 * coefficient.sum(1, keepdim=True) * points[row].double() - sums

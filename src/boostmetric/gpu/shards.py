@@ -1,0 +1,63 @@
+"""A problem as shards on a device."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from types import ModuleType
+
+import torch
+
+from boostmetric.comparisons import Comparisons
+from boostmetric.frame import FloatArray
+from boostmetric.gpu import far, rows
+from boostmetric.gpu.blocks import BlockShard
+from boostmetric.gpu.listed import ListedShard
+from boostmetric.gpu.points import DevicePoints
+from boostmetric.oracles.nodes import N_BINS, N_NODES
+from boostmetric.oracles.shard import Shard
+
+
+def make_shards(
+    coordinates: FloatArray, comparisons: Comparisons, device: str, dtype: torch.dtype, *, logistic: bool = False
+) -> list[Shard]:
+    """One shard of the groups that are listed, and one of those that are open."""
+    points = DevicePoints(coordinates, device, dtype)
+    row_kernels, far_kernels = kernels(points)
+    is_open = comparisons.is_open
+    listed = comparisons.subset(~is_open) if is_open.any() else comparisons
+    shards: list[Shard] = [ListedShard(points, listed, logistic, row_kernels)] if listed.n_groups else []
+    if is_open.any():
+        shards.append(BlockShard(points, comparisons.subset(is_open), logistic, far_kernels))
+    return shards
+
+
+def bytes_needed(shape: tuple[int, ...], comparisons: Comparisons, itemsize: int) -> int:
+    """Memory that the shards take on a device, roughly.
+
+    Parameters
+    ----------
+    shape : tuple
+        Of the points.
+    itemsize : int
+        Bytes of a number.
+    """
+    n_points, n_features = shape
+    # Distance, growth and coefficient of a member; its two points; and where it is in the order of each of them, with
+    # its other point. While that is made, a few numbers of eight bytes more.
+    members = len(comparisons.members) * (3 * itemsize + 8 + 12 + 40)
+    # The points, once mapped and in halves, and a table of a direction, for each point.
+    n_open = int(comparisons.is_open.sum())
+    mapped = n_points * (3 * itemsize * n_features + 8 * n_features) + n_open * N_BINS * N_NODES * (itemsize + 8)
+    return n_points * n_features * itemsize + members + (mapped if n_open else 0)
+
+
+def kernels(points: DevicePoints) -> tuple[ModuleType, ModuleType]:
+    """The kernels for lists and for open sides: fused ones on a GPU that Triton can compile for."""
+    interpreted = os.environ.get("TRITON_INTERPRET") == "1"
+    if not (points.rows.is_cuda or interpreted) or importlib.util.find_spec("triton") is None:
+        return rows, far
+    from boostmetric.gpu import fused_far, fused_rows
+
+    # Those for open sides are made of products in single precision.
+    return fused_rows, fused_far if points.dtype == torch.float32 else far

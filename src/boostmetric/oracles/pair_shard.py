@@ -1,0 +1,79 @@
+"""What all shards on the CPU have in common: points, pairs, and the direction."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+import numpy as np
+
+from boostmetric.comparisons import Comparisons
+from boostmetric.kernels import pairs
+from boostmetric.oracles.masses import Mass
+from boostmetric.oracles.points import PointRows
+from boostmetric.oracles.protocol import ONE, FloatArray
+from boostmetric.oracles.shard import Shard
+
+# Directions along which the points are read at once.
+_AT_ONCE = 16
+
+
+class PairShard(Shard):
+    """The five verbs over the pairs of a shard; subclasses know how the pairs form groups."""
+
+    def __init__(self, points: PointRows, comparisons: Comparisons, logistic: bool) -> None:
+        super().__init__(points.n_features, comparisons.total_weight, logistic)
+        touched = np.zeros(len(points), dtype=bool)
+        touched[comparisons.pairs] = True
+        number = np.cumsum(touched, dtype=np.int32) - np.int32(1)
+        self._points = points.share(touched)
+        first, second = number[comparisons.pairs].T
+        self._starts = np.searchsorted(first, np.arange(len(self._points) + 1))
+        self._second = second.astype(np.uint32)
+
+        # One number for every pair, and a last one for places that hold no pair.
+        self._c = np.empty(len(comparisons.pairs) + 1)
+        self._flow = np.empty(len(self._points))
+
+    def rebuild(self, directions: FloatArray, step_sizes: FloatArray, at_once: bool = False) -> Mass:
+        self._forget()
+        if at_once and len(directions):
+            self.project(directions, step_sizes)
+            return self.commit(1.0)
+        for begin in range(0, len(directions), _AT_ONCE):
+            block = directions[begin : begin + _AT_ONCE]
+            along = self._points.times_each(block)
+            for xi, z, step in zip(block, along, step_sizes[begin : begin + _AT_ONCE], strict=True):
+                self.project(xi, along=z)
+                self._grow(step)
+        self._set_growths(np.zeros(len(self._c)))
+        return self.commit(0.0)
+
+    def gram(self) -> FloatArray:
+        return self._points.gram(self._starts, self._second, self._c) / self._mass
+
+    def matvec(self, x: FloatArray) -> FloatArray:
+        pairs.laplacian_vector(self._starts, self._second, self._c, self._points.times(x), self._flow)
+        return self._points.transposed_times(self._flow) / self._mass
+
+    def project(self, xi: FloatArray, factors: FloatArray = ONE, along: FloatArray | None = None) -> None:
+        """As in the protocol; `along` are the points along xi, where they are known."""
+        h = self._points.scratch.room("growths", len(self._c))
+        h[-1] = 0.0
+        if xi.ndim == 1:
+            z = self._points.times(xi) if along is None else along
+            pairs.squared_differences(z, self._starts, self._second, h)
+        else:
+            pairs.weighted_squared_differences(self._points.times(xi.T), factors, self._starts, self._second, h)
+        self._set_growths(h)
+
+    @abstractmethod
+    def _forget(self) -> None:
+        """Let all distances be 0, those of X = 0."""
+
+    @abstractmethod
+    def _set_growths(self, h: FloatArray) -> None:
+        """Take over the growths of the pairs along the direction, and 0 for no pair."""
+
+    @abstractmethod
+    def _grow(self, step: float) -> None:
+        """Make the step, to the same bits as `_move`, and leave the weights as they are."""
