@@ -35,6 +35,7 @@ from boostmetric.numbering import (
     refuse_rows,
 )
 from boostmetric.ragged import Ragged
+from boostmetric.tensors import as_numpy
 from boostmetric.validation import check_number
 
 if TYPE_CHECKING:
@@ -154,6 +155,7 @@ class Comparisons:
         """As `from_labels`, perhaps without the warning of small classes."""
         from boostmetric.mining import mine
 
+        y = as_numpy(y)
         anchors, targets, impostors = mine(
             X, y, n_neighbors=n_neighbors, n_impostors=n_impostors, quiet=quiet, device=device
         )
