@@ -278,6 +278,14 @@ def test_import_is_light():
         boostmetric.nothing  # noqa: B018
 
 
+def test_torch_is_not_imported_for_arrays():
+    code = (
+        "import sys; from boostmetric import BoostMetric; X = [[0.0], [1.0], [5.0], [6.0]]; "
+        "BoostMetric(n_neighbors=1, max_iter=1).fit_transform(X, [0, 0, 1, 1]); sys.exit('torch' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 class TestMahalanobisMetric:
     def test_truncation_is_the_nearest_metric(self):
         metric = MahalanobisMetric(np.random.default_rng(0).standard_normal((6, 4)))

@@ -35,6 +35,7 @@ from boostmetric.numbering import (
     refuse_rows,
 )
 from boostmetric.ragged import Ragged
+from boostmetric.tensors import as_numpy
 from boostmetric.validation import check_number
 
 if TYPE_CHECKING:
@@ -98,6 +99,8 @@ class Comparisons:
         n_neighbors: int = 3,
         n_impostors: int | Literal["all"] = 3,
         sample_weight: ArrayLike | None = None,
+        *,
+        device: str = "cpu",
     ) -> Comparisons:
         """Compare each point's nearest points of its class with its nearest points of other classes.
 
@@ -114,6 +117,9 @@ class Comparisons:
             Impostors of each point: nearest points of other classes, or all of them.
         sample_weight : array-like of shape (n_samples,), optional
             Weights of the points' groups. A point of weight 0 has no group and serves the others only.
+        device : {"cpu", "cuda", "auto"} or str, default="cpu"
+            Where nearest points are searched: "cuda" (or "cuda:1" and so on) is a GPU, which takes dense points; "auto"
+            is a GPU if there is one for these points, else the CPU. The comparisons are the same.
 
         Returns
         -------
@@ -132,7 +138,7 @@ class Comparisons:
         >>> Comparisons.from_labels(X, y, n_neighbors=1, n_impostors=2)
         Comparisons(n_comparisons=8, n_pairs=6, n_groups=4)
         """
-        return cls._mined(X, y, n_neighbors, n_impostors, sample_weight)
+        return cls._mined(X, y, n_neighbors, n_impostors, sample_weight, device=device)
 
     @classmethod
     def _mined(
@@ -144,11 +150,15 @@ class Comparisons:
         sample_weight: ArrayLike | None,
         *,
         quiet: bool = False,
+        device: str = "cpu",
     ) -> Comparisons:
         """As `from_labels`, perhaps without the warning of small classes."""
         from boostmetric.mining import mine
 
-        anchors, targets, impostors = mine(X, y, n_neighbors=n_neighbors, n_impostors=n_impostors, quiet=quiet)
+        y = as_numpy(y)
+        anchors, targets, impostors = mine(
+            X, y, n_neighbors=n_neighbors, n_impostors=n_impostors, quiet=quiet, device=device
+        )
         weights = check_weights("sample_weight", sample_weight, np.size(y), "sample")
         check_weights_of_anchors(weights[anchors])
         if isinstance(impostors, Classes):

@@ -55,4 +55,4 @@ def _n_gpus() -> int:
         import torch
     except ImportError:
         return 0
-    return torch.cuda.device_count() if torch.cuda.is_available() else 0
+    return int(torch.cuda.device_count()) if torch.cuda.is_available() else 0

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from boostmetric.tensors import as_floats, difference, is_tensor, lengths, mapped
 from boostmetric.validation import check_count
 
 if TYPE_CHECKING:  # a loaded model maps points with NumPy alone
@@ -172,27 +173,32 @@ class MahalanobisMetric:
 
         Parameters
         ----------
-        X : array-like of shape (..., n_features), or sparse matrix of shape (n_points, n_features)
+        X : array-like or tensor of shape (..., n_features), or sparse matrix of shape (n_points, n_features)
 
         Returns
         -------
         ndarray of shape (..., n_components)
+            For a torch tensor, a tensor on its device and in its precision (float32 for shorter numbers, float64 for
+            whole ones), through which gradients flow.
         """
-        return np.asarray(self._check(X) @ self.components.T)
+        answer: FloatArray = mapped(self._check(X), self.components)
+        return answer
 
     def distance(self, a: ArrayLike, b: ArrayLike) -> FloatArray:
         """Distances between points of `a` and points of `b`, row by row.
 
         Parameters
         ----------
-        a, b : array-like of shape (..., n_features)
-            Of one shape, or of shapes that broadcast.
+        a, b : array-like or tensor of shape (..., n_features)
+            Of one shape, or of shapes that broadcast. Tensors must be on one device.
 
         Returns
         -------
         ndarray of shape (...)
+            A tensor if one of them is a tensor, as `transform` has it.
         """
-        return np.asarray(np.linalg.norm(np.asarray((self._check(a) - self._check(b)) @ self.components.T), axis=-1))
+        answer: FloatArray = lengths(mapped(difference(self._check(a), self._check(b)), self.components))
+        return answer
 
     def __call__(self, a: ArrayLike, b: ArrayLike) -> float:
         """Distance of two points: a metric that scikit-learn's neighbour searches accept."""
@@ -229,10 +235,16 @@ class MahalanobisMetric:
         check_columns(X, self.feature_names)
         sparse = sys.modules.get("scipy.sparse")  # if nobody has imported it, X is not of it
         is_sparse = sparse is not None and sparse.issparse(X)
-        points = sparse.csr_array(X, dtype=np.float64) if sparse and is_sparse else np.asarray(X, dtype=np.float64)
+        points: Any
+        if is_tensor(X):
+            points = as_floats(X)
+        elif sparse is not None and is_sparse:
+            points = sparse.csr_array(X, dtype=np.float64)
+        else:
+            points = np.asarray(X, dtype=np.float64)
         n_features = self.components.shape[1]
         if points.ndim == 0 or points.shape[-1] != n_features:
-            raise ValueError(f"The metric has {n_features} features, but the points have shape {points.shape}.")
+            raise ValueError(f"The metric has {n_features} features, but the points have shape {tuple(points.shape)}.")
         return points
 
     def __repr__(self) -> str:

@@ -10,6 +10,7 @@ from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
 from boostmetric.classes import Classes
+from boostmetric.devices import check_device, torch_device
 from boostmetric.frame import centre_and_scale
 from boostmetric.neighbors import nearest, nearest_others, rounding_of_distances
 from boostmetric.ragged import Ragged
@@ -20,7 +21,13 @@ _MOST_MEMBERS = 2**31 - 1
 
 
 def mine(
-    X: ArrayLike, y: ArrayLike, *, n_neighbors: int, n_impostors: int | Literal["all"], quiet: bool = False
+    X: ArrayLike,
+    y: ArrayLike,
+    *,
+    n_neighbors: int,
+    n_impostors: int | Literal["all"],
+    quiet: bool = False,
+    device: str = "cpu",
 ) -> tuple[NDArray[np.int64], Ragged, Ragged | Classes]:
     """Nearest points of the same class (targets) and of other classes (impostors) for each point.
 
@@ -34,6 +41,8 @@ def mine(
         Impostors a point.
     quiet : bool, default=False
         Leave out the warning of small classes.
+    device : str, default="cpu"
+        Where to search, see `boostmetric.devices`; the answer is the same.
 
     Returns
     -------
@@ -47,10 +56,12 @@ def mine(
     check_count("n_neighbors", n_neighbors)
     if not isinstance(n_impostors, str) or n_impostors != "all":
         check_count("n_impostors", n_impostors, alternative=' or "all"')
+    check_device(device)
     samples = checked(check_array, X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2)
     labels = column_or_1d(y, warn=True)
     check_consistent_length(samples, labels)
     check_labels(labels)
+    torch_device(device, samples)  # which must be there, whatever the searches then need
     classes, label, sizes = np.unique(labels, return_inverse=True, return_counts=True)
     if not quiet:
         _warn_of_small_classes(classes, sizes, n_neighbors)
@@ -63,13 +74,13 @@ def mine(
         inside = np.flatnonzero(label == c)
         k = min(n_neighbors, len(inside) - 1)
         anchors.append(inside)
-        targets.append(Ragged.from_rows(inside[nearest(points[inside], None, k, rounding)]))
+        targets.append(Ragged.from_rows(inside[nearest(points[inside], None, k, rounding, device=device)]))
     anchor = np.concatenate(anchors)
     order = np.argsort(anchor)
     found = Ragged.stack(targets).take(order)
     if n_impostors == "all":
         return anchor[order], found, Classes(label.astype(np.int32))
-    others = nearest_others(points, label, n_impostors, rounding)
+    others = nearest_others(points, label, n_impostors, rounding, device=device)
     return anchor[order], found, others.take(anchor[order])
 
 

@@ -9,6 +9,7 @@ Sparse points are always all asked: for them the distances to all points are one
 Searches: scikit-learn's trees for many points in few dimensions; else, all distances by `kernels.neighbors`, in many
 dimensions first in single precision, which settles most queries.
 That is faster than scikit-learn's or faiss's search of the kind, and finds the same (``python -m benchmarks mining``).
+On a GPU, all distances by `boostmetric.gpu.neighbors`, for all queries at once; what is settled is settled here.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 from sklearn.neighbors import NearestNeighbors
 
+from boostmetric.devices import torch_device
 from boostmetric.frame import Given, largest_size
 from boostmetric.neighbor_searches import ClassPanels, Once, Panels, Quick, row_chunks, square_lengths
 from boostmetric.ragged import Ragged
@@ -35,6 +37,9 @@ _MOST_FEATURES_OF_A_TREE = 4
 _LEAST_POINTS_OF_A_TREE = 10_000
 _QUERIES = 1024  # asked at once by a thread
 _FEW_QUERIES = 256  # the same, where each has many answers
+# Pairs of a query and a point. The processor compares fewer in the milliseconds that it takes to send the points to a
+# device and to have its answer, which for a thousand classes of sixty points would be done a thousand times.
+_FEWEST_ON_A_DEVICE = 2**20
 _NONE = np.empty(0, dtype=np.int64)
 _MOST_ROUNDING = 1e-4  # of a distance: no tie is ever broken for a point farther than this
 
@@ -50,7 +55,9 @@ def rounding_of_distances(points: Any) -> float:
     return float(np.sqrt(len(size)) * np.finfo(points.dtype).eps * size.max(initial=0.0))
 
 
-def nearest(points: Given, queries: Given | None, n_neighbors: int, rounding: float = 0.0) -> NDArray[np.int64]:
+def nearest(
+    points: Given, queries: Given | None, n_neighbors: int, rounding: float = 0.0, *, device: str = "cpu"
+) -> NDArray[np.int64]:
     """Numbers of the nearest points of each query, nearest first.
 
     Parameters
@@ -62,6 +69,8 @@ def nearest(points: Given, queries: Given | None, n_neighbors: int, rounding: fl
         At most the number of points (less one without queries).
     rounding : float, default=0.0
         Distances that differ by no more than this are equal; among equals the lowest number comes first.
+    device : str, default="cpu"
+        Where to search dense points, see `boostmetric.devices`. A few are searched on the CPU in any case.
 
     Returns
     -------
@@ -80,8 +89,19 @@ def nearest(points: Given, queries: Given | None, n_neighbors: int, rounding: fl
     answer = np.empty((len(asked), n_neighbors), dtype=np.int64)
     n_candidates = min(n_neighbors + _SPARE + without_self, len(points))
     centred, around, blur = _centred(points, asked)
-    quick = Quick(centred, blur) if Quick.pays(points, len(asked)) else None
-    search = Once(lambda: _search(centred, n_candidates, n_queries=len(asked)))
+    on_device = _pays_on(device, points, len(asked))
+    searches: list[_Search] = []
+    if on_device is not None:
+        from boostmetric.gpu.neighbors import DeviceSearch
+
+        listed = DeviceSearch(centred, on_device).propose(around, n_candidates)
+        searches.append((lambda rows, n: listed[rows, :n], blur))
+    else:
+        if Quick.pays(points, len(asked)):
+            quick = Quick(centred, blur)
+            searches.append((lambda rows, n: quick.propose(around[rows], n), quick.blur))
+        search = Once(lambda: _search(centred, n_candidates, n_queries=len(asked)))
+        searches.append((lambda rows, _: search()(around[rows]), blur))
 
     def hide(distance: NDArray[np.float64], numbers: NDArray[np.int64], rows: NDArray[np.int64]) -> None:
         if without_self:
@@ -89,22 +109,17 @@ def nearest(points: Given, queries: Given | None, n_neighbors: int, rounding: fl
 
     def find(rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Fill in some answers; returns the queries for which all points must be asked."""
-        if quick is not None:
-            proposed = quick.propose(around[rows], n_candidates)
-            answer[rows], sure = _settled(points, asked, rows, proposed, n_neighbors, rounding, quick.blur, hide)
-            rows = rows[~sure]
-        if len(rows):
-            proposed = search()(around[rows])
-            answer[rows], sure = _settled(points, asked, rows, proposed, n_neighbors, rounding, blur, hide)
-            rows = rows[~sure]
-        return rows if n_candidates < len(points) else rows[:0]
+        answer[rows], left = _ask(searches, points, asked, rows, n_candidates, n_neighbors, rounding, hide)
+        return rows[left] if n_candidates < len(points) else rows[:0]
 
     doubtful = np.concatenate([_NONE, *_in_threads(find, _runs(np.arange(len(asked)), _QUERIES))])
     answer[doubtful] = _among_all(points, asked, doubtful, n_neighbors, rounding, hide)
     return answer
 
 
-def nearest_others(points: Given, label: NDArray[np.int64], n_neighbors: int, rounding: float = 0.0) -> Ragged:
+def nearest_others(
+    points: Given, label: NDArray[np.int64], n_neighbors: int, rounding: float = 0.0, *, device: str = "cpu"
+) -> Ragged:
     """Numbers of the nearest points of other classes, nearest first.
 
     Parameters
@@ -115,6 +130,8 @@ def nearest_others(points: Given, label: NDArray[np.int64], n_neighbors: int, ro
     n_neighbors : int
         Fewer for the points of a class that has fewer others.
     rounding : float, default=0.0
+        As in `nearest`.
+    device : str, default="cpu"
         As in `nearest`.
 
     Returns
@@ -128,7 +145,8 @@ def nearest_others(points: Given, label: NDArray[np.int64], n_neighbors: int, ro
     sizes = np.bincount(label)
     classes = np.flatnonzero(sizes)
     members = np.split(np.argsort(label, kind="stable"), np.cumsum(sizes[classes])[:-1])
-    if sparse.issparse(points) or _suits_a_tree(points, len(points)):
+    on_device = _pays_on(device, points, points.shape[0])
+    if sparse.issparse(points) or (on_device is None and _suits_a_tree(points, len(points))):
         answers = []
         for inside in members:
             outside = np.flatnonzero(label != label[inside[0]])
@@ -139,8 +157,19 @@ def nearest_others(points: Given, label: NDArray[np.int64], n_neighbors: int, ro
     points, _, exponent = _scaled(points, points[:0])
     rounding = float(np.ldexp(rounding, -exponent))
     centred, _, blur = _centred(points, points)
-    quick = Quick(centred, blur, label) if Quick.pays(points, len(points)) else None
-    panels = Once(lambda: ClassPanels(centred, label))
+    searches: list[_Search] = []
+    if on_device is not None:
+        from boostmetric.gpu.neighbors import DeviceSearch
+
+        most = min(n_neighbors + _SPARE, len(points))
+        listed = DeviceSearch(centred, on_device, label).propose(centred, most, label)
+        searches.append((lambda rows, n: listed[rows, :n], blur))
+    else:
+        if Quick.pays(points, len(points)):
+            quick = Quick(centred, blur, label)
+            searches.append((lambda rows, n: quick.propose(centred[rows], n, label[rows]), quick.blur))
+        panels = Once(lambda: ClassPanels(centred, label))
+        searches.append((lambda rows, n: panels().propose_others(rows, n), blur))
 
     def hide(distance: NDArray[np.float64], numbers: NDArray[np.int64], rows: NDArray[np.int64]) -> None:
         distance[label[numbers] == label[rows][:, None]] = np.inf
@@ -148,15 +177,7 @@ def nearest_others(points: Given, label: NDArray[np.int64], n_neighbors: int, ro
     def find(rows: NDArray[np.int64]) -> Ragged:
         n_others = len(points) - int(sizes[label[rows[0]]])
         k, n_candidates = min(n_neighbors, n_others), min(n_neighbors + _SPARE, n_others)
-        answer, left = np.empty((len(rows), k), dtype=np.int64), np.arange(len(rows))
-        if quick is not None:
-            proposed = quick.propose(centred[rows], n_candidates, label[rows])
-            answer[left], sure = _settled(points, points, rows, proposed, k, rounding, quick.blur, hide)
-            left = left[~sure]
-        if len(left):
-            proposed = panels().propose_others(rows[left], n_candidates)
-            answer[left], sure = _settled(points, points, rows[left], proposed, k, rounding, blur, hide)
-            left = left[~sure]
+        answer, left = _ask(searches, points, points, rows, n_candidates, k, rounding, hide)
         if len(left) and n_candidates < n_others:
             answer[left] = _among_all(points, points, rows[left], k, rounding, hide)
         return Ragged.from_rows(answer)
@@ -257,6 +278,30 @@ def _centred(points: NDArray[Any], queries: NDArray[Any]) -> tuple[NDArray[Any],
 # of one row) and numbers of the queries.
 _Hide = Callable[[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]], None]
 
+# Proposes points to some queries, given the numbers of the queries and how many to propose to each, in any order; and
+# how far the square of a distance may be off for it.
+_Search = tuple[Callable[[NDArray[np.int64], int], NDArray[np.int64]], float]
+
+
+def _ask(
+    searches: Sequence[_Search],
+    points: NDArray[Any],
+    asked: NDArray[Any],
+    rows: NDArray[np.int64],
+    n_candidates: int,
+    n_neighbors: int,
+    rounding: float,
+    hide: _Hide,
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The nearest points of some of the queries, by one search after the other, and places in `rows` left in doubt."""
+    answer, left = np.empty((len(rows), n_neighbors), dtype=np.int64), np.arange(len(rows))
+    for propose, blur in searches:
+        if len(left):
+            proposed = propose(rows[left], n_candidates)
+            answer[left], sure = _settled(points, asked, rows[left], proposed, n_neighbors, rounding, blur, hide)
+            left = left[~sure]
+    return answer, left
+
 
 def _settled(
     points: NDArray[Any],
@@ -278,6 +323,11 @@ def _settled(
     hide(distance, candidates, rows)
     picked, reach = pick(distance, n_neighbors, rounding)
     return np.take_along_axis(candidates, picked, axis=1), beyond > reach**2
+
+
+def _pays_on(device: str, points: Given, n_queries: int) -> str | None:
+    """Torch's name of the device to search on, or None for the CPU."""
+    return torch_device(device, points) if points.shape[0] * n_queries >= _FEWEST_ON_A_DEVICE else None
 
 
 def _suits_a_tree(points: NDArray[Any], n_queries: int) -> bool:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from boostmetric.ragged import Ragged
+from boostmetric.tensors import as_numpy
 
 # Pairs and points are numbered with 32 bits: half the memory, and far pairs are what there is most of.
 _LARGEST_POINT = 2**31 - 2
@@ -19,7 +20,7 @@ _LARGEST_WEIGHT = 1e100
 def as_array(name: str, values: ArrayLike) -> NDArray[Any]:
     """An array, or an error if the rows of `values` have different lengths."""
     try:
-        return np.asarray(values)
+        return np.asarray(as_numpy(values))
     except ValueError:
         raise ValueError(f"{name} must be an array; its rows have different lengths.") from None
 
@@ -97,7 +98,7 @@ def check_weights(name: str, weights: ArrayLike | None, n_weights: int, of_what:
     if weights is None:
         return np.ones(n_weights)
     try:
-        values = np.asarray(weights, dtype=np.float64)
+        values = np.asarray(as_numpy(weights), dtype=np.float64)
     except (TypeError, ValueError):
         raise ValueError(f"{name} must be numbers, one for each {of_what}.") from None
     if values.ndim == 0:

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from boostmetric.tensors import as_numpy
+
 _PACKAGE = str(Path(__file__).parent)
 
 
@@ -47,10 +49,11 @@ def check_threads(name: str, value: object) -> None:
 def checked(check: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
     """The answer of one of scikit-learn's checks of arrays, without the warning of a sum of infinities of both signs.
 
-    It adds up all numbers before it looks which one is not finite, and says so in its error.
+    It adds up all numbers before it looks which one is not finite, and says so in its error. Tensors are copied to the
+    host.
     """
     with np.errstate(invalid="ignore"):
-        return check(*arguments, **options)
+        return check(*map(as_numpy, arguments), **options)
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:

@@ -256,8 +256,8 @@ class BoostMetric(Boosting):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Samples.
+        X : {array-like, sparse matrix, tensor} of shape (n_samples, n_features)
+            Samples. Torch tensors, here and below, may lie on any device; they are copied to the host once.
         y : array-like of shape (n_samples,)
             Class labels.
         sample_weight : array-like of shape (n_samples,), optional
@@ -421,7 +421,7 @@ class BoostMetric(Boosting):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix, tensor} of shape (n_samples, n_features)
             Samples of the batch, from at least two classes.
         y : array-like of shape (n_samples,)
             Class labels.

@@ -29,6 +29,7 @@ from boostmetric.solver.passes import Finder, Found, best_pass, passes
 from boostmetric.solver.problem import Problem
 from boostmetric.solver.result import Boosted, Iteration, Progress, StopReason
 from boostmetric.starts import Init
+from boostmetric.tensors import mapped
 from boostmetric.validation import check_choice, check_count, check_number, check_threads, warn
 
 
@@ -271,11 +272,12 @@ class Boosting(MetricLearner):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix, tensor} of shape (n_samples, n_features)
 
         Yields
         ------
         ndarray of shape (n_samples, rank of these directions)
+            A tensor where `transform` gives one.
 
         Notes
         -----
@@ -284,7 +286,7 @@ class Boosting(MetricLearner):
         samples = self._check_samples(X)
         for n in range(1, len(self.step_sizes_) + 1):
             metric = MahalanobisMetric.from_directions(self.directions_[:n], self.step_sizes_[:n], self.n_components)
-            yield np.asarray(samples @ metric.components.T.astype(samples.dtype, copy=False))
+            yield mapped(samples, metric.components)
 
     def _check_parameters(self) -> None:
         """Refuse wrong parameters before any work."""

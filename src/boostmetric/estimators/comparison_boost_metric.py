@@ -31,6 +31,7 @@ from boostmetric.solver.passes import Found
 from boostmetric.solver.problem import Problem
 from boostmetric.solver.result import Iteration, Progress
 from boostmetric.starts import PLAIN_STARTS, Init, starting_components
+from boostmetric.tensors import as_numpy
 from boostmetric.validation import check_choice, checked
 
 
@@ -202,10 +203,11 @@ class ComparisonBoostMetric(Boosting):
         comparisons : array-like of int, Comparisons, or array-like of shape (n, 2 to 4, n_features)
             Rows (i, j, k): i is closer to j than to k; rows (i, j, k, l): i is closer to j than k to l; or rows (i, j)
             with `y`: similar or dissimilar. In a three-dimensional array the points themselves stand in place of their
-            numbers, as in metric-learn.
+            numbers, as in metric-learn. Torch tensors, here and below, may lie on any device; they are copied to the
+            host once.
         y : array-like of shape (n,), optional
             For pairs only: 1 for similar points, -1 for dissimilar ones.
-        points : {array-like, sparse matrix} of shape (n_points, n_features) or Points
+        points : {array-like, sparse matrix, tensor} of shape (n_points, n_features) or Points
             The points that the comparisons name, counted from 0; not with a three-dimensional array. A clone of an
             estimator, which cross-validation may be using, takes as many points as comparisons as `Points` only.
         sample_weight : array-like of shape (n,), optional
@@ -220,6 +222,7 @@ class ComparisonBoostMetric(Boosting):
         self
         """
         self._check_parameters()
+        comparisons, y = as_numpy(comparisons), as_numpy(y)
         given = self._given_points(comparisons, points)
         problem = self._problem(comparisons, y, given, sample_weight, reset=not self._goes_on(resume_from))
         found = Found(problem, None if eval_set is None else self._held_out(eval_set, given))
@@ -309,6 +312,7 @@ class ComparisonBoostMetric(Boosting):
         `max_iter` and `tol` belong to `fit`. Memory does not grow with the number of batches.
         """
         self._check_parameters()
+        comparisons, y = as_numpy(comparisons), as_numpy(y)
         given = self._given_points(comparisons, points)
         batch = self._problem(comparisons, y, given, sample_weight, reset=not hasattr(self, "components_"))
         self._keep_pairs(comparisons, y, batch)
@@ -409,7 +413,7 @@ class ComparisonBoostMetric(Boosting):
                 "cross-validation may have cut the points. Pass points=Points(X), which it leaves whole (from "
                 "boostmetric import Points)."
             )
-        return points
+        return as_numpy(points)
 
     def _problem(
         self, comparisons: Any, y: Any, given: Any, sample_weight: ArrayLike | None, *, reset: bool
@@ -417,7 +421,7 @@ class ComparisonBoostMetric(Boosting):
         """Points with comparisons, from any of the forms that `fit` takes."""
         rows, points = as_rows(comparisons, given)
         points = self._check_points(points, reset=reset)
-        return Problem(points, as_comparisons(rows, y, sample_weight, by_number=not hold_points(comparisons)))
+        return Problem(points, as_comparisons(rows, as_numpy(y), sample_weight, by_number=not hold_points(comparisons)))
 
     def _check_points(self, points: Any, *, reset: bool) -> Given:
         if not reset and len(shape := np.shape(points)) == 2 and shape[1] != self.n_features_in_:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -30,6 +30,8 @@ class Labelled:
         Targets of each sample.
     n_impostors : int or "all"
         Impostors of each sample.
+    device : str, default="cpu"
+        Where targets and impostors are searched, see `boostmetric.devices`.
     """
 
     X: Given
@@ -37,14 +39,15 @@ class Labelled:
     weights: NDArray[Any] | None
     n_neighbors: int
     n_impostors: int | Literal["all"]
+    device: str = "cpu"
 
     def take(self, rows: NDArray[np.int64]) -> Labelled:
         """Some of the samples."""
         weights = None if self.weights is None else self.weights[rows]
-        return Labelled(self.X[rows], self.y[rows], weights, self.n_neighbors, self.n_impostors)
+        return replace(self, X=self.X[rows], y=self.y[rows], weights=weights)
 
     def problem(self, components: FloatArray | None = None, *, quiet: bool = False) -> Problem:
         """Comparisons with targets and impostors that are nearest under the metric of a linear map."""
         mapped = self.X if components is None else MahalanobisMetric(components).transform(self.X)
         mining = (self.n_neighbors, self.n_impostors, self.weights)
-        return Problem(self.X, Comparisons._mined(mapped, self.y, *mining, quiet=quiet))
+        return Problem(self.X, Comparisons._mined(mapped, self.y, *mining, quiet=quiet, device=self.device))

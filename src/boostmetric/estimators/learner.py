@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
+from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -20,6 +21,7 @@ from boostmetric.estimators.sklearn_callbacks import CallbackSupportMixin, Sklea
 from boostmetric.estimators.summary import summary
 from boostmetric.metric import MahalanobisMetric
 from boostmetric.solver.result import Iteration
+from boostmetric.tensors import check_finite, check_samples, is_tensor, mapped
 from boostmetric.validation import check_count, checked
 
 FloatArray = NDArray[np.float64]
@@ -40,14 +42,16 @@ class MetricLearner(
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix, tensor} of shape (n_samples, n_features)
 
         Returns
         -------
         ndarray of shape (n_samples, rank)
+            For a torch tensor, a tensor on its device and in its precision (float32 for shorter numbers, float64 for
+            whole ones), computed there, through which gradients flow.
         """
-        samples = self._check_samples(X)
-        return np.asarray(samples @ self.components_.T.astype(samples.dtype, copy=False))
+        answer: NDArray[np.floating[Any]] = mapped(self._check_samples(X), self.components_)
+        return answer
 
     def get_metric(self) -> MahalanobisMetric:
         """The learned metric, with what is known about it; also a function of two points, as scikit-learn takes it."""
@@ -96,15 +100,16 @@ class MetricLearner(
 
         Parameters
         ----------
-        pairs : array-like of shape (n_pairs, 2, n_features)
+        pairs : array-like or tensor of shape (n_pairs, 2, n_features)
 
         Returns
         -------
         ndarray of shape (n_pairs,)
+            For a torch tensor, a tensor, as `transform` has it.
         """
-        points = np.asarray(pairs)
+        points: Any = pairs if is_tensor(pairs) else np.asarray(pairs)
         if points.ndim != 3 or points.shape[1] != 2:
-            raise ValueError(f"pairs must have shape (n_pairs, 2, n_features). Got shape {points.shape}.")
+            raise ValueError(f"pairs must have shape (n_pairs, 2, n_features). Got shape {tuple(points.shape)}.")
         return self._plain_metric().distance(points[:, 0], points[:, 1])
 
     def _plain_metric(self) -> MahalanobisMetric:
@@ -146,6 +151,12 @@ class MetricLearner(
 
     def _check_samples(self, X: object) -> Any:
         check_is_fitted(self, "components_")
+        if is_tensor(X):
+            samples = check_samples(X)
+            validate_data(self, samples, skip_check_array=True, reset=False)  # names and number of features
+            if not get_config()["assume_finite"]:
+                check_finite(samples)
+            return samples
         return checked(validate_data, self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
 
     def _check_callbacks(self) -> None:
