@@ -86,6 +86,6 @@ def _check_memory(name: str, needed: int) -> None:
 
 def _message(name: str, needed: int, found: str) -> str:
     return (
-        f"The fit needs about {needed / 1e9:,.1f} GB on device {name!r}, but: {found}. Give the points as float32, which "
-        'halves that; lower n_impostors or n_neighbors, or give fewer comparisons; or set device="cpu".'
+        f"The fit needs about {needed / 1e9:,.1f} GB on device {name!r}, but: {found}. Give the points as float32, if "
+        'they are not; lower n_impostors or n_neighbors, or give fewer comparisons; or set device="cpu".'
     )

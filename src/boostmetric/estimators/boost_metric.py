@@ -460,7 +460,7 @@ class BoostMetric(Boosting):
         weights = (
             None if sample_weight is None else check_weights("sample_weight", sample_weight, len(labels), "sample")
         )
-        return Labelled(samples, labels, weights, self.n_neighbors, self.n_impostors)
+        return Labelled(samples, labels, weights, self.n_neighbors, self.n_impostors, self.device)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import torch
 
@@ -66,7 +67,7 @@ class Side:
 
         return halves(self.p)
 
-    def take(self, numbers: torch.Tensor, n: int) -> Side:
+    def take(self, numbers: torch.Tensor | slice, n: int) -> Side:
         """Some of them, in the given order."""
         return Side(self.p[numbers], self.q[numbers], self.label[numbers], n)
 
@@ -156,14 +157,9 @@ def table(rows: Side, log_sum: torch.Tensor, bins: Bins) -> torch.Tensor:
     """
     out = []
     bounds = bins.bounds.tolist()
-    for begin, end in zip(bounds[:-1], bounds[1:], strict=True):
-        columns = Side(bins.columns.p[begin:end], bins.columns.q[begin:end], bins.columns.label[begin:end], end - begin)
-        basis = bins.basis[begin:end].double()
-        if begin == end:
-            out.append(basis.new_zeros((rows.n, basis.shape[1])))
-            continue
-        parts = [torch.exp2(s - log_sum[block, None]) @ basis for block, s in _blocks(rows, columns)]
-        out.append(torch.cat(parts))
+    for begin, end in pairwise(bounds):
+        columns, basis = bins.columns.take(slice(begin, end), end - begin), bins.basis[begin:end].double()
+        out.append(torch.cat([torch.exp2(s - log_sum[block, None]) @ basis for block, s in _blocks(rows, columns)]))
     return torch.cat(out, 1)
 
 
@@ -199,7 +195,7 @@ def moments(
 def _blocks(rows: Side, columns: Side) -> Iterator[tuple[slice, torch.Tensor]]:
     """Rows, block by block, and their exponents in double precision."""
     p, q = columns.p.double().T, columns.q.double()
-    size = max(1, _BLOCK["cuda" if rows.p.is_cuda else "cpu"] // len(columns.p))
+    size = max(1, _BLOCK["cuda" if rows.p.is_cuda else "cpu"] // max(1, len(columns.p)))
     for begin in range(0, rows.n, size):
         block = slice(begin, min(begin + size, rows.n))
         s = rows.p[block].double() @ p

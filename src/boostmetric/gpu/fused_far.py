@@ -50,7 +50,10 @@ def _points(side: Side) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
 
 @triton.jit
 def _add_products(a_high, a_low, b_high, b_low, products):
-    """The product of two matrices given in halves, less that of the low halves, which is lost in rounding."""
+    """The product of two matrices given in halves, less that of the low halves, which is lost in rounding.
+
+    Matrix units cut off, where others round: sums over many tiles are not to be added up in them.
+    """
     products = tl.dot(a_low, b_high, products)
     products = tl.dot(a_high, b_low, products)
     return tl.dot(a_high, b_high, products)
@@ -241,7 +244,7 @@ def _products(
         )
         e_high, e_low = _halves(tl.exp2(s - log_sum[:, None] + _SCALE))
         v = column[:, None] * n_values + value[None, :]
-        sums = _add_products(e_high, e_low, tl.load(high_values + v), tl.load(low_values + v), sums)
+        sums += _add_products(e_high, e_low, tl.load(high_values + v), tl.load(low_values + v), tl.zeros_like(sums))
         column_sums += tl.sum(tl.exp2((s - own[:, None]) + tl.load(bias + column)[None, :]), 1)
     part = tl.program_id(1).to(tl.int64) * n_rows + row
     tl.store(out + part[:, None] * n_values + value[None, :], sums)
@@ -340,7 +343,7 @@ def _table(
         )
         e_high, e_low = _halves(tl.exp2(s - log_sum[:, None] + _SCALE))
         v = column[:, None] * n_nodes + node[None, :]
-        sums = _add_products(e_high, e_low, tl.load(high_basis + v), tl.load(low_basis + v), sums)
+        sums += _add_products(e_high, e_low, tl.load(high_basis + v), tl.load(low_basis + v), tl.zeros_like(sums))
     tl.store(out + (row[:, None] * n_bins + number) * n_nodes + node[None, :], sums)
 
 

@@ -147,6 +147,30 @@ def coefficients(d: torch.Tensor, log_factor: torch.Tensor, sign: float, c: torc
 
 
 @triton.jit
+def _add_up(c, place, out, n_rows, width, block_rows: tl.constexpr, block_width: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64) * block_rows + tl.arange(0, block_rows)
+    inside = row < n_rows
+    total = tl.zeros((block_rows,), dtype=c.dtype.element_ty)
+    for start in range(0, width, block_width):
+        column = start + tl.arange(0, block_width)
+        there = inside[:, None] & (column < width)[None, :]
+        member = tl.load(place + row[:, None] * width + column[None, :], mask=there, other=0)
+        total += tl.sum(tl.load(c + member, mask=there, other=0.0), 1)
+    tl.store(out + row, total, mask=inside)
+
+
+def add_up(c: torch.Tensor, place: torch.Tensor) -> torch.Tensor:
+    """As in `rows`."""
+    n_rows, width = place.shape
+    out = torch.empty(n_rows, dtype=c.dtype, device=c.device)
+    block_rows, block_width = _blocks(width)
+    _add_up[(triton.cdiv(n_rows, block_rows),)](
+        c, place, out, n_rows, width, block_rows=block_rows, block_width=block_width
+    )
+    return out
+
+
+@triton.jit
 def _half_laplacian(
     points,
     row,

@@ -21,7 +21,7 @@ from boostmetric.oracles.shard import Shard
 # A distance, in a place that holds no pair, that weighs nothing: on the far side; minus that on the near side.
 _EMPTY = 1e30
 # Members of a piece: those whose points are added up, and those of which coefficients are.
-_LONGEST, _LONGEST_OF_COEFFICIENTS = 64, 1024
+_LONGEST, _LONGEST_OF_COEFFICIENTS = 128, 1024
 # Pieces whose sums are held at once.
 _AT_ONCE = 2**17
 
@@ -57,7 +57,7 @@ class Batch:
 
     @property
     def n_groups(self) -> int:
-        return self.groups.stop - self.groups.start
+        return int(self.groups.stop - self.groups.start)
 
     def sides(self, flat: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Near and far sides of an array of all places."""
@@ -174,7 +174,7 @@ class ListedShard(Shard):
         for pieces in self._by_second:
             for block in _slices(len(pieces.row)):
                 rows = self._points.take(pieces.row[block])
-                degree = self._c[pieces.place[block]].sum(1, dtype=torch.float64)
+                degree = self._kernels.add_up(self._c, pieces.place[block]).double()
                 half += rows.T @ (0.5 * degree[:, None] * rows)
         return np.asarray((half + half.T).cpu().numpy() / self._mass)
 

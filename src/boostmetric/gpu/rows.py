@@ -56,6 +56,11 @@ def coefficients(d: torch.Tensor, log_factor: torch.Tensor, sign: float, c: torc
     c.copy_(-sign * torch.exp((sign * d).double() + log_factor[:, None]))
 
 
+def add_up(c: torch.Tensor, place: torch.Tensor) -> torch.Tensor:
+    """Sums of the coefficients at the places of each row."""
+    return c[place].sum(1, dtype=torch.float64)
+
+
 def half_laplacian(
     points: torch.Tensor, row: torch.Tensor, place: torch.Tensor, other: torch.Tensor, c: torch.Tensor
 ) -> torch.Tensor:
