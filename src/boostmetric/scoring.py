@@ -39,14 +39,16 @@ def knn_predict(X_train: ArrayLike, y_train: ArrayLike, X_test: ArrayLike, n_nei
     return vote(neighbor_labels(X_train, y_train, X_test, n_neighbors))
 
 
-def neighbor_labels(X_train: ArrayLike, y_train: ArrayLike, X_test: ArrayLike, n_neighbors: int) -> NDArray[Any]:
+def neighbor_labels(
+    X_train: ArrayLike, y_train: ArrayLike, X_test: ArrayLike, n_neighbors: int, device: str = "cpu"
+) -> NDArray[Any]:
     """Labels of the nearest training points of each test point, nearest first."""
     train, test = (checked(check_array, X, dtype=[np.float64, np.float32]) for X in (X_train, X_test))
     known = column_or_1d(y_train)
     check_consistent_length(train, known)
     if n_neighbors > len(known):
         raise ValueError(f"n_neighbors={n_neighbors} is more than the {len(known)} training points.")
-    return np.asarray(known[nearest(train, test, n_neighbors, rounding_of_distances(train))])
+    return np.asarray(known[nearest(train, test, n_neighbors, rounding_of_distances(train), device=device)])
 
 
 def vote(labels: NDArray[Any]) -> NDArray[Any]:

@@ -210,7 +210,7 @@ def _wrong(train: Labelled, test: Labelled, components: FloatArray) -> NDArray[n
     """Which samples are classified wrongly, for each number of neighbours."""
     metric = MahalanobisMetric(components)
     n_neighbors = min(max(_NEIGHBORS), len(train.y))
-    labels = neighbor_labels(metric.transform(train.X), train.y, metric.transform(test.X), n_neighbors)
+    labels = neighbor_labels(metric.transform(train.X), train.y, metric.transform(test.X), n_neighbors, train.device)
     return np.array([vote(labels[:, :k]) != test.y for k in _NEIGHBORS])
 
 
