@@ -3,6 +3,7 @@
 import argparse
 import json
 from datetime import UTC, datetime
+from itertools import groupby
 from pathlib import Path
 
 from benchmarks import (
@@ -10,6 +11,7 @@ from benchmarks import (
     billion,
     cold_start,
     dimension,
+    gpu,
     iteration,
     learners,
     lmnn,
@@ -36,6 +38,7 @@ BENCHMARKS = {
     "learners": learners.run,
     "lmnn": lmnn.run,
     "ablation": ablation.run,
+    "gpu": gpu.run,
 }
 RESULTS = Path(__file__).parent / "results"
 
@@ -63,10 +66,11 @@ def main() -> None:
 
 
 def print_table(rows: list[dict[str, object]]) -> None:
-    cells = [[str(key) for key in rows[0]], *([format_cell(value) for value in row.values()] for row in rows)]
-    widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
-    for row in cells:
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    for keys, alike in groupby(rows, key=tuple):
+        cells = [keys, *([format_cell(value) for value in row.values()] for row in alike)]
+        widths = [max(len(row[i]) for row in cells) for i in range(len(keys))]
+        for row in cells:
+            print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
 def format_cell(value: object) -> str:

@@ -26,7 +26,7 @@ _REACH = {torch.float64: 30.0, torch.float32: 480.0}
 _LEAST_OF_TABLE = {torch.float64: 1e-3, torch.float32: 1e-4}
 # Eigenvalues of the metric that are so small beside the largest are rounding.
 _ROUNDING = 1e-13
-# Near pairs whose differences, or numbers of a table that, are held at once.
+# Numbers of differences of near pairs that are held at once.
 _AT_ONCE = 2**24
 
 
@@ -181,14 +181,7 @@ class BlockShard(Shard):
             self._table = self._passes.table(self._rows, self._log_sum, self._bins(low, width))
         nodes = self._points.vector(node_coordinates(low, width))
         own = self._z[0][self._in_class[self._own]]
-        parts = []
-        size = max(1, _AT_ONCE // len(nodes))
-        for begin in range(0, len(own), size):
-            h = (own[begin : begin + size, None] - nodes).square()
-            e = self._table[begin : begin + size] * torch.exp(-w * h)
-            total, first, second = e.sum(1), (e * h).sum(1), (e * h * h).sum(1)
-            parts.append(torch.stack([total, first, second]))
-        total, first, second = torch.cat(parts, 1)
+        total, first, second = self._passes.table_sums(self._table, own, nodes, self._points.number(w))
         doubtful = torch.nonzero(total < _LEAST_OF_TABLE[self._points.dtype])[:, 0]
         total = total.clamp(min=1e-30)
         mean = first / total

@@ -163,6 +163,30 @@ def table(rows: Side, log_sum: torch.Tensor, bins: Bins) -> torch.Tensor:
     return torch.cat(out, 1)
 
 
+def table_sums(
+    table: torch.Tensor, own: torch.Tensor, nodes: torch.Tensor, step: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Sums, over each row of a table, of exp(-step h), and of the same times h and h**2.
+
+    Parameters
+    ----------
+    table : Tensor of shape (n_rows, n_bins * n_nodes)
+    own : Tensor of shape (n_rows,)
+        Coordinates of the rows along the direction: h is the square of their difference to that of a node.
+    nodes : Tensor of shape (n_bins * n_nodes,)
+        Coordinates of the nodes.
+    step : Tensor of shape ()
+    """
+    parts = []
+    size = max(1, _BLOCK["cuda" if table.is_cuda else "cpu"] // len(nodes))
+    for begin in range(0, len(own), size):
+        h = (own[begin : begin + size, None] - nodes).square()
+        e = table[begin : begin + size] * torch.exp(-step * h)
+        parts.append(torch.stack([e.sum(1), (e * h).sum(1), (e * h * h).sum(1)]))
+    total, first, second = torch.cat(parts, 1)
+    return total, first, second
+
+
 def moments(
     rows: Side, columns: Side, row_z: torch.Tensor, column_z: torch.Tensor, factors: torch.Tensor, step: float
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:

@@ -20,10 +20,10 @@ import triton.language as tl
 if TYPE_CHECKING:
     from boostmetric.gpu.far import Bins, Side
 
-# Rows of a program, columns of a tile, and features of a product.
-ROWS, COLUMNS, _DEPTH = 128, 128, 64
-# Columns of a tile where products with values are made too, and how many values at once.
-_COLUMNS_OF_PRODUCTS, _VALUES = 64, 64
+# Rows and columns of a tile, and warps that work on it, as measured to be fastest on an H200.
+_TILE_OF_SUMS, _TILE_OF_PRODUCTS, _TILE_OF_TABLE = (64, 128, 4), (128, 64, 8), (128, 64, 4)
+# Features, and values to be added up, of one product.
+_DEPTH, _VALUES = 64, 64
 # Programs to have, at least, if there are columns enough to share out: some for each multiprocessor.
 _PROGRAMS = 2048
 _HIDDEN = tl.constexpr(-1e30)  # the exponent of what is no far pair
@@ -164,11 +164,12 @@ def _log_sums(
 def log_sums(rows: Side, columns: Side, thresholds: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """As in `far`."""
     n_rows, n_columns, width = len(rows.p), len(columns.p), columns.p.shape[1]
-    n_parts, columns_each = _parts(n_rows // ROWS, n_columns, COLUMNS)
+    block_rows, block_columns, n_warps = _TILE_OF_SUMS
+    n_parts, columns_each = _parts(n_rows // block_rows, n_columns, block_columns)
     padded = torch.full((thresholds.shape[1], n_rows), torch.inf, dtype=torch.float32, device=rows.p.device)
     padded[:, : rows.n] = thresholds.T
     out = torch.empty((n_parts, 4, n_rows), dtype=torch.float32, device=rows.p.device)
-    _log_sums[(n_rows // ROWS, n_parts)](
+    _log_sums[(n_rows // block_rows, n_parts)](
         *_points(rows)[:2],
         rows.label,
         padded,
@@ -182,9 +183,9 @@ def log_sums(rows: Side, columns: Side, thresholds: torch.Tensor) -> tuple[torch
         n_near=len(padded),
         width=width,
         depth=min(width, _DEPTH),
-        block_rows=ROWS,
-        block_columns=COLUMNS,
-        num_warps=8,
+        block_rows=block_rows,
+        block_columns=block_columns,
+        num_warps=n_warps,
     )
     top, total, first, count = out[:, :, : rows.n].double().unbind(1)
     highest = top.amax(0)
@@ -258,7 +259,8 @@ def products(
     """As in `far`."""
     n, width = side.p.shape
     n_values = -(-values.shape[1] // _VALUES) * _VALUES
-    n_parts, columns_each = _parts(n // ROWS * (n_values // _VALUES), n, _COLUMNS_OF_PRODUCTS)
+    block_rows, block_columns, n_warps = _TILE_OF_PRODUCTS
+    n_parts, columns_each = _parts(n // block_rows * (n_values // _VALUES), n, block_columns)
     padded = torch.zeros((n, n_values), dtype=torch.float64, device=side.p.device)
     padded[: side.n, : values.shape[1]] = values
     high, low, unit = halves(padded)
@@ -267,7 +269,7 @@ def products(
         own[: side.n] = given
     out = torch.empty((n_parts, n, n_values), dtype=torch.float32, device=side.p.device)
     sums = torch.empty((n_parts, n), dtype=torch.float32, device=side.p.device)
-    _products[(n // ROWS, n_parts, n_values // _VALUES)](
+    _products[(n // block_rows, n_parts, n_values // _VALUES)](
         *_points(side),
         side.q,
         side.label,
@@ -282,10 +284,10 @@ def products(
         n_values,
         width=width,
         depth=min(width, _DEPTH),
-        block_rows=ROWS,
-        block_columns=_COLUMNS_OF_PRODUCTS,
+        block_rows=block_rows,
+        block_columns=block_columns,
         block_values=_VALUES,
-        num_warps=8,
+        num_warps=n_warps,
     )
     out_of_units = unit.double() * 2.0**-_SCALE.value
     return (
@@ -355,7 +357,8 @@ def table(rows: Side, log_sum: torch.Tensor, bins: Bins) -> torch.Tensor:
     padded[: rows.n] = log_sum
     high, low, unit = halves(bins.basis)
     out = torch.empty((n_rows, n_bins * n_nodes), dtype=torch.float32, device=rows.p.device)
-    _table[(n_rows // ROWS, n_bins)](
+    block_rows, block_columns, n_warps = _TILE_OF_TABLE
+    _table[(n_rows // block_rows, n_bins)](
         *_points(rows)[:2],
         rows.label,
         padded,
@@ -370,11 +373,37 @@ def table(rows: Side, log_sum: torch.Tensor, bins: Bins) -> torch.Tensor:
         n_nodes=n_nodes,
         width=width,
         depth=min(width, _DEPTH),
-        block_rows=ROWS,
-        block_columns=COLUMNS,
-        num_warps=8,
+        block_rows=block_rows,
+        block_columns=block_columns,
+        num_warps=n_warps,
     )
     return out[: rows.n] * (unit * 2.0**-_SCALE.value)
+
+
+@triton.jit
+def _table_sums(table, own, nodes, step, out, n_rows, n_nodes: tl.constexpr, block_rows: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64) * block_rows + tl.arange(0, block_rows)
+    inside = row < n_rows
+    node = tl.arange(0, n_nodes)
+    # Differences of coordinates in double precision, as many as there are: they may be small beside the coordinates.
+    difference = tl.load(own + row, mask=inside, other=0.0)[:, None] - tl.load(nodes + node)[None, :]
+    h = (difference * difference).to(tl.float32)
+    e = tl.load(table + row[:, None] * n_nodes + node[None, :], mask=inside[:, None], other=0.0)
+    e *= tl.exp(-tl.load(step).to(tl.float32) * h)
+    tl.store(out + row, tl.sum(e, 1), mask=inside)
+    tl.store(out + n_rows + row, tl.sum(e * h, 1), mask=inside)
+    tl.store(out + 2 * n_rows + row, tl.sum(e * h * h, 1), mask=inside)
+
+
+def table_sums(
+    table: torch.Tensor, own: torch.Tensor, nodes: torch.Tensor, step: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """As in `far`."""
+    n_rows, n_nodes = table.shape
+    out = torch.empty((3, n_rows), dtype=torch.float32, device=table.device)
+    _table_sums[(triton.cdiv(n_rows, 16),)](table, own, nodes, step, out, n_rows, n_nodes=n_nodes, block_rows=16)
+    total, first, second = out.double()
+    return total, first, second
 
 
 def _parts(n_programs: int, n_columns: int, block: int) -> tuple[int, int]:
