@@ -7,7 +7,9 @@ import platform
 from importlib.metadata import version
 from pathlib import Path
 
-_PACKAGES = ("boostmetric", "numpy", "scipy", "scikit-learn", "numba")
+from boostmetric import __version__
+
+_PACKAGES = ("numpy", "scipy", "scikit-learn", "numba")
 
 
 def machine() -> dict[str, str]:
@@ -16,6 +18,7 @@ def machine() -> dict[str, str]:
         "cpu": _processor(),
         "cores": str(os.cpu_count()),
         "python": platform.python_version(),
+        "boostmetric": __version__,
         **{package: version(package) for package in _PACKAGES},
     }
 
