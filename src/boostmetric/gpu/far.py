@@ -19,8 +19,8 @@ from itertools import pairwise
 import torch
 
 _HIDDEN = -1e30
-# Numbers of a block: enough to keep a device busy, and some gigabytes with all temporary arrays.
-_BLOCK = {"cuda": 2**26, "cpu": 2**20}
+# Pairs of a block: enough to keep a device busy; on the CPU, few enough for its caches.
+BLOCK, _BLOCK_ON_CPU = 2**25, 2**20
 # Rows and columns are padded to multiples of this.
 PADDING = 128
 
@@ -178,7 +178,7 @@ def table_sums(
     step : Tensor of shape ()
     """
     parts = []
-    size = max(1, _BLOCK["cuda" if table.is_cuda else "cpu"] // len(nodes))
+    size = max(1, (BLOCK if table.is_cuda else _BLOCK_ON_CPU) // len(nodes))
     for begin in range(0, len(own), size):
         h = (own[begin : begin + size, None] - nodes).square()
         e = table[begin : begin + size] * torch.exp(-step * h)
@@ -219,7 +219,7 @@ def moments(
 def _blocks(rows: Side, columns: Side) -> Iterator[tuple[slice, torch.Tensor]]:
     """Rows, block by block, and their exponents in double precision."""
     p, q = columns.p.double().T, columns.q.double()
-    size = max(1, _BLOCK["cuda" if rows.p.is_cuda else "cpu"] // max(1, len(columns.p)))
+    size = max(1, (BLOCK if rows.p.is_cuda else _BLOCK_ON_CPU) // max(1, len(columns.p)))
     for begin in range(0, rows.n, size):
         block = slice(begin, min(begin + size, rows.n))
         s = rows.p[block].double() @ p

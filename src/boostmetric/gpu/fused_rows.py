@@ -17,6 +17,9 @@ _FEW_NEAR = 16
 # Rows of points of a tile, and features.
 _MEMBERS, _FEATURES = 32, 128
 
+# Groups come in all widths and numbers; without this, kernels would be compiled for multiples of 16 of each apart.
+_jit = triton.jit(do_not_specialize=["n_rows", "width", "n_near"])
+
 
 @triton.jit
 def _growths(z, first, second, h, n, block: tl.constexpr):
@@ -49,7 +52,7 @@ def grow(d: torch.Tensor, h: torch.Tensor, step: torch.Tensor) -> None:
     _grow[(triton.cdiv(d.numel(), 1024),)](d, h, step, d.numel(), block=1024)
 
 
-@triton.jit
+@_jit
 def _moments(d, h, step, out, n_rows, width, sign: tl.constexpr, block_rows: tl.constexpr, block_width: tl.constexpr):
     row = tl.program_id(0).to(tl.int64) * block_rows + tl.arange(0, block_rows)
     inside = row < n_rows
@@ -94,7 +97,7 @@ def distances(d: torch.Tensor, sign: float) -> Sums:
     return moments(d, d, torch.zeros((), dtype=torch.float64, device=d.device), sign)
 
 
-@triton.jit
+@_jit
 def _count_reached(near, far, out, n_rows, n_near, width, block_rows: tl.constexpr, block_width: tl.constexpr):
     row = tl.program_id(0).to(tl.int64) * block_rows + tl.arange(0, block_rows)
     inside = row < n_rows
@@ -122,7 +125,7 @@ def count_reached(near: torch.Tensor, far: torch.Tensor) -> torch.Tensor:
     return out
 
 
-@triton.jit
+@_jit
 def _coefficients(
     d, log_factor, c, n_rows, width, sign: tl.constexpr, block_rows: tl.constexpr, block_width: tl.constexpr
 ):
@@ -146,17 +149,19 @@ def coefficients(d: torch.Tensor, log_factor: torch.Tensor, sign: float, c: torc
     )
 
 
-@triton.jit
+@_jit
 def _add_up(c, place, out, n_rows, width, block_rows: tl.constexpr, block_width: tl.constexpr):
     row = tl.program_id(0).to(tl.int64) * block_rows + tl.arange(0, block_rows)
     inside = row < n_rows
-    total = tl.zeros((block_rows,), dtype=c.dtype.element_ty)
+    # Added up after the loop: inside it, where what is added was read from a place that was read, Triton 3.6 makes other
+    # sums of it.
+    total = tl.zeros((block_rows, block_width), dtype=c.dtype.element_ty)
     for start in range(0, width, block_width):
         column = start + tl.arange(0, block_width)
         there = inside[:, None] & (column < width)[None, :]
         member = tl.load(place + row[:, None] * width + column[None, :], mask=there, other=0)
-        total += tl.sum(tl.load(c + member, mask=there, other=0.0), 1)
-    tl.store(out + row, total, mask=inside)
+        total += tl.load(c + member, mask=there, other=0.0)
+    tl.store(out + row, tl.sum(total, 1), mask=inside)
 
 
 def add_up(c: torch.Tensor, place: torch.Tensor) -> torch.Tensor:
@@ -190,7 +195,7 @@ def _half_laplacian(
     inside, wanted = piece < n_pieces, feature < n_features
     dtype = points.dtype.element_ty
     sums = tl.zeros((block_pieces, block_features), dtype=dtype)
-    degree = tl.zeros((block_pieces,), dtype=dtype)
+    degree = tl.zeros((block_pieces, block_width), dtype=dtype)  # added up after the loop, as in `_add_up`
     for start in range(0, width, block_width):
         column = start + tl.arange(0, block_width)
         there = inside[:, None] & (column < width)[None, :]
@@ -203,11 +208,12 @@ def _half_laplacian(
             other=0.0,
         )
         sums += tl.sum(coefficient[:, :, None] * a, 1)
-        degree += tl.sum(coefficient, 1)
+        degree += coefficient
     own = tl.load(row + piece, mask=inside, other=0).to(tl.int64)
     mask = inside[:, None] & wanted[None, :]
     a = tl.load(points + own[:, None] * n_features + feature[None, :], mask=mask, other=0.0)
-    tl.store(out + piece[:, None] * n_features + feature[None, :], 0.5 * degree[:, None] * a - sums, mask=mask)
+    sums = 0.5 * tl.sum(degree, 1)[:, None] * a - sums
+    tl.store(out + piece[:, None] * n_features + feature[None, :], sums, mask=mask)
 
 
 def half_laplacian(

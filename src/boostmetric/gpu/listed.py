@@ -21,7 +21,7 @@ from boostmetric.oracles.shard import Shard
 # A distance, in a place that holds no pair, that weighs nothing: on the far side; minus that on the near side.
 _EMPTY = 1e30
 # Members of a piece: those whose points are added up, and those of which coefficients are.
-_LONGEST, _LONGEST_OF_COEFFICIENTS = 128, 1024
+_LONGEST, _LONGEST_OF_COEFFICIENTS = 256, 1024
 # Pieces whose sums are held at once.
 _AT_ONCE = 2**17
 

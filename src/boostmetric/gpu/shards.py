@@ -43,12 +43,12 @@ def bytes_needed(shape: tuple[int, ...], comparisons: Comparisons, itemsize: int
         Bytes of a number.
     """
     n_points, n_features = shape
-    # Distance, growth and coefficient of a member; its two points; and where it is in the order of each of them, with
-    # its other point. While that is made, a few numbers of eight bytes more.
-    members = len(comparisons.members) * (3 * itemsize + 8 + 12 + 40)
-    # The points, once mapped and in halves, and a table of a direction, for each point.
+    # Distance, growth and coefficient of a member; its two points; where it is in the order of each of them, with its
+    # other point, in pieces that are not all full; and while these are made, eight numbers of eight bytes.
+    members = len(comparisons.members) * (3 * itemsize + 8 + 18 + 64)
     n_open = int(comparisons.is_open.sum())
-    mapped = n_points * (3 * itemsize * n_features + 8 * n_features) + n_open * N_BINS * N_NODES * (itemsize + 8)
+    # Mapped points, in double precision, as stored, sorted, and in halves; a table; and a block of pairs, six times.
+    mapped = n_points * n_features * (8 + 4 * itemsize) + n_open * N_BINS * N_NODES * (itemsize + 8) + 48 * far.BLOCK
     return n_points * n_features * itemsize + members + (mapped if n_open else 0)
 
 
