@@ -43,7 +43,7 @@ class FileCommand(TyperCommand):
         with _plain_warnings():
             try:
                 return super().invoke(ctx)
-            except (ValueError, ImportError, OSError) as error:
+            except (ValueError, ImportError, MemoryError, OSError) as error:
                 if isinstance(error, BrokenPipeError):
                     raise
                 say(f"Error: {self._in_options(str(error))}")

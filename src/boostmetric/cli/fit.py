@@ -102,6 +102,9 @@ def fit(
         int | None, typer.Option(min=1, help="Largest rank of the model.", rich_help_panel=_LEARNING)
     ] = None,
     jobs: Annotated[int, typer.Option(help="Threads; -1 for all processors.", rich_help_panel=_LEARNING)] = -1,
+    device: Annotated[
+        str, typer.Option(help="cpu, cuda, cuda:0, ..., or auto: a GPU if there is one.", rich_help_panel=_LEARNING)
+    ] = "cpu",
     seed: Annotated[int, typer.Option(min=0, help="Of all that is random.", rich_help_panel=_LEARNING)] = 0,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with a fit that was interrupted: otherwise the same command.")
@@ -181,7 +184,7 @@ def fit(
         say(described)
     if checkpoint.exists() and not resume:
         say(f"There is a checkpoint of an earlier fit, {checkpoint}, which --resume would go on from. This fit is new.")
-    estimator.set_params(n_jobs=jobs)
+    estimator.set_params(n_jobs=jobs, device=device)
     choose = setting == "recommended"
     try:
         outcome = fit_run.run(parts, estimator, output, choose=choose, resume=resume, quiet=quiet, seed=seed)

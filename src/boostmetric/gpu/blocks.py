@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from types import ModuleType
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -90,6 +91,7 @@ class BlockShard(Shard):
         self._near_h = torch.zeros(first.shape, dtype=torch.float64, device=self._points.device)
         for z, factor in zip(self._z, self._factors.tolist(), strict=True):
             self._near_h += factor * (z[first] - z[second]).square()
+        self._line: _Line | None = None
         self._table = None
 
     def _move(self, step: float) -> FloatArray:
@@ -172,16 +174,14 @@ class BlockShard(Shard):
 
     def _far_moments(self, w: float) -> Sums:
         """Sums about growths over far sides, from a table of the direction where that is good enough."""
-        low, high = torch.aminmax(self._z[0][self._in_class])
-        low, width = float(low), float(high - low) / N_BINS
-        has_table = len(self._z) == 1 and self._factors[0] == 1.0 and width > 0.0
-        if not has_table or w * (0.5 * N_BINS * width) ** 2 > _REACH[self._points.dtype]:
+        if self._line is None:
+            self._line = self._measured()
+        line = self._line
+        if w > line.reach:
             return self._exact_moments(w, self._rows, self._own, self._row_q)
         if self._table is None:
-            self._table = self._passes.table(self._rows, self._log_sum, self._bins(low, width))
-        nodes = self._points.vector(node_coordinates(low, width))
-        own = self._z[0][self._in_class[self._own]]
-        total, first, second = self._passes.table_sums(self._table, own, nodes, self._points.number(w))
+            self._table = self._passes.table(self._rows, self._log_sum, self._bins(line))
+        total, first, second = self._passes.table_sums(self._table, line.own, line.nodes, self._points.number(w))
         doubtful = torch.nonzero(total < _LEAST_OF_TABLE[self._points.dtype])[:, 0]
         total = total.clamp(min=1e-30)
         mean = first / total
@@ -198,9 +198,18 @@ class BlockShard(Shard):
         log_sum, mean, variance = plain.moments(rows, self._columns, z[:, own], z, factors, w * _LOG2_E)
         return Sums((log_sum - q) / _LOG2_E, mean, variance)
 
-    def _bins(self, low: float, width: float) -> Bins:
+    def _measured(self) -> _Line:
+        """The points along the direction."""
+        along = self._z[0][self._in_class]
+        low, high = torch.stack(torch.aminmax(along)).tolist()
+        width = (high - low) / N_BINS
+        has_table = len(self._z) == 1 and self._factors[0] == 1.0 and width > 0.0
+        reach = _REACH[self._points.dtype] / (0.5 * (high - low)) ** 2 if has_table else -1.0
+        return _Line(along, along[self._own], self._points.vector(node_coordinates(low, width)), low, width, reach)
+
+    def _bins(self, line: _Line) -> Bins:
         """The columns sorted into bins of the direction."""
-        place = (self._z[0][self._in_class] - low) / width
+        place = (line.along - line.low) / line.width
         number = place.long().clamp(max=N_BINS - 1)
         order = torch.argsort(number, stable=True)
         counts = torch.bincount(number, minlength=N_BINS)
@@ -218,6 +227,28 @@ class BlockShard(Shard):
         basis[inside] = polynomials[source[inside]]
         bounds = torch.cat([ends.new_zeros(1), ends]).to(torch.int32)
         return Bins(self._columns.take(source, len(source)), bounds, basis)
+
+
+class _Line(NamedTuple):
+    """Points along a direction.
+
+    Attributes
+    ----------
+    along, own : Tensor of shape (n_columns,), (n_rows,)
+        Coordinates of columns and rows.
+    nodes : Tensor of shape (n_bins * n_nodes,)
+    low, width : float
+        Where the first bin begins, and how wide each is.
+    reach : float
+        Up to which step a table is good; negative for several directions.
+    """
+
+    along: torch.Tensor
+    own: torch.Tensor
+    nodes: torch.Tensor
+    low: float
+    width: float
+    reach: float
 
 
 def _near_sums(d: torch.Tensor, value: torch.Tensor) -> Sums:

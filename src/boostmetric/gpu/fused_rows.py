@@ -153,8 +153,8 @@ def coefficients(d: torch.Tensor, log_factor: torch.Tensor, sign: float, c: torc
 def _add_up(c, place, out, n_rows, width, block_rows: tl.constexpr, block_width: tl.constexpr):
     row = tl.program_id(0).to(tl.int64) * block_rows + tl.arange(0, block_rows)
     inside = row < n_rows
-    # Added up after the loop: inside it, where what is added was read from a place that was read, Triton 3.6 makes other
-    # sums of it.
+    # Added up after the loop: inside it, where what is added was read from a place that was read, Triton 3.6 adds up
+    # other numbers.
     total = tl.zeros((block_rows, block_width), dtype=c.dtype.element_ty)
     for start in range(0, width, block_width):
         column = start + tl.arange(0, block_width)
