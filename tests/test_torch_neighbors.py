@@ -11,6 +11,7 @@ torch = pytest.importorskip("torch")
 from boostmetric.gpu import neighbors as on_device  # noqa: E402  (needs torch)
 
 DEVICE = "torch:cpu"
+pytestmark = pytest.mark.torch
 
 
 @pytest.fixture

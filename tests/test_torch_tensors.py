@@ -12,6 +12,7 @@ from boostmetric.baselines import RCA, Euclidean
 from boostmetric.tensors import as_numpy
 
 torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.torch
 
 X, Y = load_iris(return_X_y=True)
 TRIPLETS = np.array([[i, (i + 1) % 50, 50 + i] for i in range(50)])

@@ -45,14 +45,20 @@ class Device:
 
 
 class DeviceEngine:
-    """Keeps shards, which work on a device, and asks them one after the other."""
+    """Keeps shards, which work on a device, and asks them one after the other.
+
+    Attributes
+    ----------
+    shards : sequence
+        Objects with the verbs of an oracle.
+    """
 
     def __init__(self, shards: Sequence[object], rounding: float) -> None:
         self.rounding = rounding
-        self._shards = shards
+        self.shards = shards
 
     def each(self, verb: str, *arguments: Any) -> list[Any]:
-        return [getattr(shard, verb)(*arguments) for shard in self._shards]
+        return [getattr(shard, verb)(*arguments) for shard in self.shards]
 
 
 @contextmanager
