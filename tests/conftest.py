@@ -104,6 +104,13 @@ def labelled(name):
     return {"iris": load_iris, "wine": load_wine}[name](return_X_y=True)
 
 
+def import_torch():
+    """Torch, or the test, or the file of tests, is skipped."""
+    torch = pytest.importorskip("torch", reason="needs torch: make test-torch installs it")
+    torch.set_num_threads(1)  # several of each of pytest's workers would wait for each other: six times slower
+    return torch
+
+
 PROBLEMS = ["iris", "wine", "balance", "iris-flat", "wine-flat", "balance-flat", "balance-all", "triplets", "mixed"]
 
 
@@ -134,7 +141,7 @@ def place(request):
     """Where to work: a test that asks for it judges every oracle, of which all must be exact to double precision."""
     if request.param == "threads":
         return Threads(2)
-    pytest.importorskip("torch", reason="the oracle on a device needs torch: make test-torch installs it")
+    import_torch()
     return Device("cpu", single=False)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -40,8 +41,14 @@ class Device:
         needed = bytes_needed(points.shape, comparisons, dtype.itemsize)
         with _memory_of(self.name, needed), torch.no_grad():
             _check_memory(self.name, needed)
-            shards = make_shards(points, comparisons, self.name, dtype, logistic=logistic)
-            yield DeviceEngine(shards, torch.finfo(dtype).eps if self.single else 0.0)
+            engine = DeviceEngine(
+                make_shards(points, comparisons, self.name, dtype, logistic=logistic),
+                torch.finfo(dtype).eps if self.single else 0.0,
+            )
+            try:
+                yield engine
+            finally:
+                engine.shards = ()  # an error that is kept, as in a notebook, leads to the engine
 
 
 class DeviceEngine:
@@ -69,12 +76,11 @@ def _memory_of(name: str, needed: int) -> Iterator[None]:
     try:
         yield
     except torch.OutOfMemoryError as error:
+        # As long as there is an error, its frames hold what they had taken.
+        traceback.clear_frames(error.__traceback__)
+        torch.cuda.empty_cache()
         message = _message(name, needed, str(error).partition("\n")[0].partition(". ")[0])
-    else:
-        return
-    # Not in the handler: as long as there is an error, its frames hold what they had taken.
-    torch.cuda.empty_cache()
-    raise MemoryError(message)
+        raise MemoryError(message) from None
 
 
 def _check_memory(name: str, needed: int) -> None:
