@@ -42,10 +42,11 @@ def halves(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     return high, (scaled - high).half(), unit
 
 
-def _points(side: Side) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Mapped points in halves, and the unit of their products."""
-    high, low, unit = side.halves
-    return high, low, unit * unit
+def _points(rows: Side, columns: Side) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Rows and columns in halves, and the unit of their products; that of some of the points may not be that of all."""
+    row_high, row_low, row_unit = rows.halves
+    column_high, column_low, column_unit = columns.halves
+    return row_high, row_low, column_high, column_low, row_unit * column_unit
 
 
 @triton.jit
@@ -101,11 +102,11 @@ def _exponents(
 def _log_sums(
     rows_high,
     rows_low,
-    row_labels,
-    thresholds,
     columns_high,
     columns_low,
     units,
+    row_labels,
+    thresholds,
     q,
     labels,
     out,
@@ -169,10 +170,9 @@ def log_sums(rows: Side, columns: Side, thresholds: torch.Tensor) -> tuple[torch
     padded[:, : rows.n] = thresholds.T
     out = torch.empty((n_parts, 4, n_rows), dtype=torch.float32, device=rows.p.device)
     _log_sums[(n_rows // ROWS, n_parts)](
-        *_points(rows)[:2],
+        *_points(rows, columns),
         rows.label,
         padded,
-        *_points(columns),
         columns.q,
         columns.label,
         out,
@@ -270,8 +270,7 @@ def products(
     out = torch.empty((n_parts, n, n_values), dtype=torch.float32, device=columns.p.device)
     sums = torch.empty((n_parts, n), dtype=torch.float32, device=columns.p.device)
     _products[(n // ROWS, n_parts, n_values // _VALUES)](
-        *_points(rows)[:2],
-        *_points(columns),
+        *_points(rows, columns),
         columns.q,
         columns.label,
         *per_row,
@@ -301,11 +300,11 @@ def products(
 def _table(
     rows_high,
     rows_low,
-    row_labels,
-    row_log_sums,
     columns_high,
     columns_low,
     units,
+    row_labels,
+    row_log_sums,
     q,
     labels,
     high_basis,
@@ -359,10 +358,9 @@ def table(rows: Side, log_sum: torch.Tensor, bins: Bins) -> torch.Tensor:
     high, low, unit = halves(bins.basis)
     out = torch.empty((n_rows, n_bins * n_nodes), dtype=torch.float32, device=rows.p.device)
     _table[(n_rows // ROWS, n_bins)](
-        *_points(rows)[:2],
+        *_points(rows, bins.columns),
         rows.label,
         padded,
-        *_points(bins.columns),
         bins.columns.q,
         bins.columns.label,
         high,
