@@ -3,14 +3,21 @@ PYTHON ?= python3
 BIN := .venv/bin
 # The paper's data sets, where they lie beside the clone.
 export BOOSTMETRIC_DATA ?= $(wildcard ../shared/data)
+# What the code for GPUs is tested with, without one. Other users and tests do without torch.
+TORCH := torch==2.13.0 triton==3.9.0
 
-.PHONY: demo test lint bench paper paper-quick clean
+.PHONY: demo test test-torch lint bench paper paper-quick clean
 
 demo: .venv/.core
 	$(BIN)/boostmetric demo --output demo
 
 test: .venv/.test
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 -m "not torch"
+
+# The code for GPUs on the CPU: as plain operations of torch, then its kernels through Triton's interpreter.
+test-torch: .venv/.torch
+	$(BIN)/python -m pytest -n 2 -m torch
+	TRITON_INTERPRET=1 $(BIN)/python -m pytest -n 2 tests/test_torch_fused.py
 
 lint: .venv/.lint
 	$(BIN)/ruff check .
@@ -40,6 +47,10 @@ clean:
 
 .venv/.test: .venv/.core
 	$(BIN)/pip install --quiet --editable '.[test]'
+	touch $@
+
+.venv/.torch: .venv/.test
+	$(BIN)/pip install --quiet $(TORCH)
 	touch $@
 
 .venv/.paper: .venv/.core

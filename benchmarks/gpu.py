@@ -254,7 +254,7 @@ def lists(
 def _verbs(X: np.ndarray, comparisons: Comparisons) -> tuple[float, dict[str, float]]:
     """How many moments an iteration asks for, and the time of each verb."""
     with _GPU.engine(Frame.of(X).points, comparisons, logistic=False) as engine:
-        (shard,) = engine._shards
+        (shard,) = engine.shards
         counted: list[int] = []
         moments = shard._moments
         shard._moments = lambda w: (counted.append(1), moments(w))[1]

@@ -22,10 +22,10 @@ import pytest
 from sklearn.datasets import load_iris, load_wine
 
 from boostmetric import Comparisons
+from boostmetric.engines.device import Device
+from boostmetric.engines.threads import ONE_THREAD, Threads
 from boostmetric.frame import Frame
 from boostmetric.oracles import cpu
-from boostmetric.oracles.cpu import make_shards
-from boostmetric.oracles.points import as_points
 from boostmetric.paper import download
 from boostmetric.paper.datasets import load
 
@@ -63,8 +63,9 @@ def flat(comparisons):
     return Comparisons(comparisons.pairs, members, np.arange(len(members) + 1), np.ones(len(near)), anchors)
 
 
-def shards_of(points, comparisons):
-    return make_shards(as_points(Frame.of(points).points), comparisons)
+def shards_of(points, comparisons, place=ONE_THREAD):
+    with place.engine(Frame.of(points).points, comparisons, logistic=False) as engine:
+        return engine.shards
 
 
 def random_triplets(seed, n_points=60, n_features=5, n_triplets=2000):
@@ -103,6 +104,18 @@ def labelled(name):
     return {"iris": load_iris, "wine": load_wine}[name](return_X_y=True)
 
 
+def device_name():
+    """A GPU if there is one, else the CPU, as torch calls them."""
+    return "cuda" if import_torch().cuda.is_available() else "cpu"
+
+
+def import_torch():
+    """Torch, or the test, or the file of tests, is skipped."""
+    torch = pytest.importorskip("torch", reason="needs torch: make test-torch installs it")
+    torch.set_num_threads(1)  # several of each of pytest's workers would wait for each other: six times slower
+    return torch
+
+
 PROBLEMS = ["iris", "wine", "balance", "iris-flat", "wine-flat", "balance-flat", "balance-all", "triplets", "mixed"]
 
 
@@ -126,6 +139,15 @@ def make_problem(name):
 @pytest.fixture(scope="session", params=PROBLEMS)
 def problem(request):
     return make_problem(request.param)
+
+
+@pytest.fixture(scope="session", params=["threads", pytest.param("device", marks=pytest.mark.torch)])
+def place(request):
+    """Where to work: a test that asks for it judges every oracle, of which all must be exact to double precision."""
+    if request.param == "threads":
+        return Threads(2)
+    import_torch()
+    return Device(device_name(), single=False)
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from scipy import sparse
 
 from boostmetric import BoostMetric, ComparisonBoostMetric, Comparisons
 from boostmetric.callbacks import Checkpoint
+from boostmetric.engines.device import Device
 from boostmetric.frame import Frame
 from boostmetric.oracles import blocks
 from boostmetric.solver.direction import LARGEST_DENSE
@@ -33,7 +34,7 @@ SIZES = [(3, 9, 16, 25, 1), (8, 8), (30, 31), (5,) * 12, (2, 2), (1, 40, 17)]
 
 
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
-def test_listed_comparisons_are_the_same(sizes):
+def test_listed_comparisons_are_the_same(sizes, place):
     X, _, c = problem(sizes)
     listed = c.listed()
     assert listed.classes is None
@@ -41,7 +42,7 @@ def test_listed_comparisons_are_the_same(sizes):
     assert list(c.quadruplets()) == list(listed.quadruplets())
     for name in ("n_pairs", "n_groups", "n_comparisons", "total_weight", "n_points"):
         assert getattr(c, name) == getattr(listed, name), name
-    a, b = learn(X, c, max_iter=6), learn(X, listed, max_iter=6)
+    a, b = learn(X, c, max_iter=6, place=place), learn(X, listed, max_iter=6, place=place)
     assert np.linalg.norm(matrix(a) - matrix(b)) < 1e-8 * np.linalg.norm(matrix(b))
     assert [r.violated for r in a.history] == pytest.approx([r.violated for r in b.history], abs=1e-12)
     assert a.duality_gap == pytest.approx(b.duality_gap, rel=1e-6, abs=1e-9)
@@ -61,7 +62,7 @@ def test_splits_have_no_pair_in_common(seed):
     assert sorted(test.quadruplets()) == sorted(expected_test.quadruplets())
 
 
-def test_splits_of_mixed_comparisons_have_no_pair_in_common():
+def test_splits_of_mixed_comparisons_have_no_pair_in_common(place):
     X, y, c = problem()
     listed = Comparisons.from_labels(X[:40], y[:40] % 2, 2, 5)
     pairs = Comparisons.from_pairs([[0, 1], [2, 3]], [[0, 5], [1, 9], [30, 40]])
@@ -71,11 +72,11 @@ def test_splits_of_mixed_comparisons_have_no_pair_in_common():
     for seed in range(10):
         train, test = mixed.split(0.4, seed)
         assert not pair_set(train) & pair_set(test)
-    a, b = learn(X, mixed, max_iter=10), learn(X, mixed.listed(), max_iter=10)
+    a, b = learn(X, mixed, max_iter=10, place=place), learn(X, mixed.listed(), max_iter=10, place=place)
     assert np.linalg.norm(matrix(a) - matrix(b)) < 1e-8 * np.linalg.norm(matrix(b))
 
 
-def test_subsets_weights_and_concatenation():
+def test_subsets_weights_and_concatenation(place):
     X, _, c = problem()
     chosen = c.subset([5, 1, 7])
     assert list(chosen.quadruplets()) == list(c.listed().subset([5, 1, 7]).quadruplets())
@@ -83,7 +84,7 @@ def test_subsets_weights_and_concatenation():
     heavier = c.reweighted(weights)
     assert heavier.total_weight == pytest.approx(c.listed().reweighted(weights).total_weight)
     twice = Comparisons.concatenate([c, c])
-    a, b = learn(X, twice, max_iter=8), learn(X, c, max_iter=8)
+    a, b = learn(X, twice, max_iter=8, place=place), learn(X, c, max_iter=8, place=place)
     assert matrix(a) == pytest.approx(matrix(b), rel=1e-9, abs=1e-12)
     _, _, other = problem(seed=1)
     together = Comparisons.concatenate([c, other])  # other classes: one of them is listed
@@ -97,43 +98,50 @@ def test_one_group_can_be_split():
     assert not pair_set(train) & pair_set(test)
 
 
-def only_shard(X, c):
+def only_shard(X, c, place):
     frame = Frame.of(X)
-    (shard,) = shards_of(X, c)
+    (shard,) = shards_of(X, c, place)
     return frame, shard
 
 
+def forbid_tables(place, monkeypatch):
+    """Make every step too long for a table of a direction."""
+    monkeypatch.setattr(blocks, "_TABLE_REACH", -1.0)
+    if isinstance(place, Device):
+        from boostmetric.gpu import blocks as on_device
+
+        monkeypatch.setattr(on_device, "_REACH", dict.fromkeys(on_device._REACH, -1.0))
+
+
+@pytest.mark.parametrize("with_table", [True, False])
 @pytest.mark.parametrize("size", [1.0, 1e-3, 30.0, 1e4, 1e8])
-def test_moments_from_the_table_and_without_it(size, monkeypatch):
+def test_moments_from_the_table_and_without_it(size, with_table, place, monkeypatch):
     """Metrics from flat to so long that sums need another shift; steps within and beyond the reach of the table."""
     X, _, c = problem()
-    frame, block = only_shard(X, c)
-    _, listed = only_shard(X, c.listed())
+    xi, steps = np.array([0.5, -0.5, 0.5, 0.5]), np.array([0.0, 1e-3, 0.1, 1.0, 3.0, 30.0, 3e3, 1e6])
+    reach = blocks._TABLE_REACH / (np.ptp(X @ xi) / 2) ** 2
+    assert 0 < np.sum(steps <= reach) < len(steps)
+    if not with_table:
+        forbid_tables(place, monkeypatch)
+    frame, block = only_shard(X, c, place)
+    _, listed = only_shard(X, c.listed(), place)
     metric = np.eye(4), np.full(4, size * 4.0**frame.exponent)
     a, b = block.rebuild(*metric), listed.rebuild(*metric)
     for name in ("log_mass", "margin", "violated"):
         assert getattr(a, name) == pytest.approx(getattr(b, name), rel=1e-11), name
     assert block.gram() == pytest.approx(listed.gram(), rel=1e-8, abs=1e-12)
-    xi = np.array([0.5, -0.5, 0.5, 0.5])
-    steps = 4.0**frame.exponent * np.array([0.0, 1e-3, 0.1, 1.0, 3.0, 30.0, 3e3, 1e6])
-    block.project(xi)
-    listed.project(xi)
-    expected = listed.moments(steps)
-    assert 0 < np.sum(steps <= block._line.reach) < len(steps)
-    for reach in (blocks._TABLE_REACH, -1.0):
-        monkeypatch.setattr(blocks, "_TABLE_REACH", reach)
-        block._columns._last = None
-        block.project(xi.copy())
-        got = block.moments(steps)
-        assert got.log_mass == pytest.approx(expected.log_mass, rel=1e-12, abs=1e-11)
-        assert got.first == pytest.approx(expected.first, rel=1e-9, abs=1e-11)
-        assert got.second == pytest.approx(expected.second, rel=1e-9, abs=1e-11)
+    for shard in (block, listed):
+        shard.project(xi)
+    got, expected = (shard.moments(4.0**frame.exponent * steps) for shard in (block, listed))
+    assert got.log_mass == pytest.approx(expected.log_mass, rel=1e-12, abs=1e-11)
+    assert got.first == pytest.approx(expected.first, rel=1e-9, abs=1e-11)
+    assert got.second == pytest.approx(expected.second, rel=1e-9, abs=1e-11)
 
 
-def test_several_directions_with_factors_of_both_signs():
+def test_several_directions_with_factors_of_both_signs(place):
     X, _, c = problem()
-    frame, block = only_shard(X, c)
-    _, listed = only_shard(X, c.listed())
+    frame, block = only_shard(X, c, place)
+    _, listed = only_shard(X, c.listed(), place)
     rng = np.random.default_rng(3)
     directions, factors = rng.standard_normal((3, 4)), np.array([2.0, -0.5, 0.1])
     for shard in (block, listed):
@@ -146,10 +154,10 @@ def test_several_directions_with_factors_of_both_signs():
     assert block.matvec(x) == pytest.approx(listed.gram() @ x, rel=1e-9)
 
 
-def test_rebuilding_leaves_the_same_bits():
+def test_rebuilding_leaves_the_same_bits(place):
     X, _, c = problem(spread=0.1)
-    boosted = learn(X, c, max_iter=12)
-    frame, shard = only_shard(X, c)
+    boosted = learn(X, c, max_iter=12, place=place)
+    frame, shard = only_shard(X, c, place)
     directions, steps = boosted.directions, boosted.step_sizes * 4.0**frame.exponent
     shard.rebuild(directions[:0], steps[:0])
     for xi, step in zip(directions, steps, strict=True):
@@ -183,12 +191,12 @@ def test_early_stopping_sparse_points_and_batches():
     assert fitted.score(c) == fitted.score(c.listed())
 
 
-def test_many_features():
+def test_many_features(place):
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((LARGEST_DENSE + 60, LARGEST_DENSE + 20)), rng.integers(0, 3, LARGEST_DENSE + 60)
     X[:, :2] += 5 * y[:, None]
     c = Comparisons.from_labels(X, y, 2, "all")
-    a, b = learn(X, c, max_iter=3), learn(X, c.listed(), max_iter=3)
+    a, b = learn(X, c, max_iter=3, place=place), learn(X, c.listed(), max_iter=3, place=place)
     assert np.linalg.norm(matrix(a) - matrix(b)) < 1e-6 * np.linalg.norm(matrix(b))
 
 
@@ -199,10 +207,10 @@ def test_what_does_not_fit_in_memory_is_refused(monkeypatch):
         learn(X, c)
 
 
-def test_the_same_direction_with_other_factors_is_another_line():
+def test_the_same_direction_with_other_factors_is_another_line(place):
     X, _, c = problem()
-    _, block = only_shard(X, c)
-    _, listed = only_shard(X, c.listed())
+    _, block = only_shard(X, c, place)
+    _, listed = only_shard(X, c.listed(), place)
     xi = np.eye(4)[:2].copy()
     for shard in (block, listed):
         shard.rebuild(np.eye(4), np.ones(4))
@@ -213,11 +221,11 @@ def test_the_same_direction_with_other_factors_is_another_line():
         assert block.moments(np.zeros(1)).first == pytest.approx(listed.moments(np.zeros(1)).first, rel=1e-10)
 
 
-def test_an_outlier_does_not_spoil_the_table():
+def test_an_outlier_does_not_spoil_the_table(place):
     X, _, c = problem()
     X[0] += 1e7
-    _, block = only_shard(X, c)
-    _, listed = only_shard(X, c.listed())
+    _, block = only_shard(X, c, place)
+    _, listed = only_shard(X, c.listed(), place)
     for shard in (block, listed):
         shard.rebuild(np.empty((0, 4)), np.empty(0))
         shard.project(np.array([0.6, 0.0, 0.8, 0.0]))
@@ -226,6 +234,7 @@ def test_an_outlier_does_not_spoil_the_table():
 
 
 def test_ties_between_near_and_far_are_counted():
+    """To the last one; on a device, which finds far distances as products of matrices, rounding decides them."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((20, 13))
     X, y = np.concatenate([X, X]), np.repeat([0, 1], 20)  # every point in both classes

@@ -25,22 +25,22 @@ def relative(a, b):
 
 
 @pytest.mark.parametrize("line_search", ["exact", "bisection"])
-def test_metric_equals_reference_after_20_iterations(problem, line_search):
+def test_metric_equals_reference_after_20_iterations(problem, line_search, place):
     expected, _, _ = reference.boost(problem.points, problem.quadruplets, V, 20)
-    boosted = learn(problem.points, problem.comparisons, max_iter=20, line_search=line_search)
+    boosted = learn(problem.points, problem.comparisons, max_iter=20, line_search=line_search, place=place)
     assert relative(matrix(boosted), expected) < 1e-6
 
 
-def test_steps_and_directions_equal_reference(problem):
+def test_steps_and_directions_equal_reference(problem, place):
     _, directions, weights = reference.boost(problem.points, problem.quadruplets, V, 5)
-    boosted = learn(problem.points, problem.comparisons, max_iter=5)
+    boosted = learn(problem.points, problem.comparisons, max_iter=5, place=place)
     assert boosted.step_sizes == pytest.approx(weights, rel=1e-8)
     assert np.abs(np.sum(boosted.directions * directions, axis=1)) == pytest.approx(1, abs=1e-9)
 
 
-def test_directions_are_leading_eigenvectors(problem):
+def test_directions_are_leading_eigenvectors(problem, place):
     A = np.array([reference.form_A(problem.points, q) for q in problem.quadruplets])
-    boosted = learn(problem.points, problem.comparisons, max_iter=20)
+    boosted = learn(problem.points, problem.comparisons, max_iter=20, place=place)
     X = np.zeros((problem.points.shape[1],) * 2)
     for record, xi, w in zip(boosted.history, boosted.directions, boosted.step_sizes, strict=True):
         rho = np.tensordot(A, X, axes=2)
@@ -51,8 +51,8 @@ def test_directions_are_leading_eigenvectors(problem):
         X += w * np.outer(xi, xi)
 
 
-def test_recorded_losses_decrease_and_are_the_paper_objective(problem):
-    boosted = learn(problem.points, problem.comparisons, max_iter=20)
+def test_recorded_losses_decrease_and_are_the_paper_objective(problem, place):
+    boosted = learn(problem.points, problem.comparisons, max_iter=20, place=place)
     losses = [np.log(problem.comparisons.total_weight)] + [record.loss for record in boosted.history]
     assert np.all(np.diff(losses) < 0)
     assert losses[-1] == pytest.approx(
@@ -60,19 +60,19 @@ def test_recorded_losses_decrease_and_are_the_paper_objective(problem):
     )
 
 
-def test_violated_fraction_is_counted(problem):
-    boosted = learn(problem.points, problem.comparisons, max_iter=7)
+def test_violated_fraction_is_counted(problem, place):
+    boosted = learn(problem.points, problem.comparisons, max_iter=7, place=place)
     X = matrix(boosted)
     rho = np.array([np.sum(reference.form_A(problem.points, q) * X) for q in problem.quadruplets])
     clear = np.abs(rho) > 1e-9  # margins that rounding cannot flip
     assert boosted.history[-1].violated == pytest.approx(np.mean(rho <= 0), abs=np.mean(~clear) + 1e-12)
 
 
-def test_grouped_equals_flat():
+def test_grouped_equals_flat(place):
     for name in ("iris", "wine", "balance"):
         grouped, single = make_problem(name), make_problem(f"{name}-flat")
         assert single.comparisons.n_groups == grouped.comparisons.n_comparisons
-        a, b = (learn(p.points, p.comparisons, max_iter=20) for p in (grouped, single))
+        a, b = (learn(p.points, p.comparisons, max_iter=20, place=place) for p in (grouped, single))
         assert relative(matrix(a), matrix(b)) < 1e-6
 
 
@@ -112,9 +112,9 @@ def minimum_by_convex_solver(problem, v):
 
 @pytest.mark.parametrize("v", [0.1, 0.5, 1.5])
 @pytest.mark.parametrize("seed", [3, 4, 5])
-def test_duality_gap_bounds_the_distance_to_the_optimum(v, seed):
+def test_duality_gap_bounds_the_distance_to_the_optimum(v, seed, place):
     problem = random_triplets(seed, n_points=20, n_features=3, n_triplets=60)
-    boosted = learn(problem.points, problem.comparisons, regularization=v, tol=1e-7, max_iter=5000)
+    boosted = learn(problem.points, problem.comparisons, regularization=v, tol=1e-7, max_iter=5000, place=place)
     assert boosted.stop_reason is StopReason.DUAL_FEASIBLE
     assert boosted.eigenvalue < v * (1 + 1e-5)
     X = matrix(boosted)
@@ -127,19 +127,19 @@ def test_duality_gap_bounds_the_distance_to_the_optimum(v, seed):
     assert primal - dual == pytest.approx(boosted.duality_gap, abs=1e-5)
 
 
-def test_gap_closes_where_boosting_reaches_the_optimum():
+def test_gap_closes_where_boosting_reaches_the_optimum(place):
     # With one feature there is one direction, and one exact step is the whole problem.
     problem = random_triplets(4, n_points=15, n_features=1, n_triplets=80)
-    boosted = learn(problem.points, problem.comparisons, regularization=0.05)
+    boosted = learn(problem.points, problem.comparisons, regularization=0.05, place=place)
     assert abs(boosted.duality_gap) < 1e-9
     assert boosted.history[-1].loss == pytest.approx(minimum_by_convex_solver(problem, 0.05), abs=1e-6)
 
 
 @settings(max_examples=25)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 6), st.integers(1, 200), st.sampled_from([0.0, 1e-7, 0.1]))
-def test_invariants_on_random_triplets(seed, n_features, n_triplets, v):
+def test_invariants_on_random_triplets(place, seed, n_features, n_triplets, v):
     problem = random_triplets(seed, n_points=12, n_features=n_features, n_triplets=n_triplets)
-    boosted = learn(problem.points, problem.comparisons, regularization=v, max_iter=15)
+    boosted = learn(problem.points, problem.comparisons, regularization=v, max_iter=15, place=place)
     assert np.isfinite(boosted.directions).all()
     assert np.all(boosted.step_sizes > 0)
     assert np.isfinite(boosted.step_sizes).all()
@@ -151,10 +151,13 @@ def test_invariants_on_random_triplets(seed, n_features, n_triplets, v):
 
 @settings(max_examples=15)
 @given(st.integers(-20, 20), st.floats(-1e3, 1e3))
-def test_scaling_and_moving_the_points_scales_the_metric(exponent, offset):
+def test_scaling_and_moving_the_points_scales_the_metric(place, exponent, offset):
     problem = random_triplets(5, n_triplets=100)
     scale = 2.0**exponent
-    plain = learn(problem.points, problem.comparisons, regularization=1e-3, max_iter=10)
-    moved = learn(scale * (problem.points + offset), problem.comparisons, regularization=1e-3 * scale**2, max_iter=10)
+
+    def learned(points, v):
+        return learn(points, problem.comparisons, regularization=v, max_iter=10, place=place)
+
+    plain, moved = learned(problem.points, 1e-3), learned(scale * (problem.points + offset), 1e-3 * scale**2)
     assert relative(scale**2 * matrix(moved), matrix(plain)) < 1e-6
     assert moved.history[-1].loss == pytest.approx(plain.history[-1].loss, rel=1e-9)

@@ -136,18 +136,20 @@ def test_exponential_is_accurate():
 
 
 @pytest.mark.parametrize("name", ["wine", "triplets", "mixed", "balance-all"])
-def test_matvec_is_gram_times_vector(name):
+def test_matvec_is_gram_times_vector(name, place):
     problem = make_problem(name)
-    for part in shards_of(problem.points, problem.comparisons):
+    for part in shards_of(problem.points, problem.comparisons, place):
         part.rebuild(np.eye(part.n_features), np.ones(part.n_features))
         x = np.random.default_rng(0).standard_normal(part.n_features)
         assert part.matvec(x) == pytest.approx(part.gram() @ x, rel=1e-10, abs=1e-14)
 
 
 @pytest.mark.parametrize("name", ["wine", "triplets", "mixed"])
-def test_rebuild_leaves_the_bits_that_commits_leave(name, small_shards):
+def test_rebuild_leaves_the_bits_that_commits_leave(name, small_shards, place):
     problem = make_problem(name)
-    for stepped, rebuilt in zip(*(shards_of(problem.points, problem.comparisons) for _ in range(2)), strict=True):
+    for stepped, rebuilt in zip(
+        *(shards_of(problem.points, problem.comparisons, place) for _ in range(2)), strict=True
+    ):
         state = stepped.rebuild(np.zeros((0, stepped.n_features)), np.zeros(0))
         directions, steps = [], [0.5, 1.5, 0.1]
         for w in steps:
@@ -159,9 +161,9 @@ def test_rebuild_leaves_the_bits_that_commits_leave(name, small_shards):
 
 
 @pytest.mark.parametrize("name", ["wine", "triplets", "mixed"])
-def test_several_directions_are_projected_on_at_once(name):
+def test_several_directions_are_projected_on_at_once(name, place):
     problem = make_problem(name)
-    for part in shards_of(problem.points, problem.comparisons):
+    for part in shards_of(problem.points, problem.comparisons, place):
         part.rebuild(np.zeros((0, part.n_features)), np.zeros(0))
         xi, factors = (
             np.linalg.qr(np.random.default_rng(0).standard_normal((part.n_features, 3)))[0].T,
@@ -175,16 +177,16 @@ def test_several_directions_are_projected_on_at_once(name):
         assert state.margin == pytest.approx(together.margin, rel=1e-9)
 
 
-def test_lanczos_finds_the_same_directions(monkeypatch):
+def test_lanczos_finds_the_same_directions(monkeypatch, place):
     problem = make_problem("wine")
-    dense = learn(problem.points, problem.comparisons, max_iter=10)
+    dense = learn(problem.points, problem.comparisons, max_iter=10, place=place)
     monkeypatch.setattr(direction, "LARGEST_DENSE", 4)
-    lanczos = learn(problem.points, problem.comparisons, max_iter=10)
+    lanczos = learn(problem.points, problem.comparisons, max_iter=10, place=place)
     assert lanczos.step_sizes == pytest.approx(dense.step_sizes, rel=1e-6)
     assert lanczos.directions == pytest.approx(dense.directions, abs=1e-6)
 
 
-def test_more_features_than_points():
+def test_more_features_than_points(place):
     """Rotated into the span of the data, and the same as computed with all features."""
     rng = np.random.default_rng(0)
     points = rng.standard_normal((20, 40))
@@ -194,15 +196,15 @@ def test_more_features_than_points():
     assert frame.points.shape == (20, 20)
     assert np.ldexp(frame.lift(frame.points), frame.exponent) == pytest.approx(points - points.mean(axis=0), abs=1e-12)
     expected, _, _ = reference.boost(points, Problem(points, comparisons).quadruplets, 1e-7, 10)
-    boosted = learn(points, comparisons, max_iter=10)
+    boosted = learn(points, comparisons, max_iter=10, place=place)
     X = (boosted.directions.T * boosted.step_sizes) @ boosted.directions
     assert np.linalg.norm(X - expected) < 1e-6 * np.linalg.norm(expected)
 
 
-def test_points_that_no_comparison_names_do_not_matter():
+def test_points_that_no_comparison_names_do_not_matter(place):
     problem = random_triplets(9, n_triplets=50)
     extra = np.concatenate([problem.points, np.full((3, 5), 1e6)])
-    a, b = (learn(points, problem.comparisons, max_iter=5) for points in (problem.points, extra))
+    a, b = (learn(points, problem.comparisons, max_iter=5, place=place) for points in (problem.points, extra))
     assert b.step_sizes == pytest.approx(a.step_sizes, rel=1e-9)
 
 
@@ -224,11 +226,11 @@ def test_scaling_is_exact():
     assert np.ldexp(scaled, exponent) == pytest.approx(points - points.mean(axis=0))
 
 
-def test_stop_reasons():
+def test_stop_reasons(place):
     problem = random_triplets(10, n_triplets=200)
 
     def stop(points=problem.points, comparisons=problem.comparisons, **options):
-        return learn(points, comparisons, **options).stop_reason
+        return learn(points, comparisons, **options, place=place).stop_reason
 
     assert stop(max_iter=2) is StopReason.ITERATION_LIMIT
     assert stop(regularization=1e6) is StopReason.DUAL_FEASIBLE
@@ -277,9 +279,9 @@ def test_a_step_that_lowers_nothing_is_not_recorded():
     assert boosted.directions.shape == (0, 1)
 
 
-def test_separable_comparisons_give_a_finite_metric():
+def test_separable_comparisons_give_a_finite_metric(place):
     points = np.arange(5.0)[:, None] ** 2
-    boosted = learn(points, Comparisons.from_triplets([[0, 1, 2], [1, 0, 3]]))
+    boosted = learn(points, Comparisons.from_triplets([[0, 1, 2], [1, 0, 3]]), place=place)
     assert boosted.stop_reason is StopReason.SEPARABLE
     assert np.isfinite(boosted.step_sizes).all()
     assert boosted.history[-1].violated == 0
@@ -287,7 +289,7 @@ def test_separable_comparisons_give_a_finite_metric():
 
 @pytest.mark.parametrize("n_near", [1, 3, 40])
 @pytest.mark.parametrize("n_far", [1, 5, 3000])
-def test_groups_of_any_shape(n_near, n_far):
+def test_groups_of_any_shape(n_near, n_far, place):
     """Short groups run side by side, long ones by themselves, and large products are counted by sorting."""
     rng = np.random.default_rng(0)
     points = rng.standard_normal((n_near + n_far + 5, 3))
@@ -304,7 +306,7 @@ def test_groups_of_any_shape(n_near, n_far):
     u = np.exp(-rho) / np.exp(-rho).sum()
     A = np.array([reference.form_A(points, q) for q in problem_comparisons.quadruplets()])
     frame = Frame.of(points)
-    (only,) = shards_of(points, problem_comparisons)
+    (only,) = shards_of(points, problem_comparisons, place)
     scale = 2.0**frame.exponent
     state = only.rebuild(np.eye(3), np.diag(X) * scale**2)
     assert state.log_mass == pytest.approx(np.logaddexp.reduce(-rho), rel=1e-12)
@@ -321,7 +323,7 @@ def test_groups_of_any_shape(n_near, n_far):
         assert moments.second[index] * scale**4 == pytest.approx(e @ H**2 / e.sum(), rel=1e-9)
 
 
-def test_many_members_in_one_group():
+def test_many_members_in_one_group(place):
     """A group unlike all others: its members are spread over all lanes."""
     rng = np.random.default_rng(1)
     points = rng.standard_normal((3001, 2))
@@ -330,7 +332,7 @@ def test_many_members_in_one_group():
     d = np.sum((points[0] - points) ** 2, axis=1)
     near, far = d[1:31], d[31:]
     frame = Frame.of(points)
-    (only,) = shards_of(points, comparisons)
+    (only,) = shards_of(points, comparisons, place)
     state = only.rebuild(np.eye(2), np.full(2, 4.0**frame.exponent))
     assert state.log_mass == pytest.approx(np.logaddexp.reduce(near) + np.logaddexp.reduce(-far), rel=1e-12)
     assert state.violated == np.sum(near[:, None] >= far[None, :])

@@ -6,11 +6,13 @@ from sklearn.datasets import load_iris
 
 from boostmetric import Comparisons
 from boostmetric.neighbors import nearest, nearest_others, rounding_of_distances
+from conftest import import_torch
 
-torch = pytest.importorskip("torch")
+torch = import_torch()
 from boostmetric.gpu import neighbors as on_device  # noqa: E402  (needs torch)
 
 DEVICE = "torch:cpu"
+pytestmark = pytest.mark.torch
 
 
 @pytest.fixture

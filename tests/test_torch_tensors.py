@@ -10,8 +10,10 @@ from sklearn.datasets import load_iris
 from boostmetric import BoostMetric, ComparisonBoostMetric, Comparisons, MahalanobisMetric, Points
 from boostmetric.baselines import RCA, Euclidean
 from boostmetric.tensors import as_numpy
+from conftest import import_torch
 
-torch = pytest.importorskip("torch")
+torch = import_torch()
+pytestmark = pytest.mark.torch
 
 X, Y = load_iris(return_X_y=True)
 TRIPLETS = np.array([[i, (i + 1) % 50, 50 + i] for i in range(50)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -38,21 +39,34 @@ class Device:
 
         dtype = torch.float32 if self.single else torch.float64
         needed = bytes_needed(points.shape, comparisons, dtype.itemsize)
-        with _memory_of(self.name, needed), torch.no_grad():
-            _check_memory(self.name, needed)
-            shards = make_shards(points, comparisons, self.name, dtype, logistic=logistic)
-            yield DeviceEngine(shards, torch.finfo(dtype).eps if self.single else 0.0)
+        held = _held(self.name)  # by the comparisons to learn from, if these are those held out
+        with _memory_of(self.name, held + needed), torch.no_grad():
+            _check_memory(self.name, held, needed)
+            engine = DeviceEngine(
+                make_shards(points, comparisons, self.name, dtype, logistic=logistic),
+                torch.finfo(dtype).eps if self.single else 0.0,
+            )
+            try:
+                yield engine
+            finally:
+                engine.shards = ()  # an error that is kept, as in a notebook, leads to the engine
 
 
 class DeviceEngine:
-    """Keeps shards, which work on a device, and asks them one after the other."""
+    """Keeps shards, which work on a device, and asks them one after the other.
+
+    Attributes
+    ----------
+    shards : sequence
+        Objects with the verbs of an oracle.
+    """
 
     def __init__(self, shards: Sequence[object], rounding: float) -> None:
         self.rounding = rounding
-        self._shards = shards
+        self.shards = shards
 
     def each(self, verb: str, *arguments: Any) -> list[Any]:
-        return [getattr(shard, verb)(*arguments) for shard in self._shards]
+        return [getattr(shard, verb)(*arguments) for shard in self.shards]
 
 
 @contextmanager
@@ -63,15 +77,21 @@ def _memory_of(name: str, needed: int) -> Iterator[None]:
     try:
         yield
     except torch.OutOfMemoryError as error:
+        # As long as there is an error, its frames hold what they had taken.
+        traceback.clear_frames(error.__traceback__)
+        torch.cuda.empty_cache()
         message = _message(name, needed, str(error).partition("\n")[0].partition(". ")[0])
-    else:
-        return
-    # Not in the handler: as long as there is an error, its frames hold what they had taken.
-    torch.cuda.empty_cache()
-    raise MemoryError(message)
+        raise MemoryError(message) from None
 
 
-def _check_memory(name: str, needed: int) -> None:
+def _held(name: str) -> int:
+    """Bytes that this process holds on a device."""
+    import torch
+
+    return int(torch.cuda.memory_allocated(name)) if torch.device(name).type == "cuda" else 0
+
+
+def _check_memory(name: str, held: int, needed: int) -> None:
     """Refuse before any work what cannot be held."""
     import torch
 
@@ -79,9 +99,9 @@ def _check_memory(name: str, needed: int) -> None:
     if device.type != "cuda":
         return
     free, _ = torch.cuda.mem_get_info(device)
-    free += torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    free += torch.cuda.memory_reserved(device) - held  # what torch keeps for further use
     if needed > free:
-        raise MemoryError(_message(name, needed, f"{free / 1e9:,.1f} GB are free"))
+        raise MemoryError(_message(name, held + needed, f"{free / 1e9:,.1f} GB are free"))
 
 
 def _message(name: str, needed: int, found: str) -> str:

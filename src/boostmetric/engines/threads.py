@@ -50,6 +50,7 @@ class ThreadEngine:
     rounding = 0.0
 
     def __init__(self, shards: Sequence[object], n_threads: int) -> None:
+        self.shards = shards
         n_threads = min(n_threads, len(shards))
         cuts = [len(shards) * i // n_threads for i in range(n_threads + 1)]
         # One share of shards a thread, not one task a shard: a hand-over costs as much as a kernel over 10,000 members.

@@ -128,7 +128,7 @@ class BlockShard(Shard):
         signed = self._columns
         if values.min() < 0.0:
             signed = Side.of(stored * sign.to(stored.dtype), q.to(self._points.dtype), self._label)
-        self._rows = signed
+        self._rows = self._signed = signed
         if not self._all_are_anchors:
             n_padded = (len(self._own) // PADDING + 1) * PADDING
             chosen = self._own.new_full((n_padded,), signed.n)
@@ -164,7 +164,7 @@ class BlockShard(Shard):
         u.index_put_((self._own,), torch.exp(self._log_u), accumulate=True)
         bias = torch.log2(u) + columns.q[:n].double() - log_sum
         points = self._points.take(self._in_class)
-        sums, column_sums = self._passes.products(columns, log_sum, bias.clamp(min=-_EMPTY), points)
+        sums, column_sums = self._passes.products(self._signed, columns, log_sum, bias.clamp(min=-_EMPTY), points)
         half = points.T @ (0.5 * (u + column_sums)[:, None] * points - u[:, None] * sums)
         return half + half.T
 

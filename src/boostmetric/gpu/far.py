@@ -116,13 +116,14 @@ def log_sums(rows: Side, columns: Side, thresholds: torch.Tensor) -> tuple[torch
 
 
 def products(
-    side: Side, log_sum: torch.Tensor, bias: torch.Tensor, values: torch.Tensor
+    rows: Side, columns: Side, log_sum: torch.Tensor, bias: torch.Tensor, values: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """For rows that are the columns too: sums of values by the weights of each row, and of weights by column.
 
     Parameters
     ----------
-    side : Side
+    rows, columns : Side
+        The same points; where the metric is not positive, some features of the rows have the other sign.
     log_sum : Tensor of shape (n,)
         From `log_sums`; the weights of row i are 2^(s_ik - log_sum_i).
     bias : Tensor of shape (n,)
@@ -136,13 +137,13 @@ def products(
     column_sums : Tensor of shape (n,)
     """
     answers = []
-    wide = side.p.new_zeros((len(side.p), values.shape[1]), dtype=torch.float64)
-    wide[: side.n] = values
-    own_bias = torch.full((len(side.p),), _HIDDEN, dtype=torch.float64, device=side.p.device)
-    own_bias[: side.n] = bias
-    for block, s in _blocks(side, side):
+    wide = columns.p.new_zeros((len(columns.p), values.shape[1]), dtype=torch.float64)
+    wide[: columns.n] = values
+    own_bias = torch.full((len(columns.p),), _HIDDEN, dtype=torch.float64, device=columns.p.device)
+    own_bias[: columns.n] = bias
+    for block, s in _blocks(rows, columns):
         sums = torch.exp2(s - log_sum[block, None]) @ wide
-        column_sums = torch.exp2(s - side.q[block, None].double() + own_bias).sum(1)
+        column_sums = torch.exp2(s - rows.q[block, None].double() + own_bias).sum(1)
         answers.append(torch.cat([sums, column_sums[:, None]], 1))
     together = torch.cat(answers)
     return together[:, :-1], together[:, -1]
@@ -201,10 +202,14 @@ def moments(
         In units of log2(e) times those of the distances.
     """
     answers = []
+    weighted = factors[:, None] * row_z
+    row_squares, column_squares = (weighted * row_z).sum(0), factors @ column_z.square()
     for block, s in _blocks(rows, columns):
         h = torch.zeros_like(s)
-        for own, z, factor in zip(row_z, column_z, factors, strict=True):
-            h[:, : columns.n].addcmul_(own[block, None] - z, (own[block, None] - z) * factor)
+        if len(factors) == 1:
+            h[:, : columns.n] = factors * (row_z[0, block, None] - column_z[0]).square()
+        else:  # by a product of matrices: these may be as many as there are features
+            h[:, : columns.n] = row_squares[block, None] + column_squares - 2 * (weighted[:, block].T @ column_z)
         s -= step * h
         top = s.amax(1, keepdim=True)
         e = torch.exp2(s - top)

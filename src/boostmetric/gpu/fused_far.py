@@ -42,10 +42,11 @@ def halves(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     return high, (scaled - high).half(), unit
 
 
-def _points(side: Side) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Mapped points in halves, and the unit of their products."""
-    high, low, unit = side.halves
-    return high, low, unit * unit
+def _points(rows: Side, columns: Side) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Rows and columns in halves, and the unit of their products; that of some of the points may not be that of all."""
+    row_high, row_low, row_unit = rows.halves
+    column_high, column_low, column_unit = columns.halves
+    return row_high, row_low, column_high, column_low, row_unit * column_unit
 
 
 @triton.jit
@@ -101,11 +102,11 @@ def _exponents(
 def _log_sums(
     rows_high,
     rows_low,
-    row_labels,
-    thresholds,
     columns_high,
     columns_low,
     units,
+    row_labels,
+    thresholds,
     q,
     labels,
     out,
@@ -170,10 +171,9 @@ def log_sums(rows: Side, columns: Side, thresholds: torch.Tensor) -> tuple[torch
     padded[:, : rows.n] = thresholds.T
     out = torch.empty((n_parts, 4, n_rows), dtype=torch.float32, device=rows.p.device)
     _log_sums[(n_rows // block_rows, n_parts)](
-        *_points(rows)[:2],
+        *_points(rows, columns),
         rows.label,
         padded,
-        *_points(columns),
         columns.q,
         columns.label,
         out,
@@ -196,8 +196,10 @@ def log_sums(rows: Side, columns: Side, thresholds: torch.Tensor) -> tuple[torch
 
 @triton.jit
 def _products(
-    high_points,
-    low_points,
+    rows_high,
+    rows_low,
+    columns_high,
+    columns_low,
     units,
     q,
     labels,
@@ -221,21 +223,21 @@ def _products(
     begin = tl.program_id(1) * columns_each
     value = tl.program_id(2) * block_values + tl.arange(0, block_values)
     place = row[:, None] * width + tl.arange(0, depth)[None, :]
-    high, low, unit = tl.load(high_points + place), tl.load(low_points + place), tl.load(units)
+    high, low, unit = tl.load(rows_high + place), tl.load(rows_low + place), tl.load(units)
     row_label, log_sum, own = tl.load(labels + row), tl.load(row_log_sums + row), tl.load(q + row)
     sums = tl.zeros((block_rows, block_values), dtype=tl.float32)
     column_sums = tl.zeros((block_rows,), dtype=tl.float32)
     for start in range(begin, tl.minimum(begin + columns_each, n_columns), block_columns):
         column = start + tl.arange(0, block_columns)
         s = _exponents(
-            high_points,
-            low_points,
+            rows_high,
+            rows_low,
             row,
             high,
             low,
             row_label,
-            high_points,
-            low_points,
+            columns_high,
+            columns_low,
             column,
             unit,
             q,
@@ -254,25 +256,25 @@ def _products(
 
 
 def products(
-    side: Side, log_sum: torch.Tensor, bias: torch.Tensor, values: torch.Tensor
+    rows: Side, columns: Side, log_sum: torch.Tensor, bias: torch.Tensor, values: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """As in `far`."""
-    n, width = side.p.shape
+    n, width = columns.p.shape
     n_values = -(-values.shape[1] // _VALUES) * _VALUES
     block_rows, block_columns, n_warps = _TILE_OF_PRODUCTS
     n_parts, columns_each = _parts(n // block_rows * (n_values // _VALUES), n, block_columns)
-    padded = torch.zeros((n, n_values), dtype=torch.float64, device=side.p.device)
-    padded[: side.n, : values.shape[1]] = values
+    padded = torch.zeros((n, n_values), dtype=torch.float64, device=columns.p.device)
+    padded[: columns.n, : values.shape[1]] = values
     high, low, unit = halves(padded)
-    per_row = [torch.full((n,), fill, dtype=torch.float32, device=side.p.device) for fill in (0.0, -1e30)]
+    per_row = [torch.full((n,), fill, dtype=torch.float32, device=columns.p.device) for fill in (0.0, -1e30)]
     for own, given in zip(per_row, (log_sum, bias), strict=True):
-        own[: side.n] = given
-    out = torch.empty((n_parts, n, n_values), dtype=torch.float32, device=side.p.device)
-    sums = torch.empty((n_parts, n), dtype=torch.float32, device=side.p.device)
+        own[: columns.n] = given
+    out = torch.empty((n_parts, n, n_values), dtype=torch.float32, device=columns.p.device)
+    sums = torch.empty((n_parts, n), dtype=torch.float32, device=columns.p.device)
     _products[(n // block_rows, n_parts, n_values // _VALUES)](
-        *_points(side),
-        side.q,
-        side.label,
+        *_points(rows, columns),
+        columns.q,
+        columns.label,
         *per_row,
         high,
         low,
@@ -291,8 +293,8 @@ def products(
     )
     out_of_units = unit.double() * 2.0**-_SCALE.value
     return (
-        out.sum(0, dtype=torch.float64)[: side.n, : values.shape[1]] * out_of_units,
-        sums.sum(0, dtype=torch.float64)[: side.n],
+        out.sum(0, dtype=torch.float64)[: columns.n, : values.shape[1]] * out_of_units,
+        sums.sum(0, dtype=torch.float64)[: columns.n],
     )
 
 
@@ -300,11 +302,11 @@ def products(
 def _table(
     rows_high,
     rows_low,
-    row_labels,
-    row_log_sums,
     columns_high,
     columns_low,
     units,
+    row_labels,
+    row_log_sums,
     q,
     labels,
     high_basis,
@@ -359,10 +361,9 @@ def table(rows: Side, log_sum: torch.Tensor, bins: Bins) -> torch.Tensor:
     out = torch.empty((n_rows, n_bins * n_nodes), dtype=torch.float32, device=rows.p.device)
     block_rows, block_columns, n_warps = _TILE_OF_TABLE
     _table[(n_rows // block_rows, n_bins)](
-        *_points(rows)[:2],
+        *_points(rows, bins.columns),
         rows.label,
         padded,
-        *_points(bins.columns),
         bins.columns.q,
         bins.columns.label,
         high,

@@ -1,0 +1,230 @@
+"""The kernels in Triton, on a GPU or through its interpreter: what they compute is what the plain functions do."""
+
+import os
+
+import numpy as np
+import pytest
+
+from boostmetric import Comparisons
+from boostmetric.engines.device import Device
+from boostmetric.solver.learn import learn
+from conftest import device_name, import_torch, labelled
+
+torch = import_torch()
+pytest.importorskip("triton", reason="needs triton: make test-torch installs it")
+DEVICE = device_name()
+if DEVICE == "cpu" and os.environ.get("TRITON_INTERPRET") != "1":
+    pytest.skip("needs a GPU, or TRITON_INTERPRET=1, which make test-torch sets", allow_module_level=True)
+from boostmetric.gpu import far, fused_far, fused_rows, rows  # noqa: E402  (need torch and triton)
+from boostmetric.gpu.points import DevicePoints  # noqa: E402
+from boostmetric.gpu.shards import kernels  # noqa: E402
+
+pytestmark = pytest.mark.torch
+# The interpreter takes each row by itself.
+N_ROWS = 11 if DEVICE == "cpu" else 1000
+
+
+@pytest.fixture(autouse=True)
+def tensors_on_the_device():
+    with torch.device(DEVICE):
+        yield
+
+
+def close(found, expected, tolerance):
+    """Whether two arrays are equal to a tolerance, relative to the largest number."""
+    found, expected = found.double(), expected.double()
+    return bool((found - expected).abs().max() <= tolerance * expected.abs().max().clamp(min=1e-30))
+
+
+def side(n, n_features, n_classes, seed, spread=1.0, sign=None):
+    """Mapped points of some classes, and with the other sign along some features."""
+    generator = torch.Generator(DEVICE).manual_seed(seed)
+    p = spread * torch.randn(n, n_features, generator=generator) / n_features**0.5
+    label = torch.randint(0, n_classes, (n,), generator=generator)
+    sign = torch.ones(n_features) if sign is None else sign
+    q = (0.5 * (p.double().square() @ sign.double())).float()
+    return far.Side.of(p * sign, q, label), far.Side.of(p, q, label)
+
+
+SIDES = [(100, 3, 2), (127, 16, 5), (300, 40, 3), (260, 65, 4), (150, 130, 2)]
+
+
+@pytest.fixture(params=SIDES, ids=str)
+def columns(request):
+    return side(*request.param, seed=0)[1]
+
+
+@pytest.mark.parametrize("n_near", [1, 3])
+@pytest.mark.parametrize("n_rows", [1, 64, None])
+def test_log_sums(columns, n_rows, n_near):
+    taken = columns
+    if n_rows is not None:  # of which the largest number may be smaller
+        chosen = torch.full((far.PADDING,), columns.n)
+        chosen[:n_rows] = torch.arange(n_rows) * 3 % columns.n
+        taken = columns.take(chosen, n_rows)
+    generator = torch.Generator(DEVICE).manual_seed(1)
+    thresholds = torch.randn(taken.n, n_near, generator=generator).double()
+    expected, found = (module.log_sums(taken, columns, thresholds) for module in (far, fused_far))
+    assert (found[0] - expected[0]).abs().max() < 1e-5
+    assert (found[1] - expected[1]).abs().max() < 1e-5
+    assert (found[2] - expected[2]).abs().sum() <= 1  # a threshold may lie within rounding
+
+
+@pytest.mark.parametrize("n_values", [3, 64, 70])
+def test_products(columns, n_values):
+    check_products(columns, columns, n_values)
+
+
+@pytest.mark.parametrize("n_features", [6, 80])
+def test_products_where_the_metric_is_not_positive(n_features):
+    sign = torch.ones(n_features)
+    sign[::3] = -1.0
+    check_products(*side(200, n_features, 3, seed=0, sign=sign), 5)
+
+
+def check_products(taken, columns, n_values):
+    n, generator = columns.n, torch.Generator(DEVICE).manual_seed(2)
+    log_sum, _, _ = far.log_sums(taken, columns, torch.zeros(n, 1).double())
+    u, values = torch.rand(n, generator=generator).double(), torch.randn(n, n_values, generator=generator).double()
+    u[::7] = 0.0  # of a point that is no anchor
+    bias = (torch.log2(u) + columns.q[:n].double() - log_sum).clamp(min=-1e30)
+    expected, found = (module.products(taken, columns, log_sum, bias, values) for module in (far, fused_far))
+    assert close(found[0], expected[0], 1e-5)
+    assert close(found[1], expected[1], 1e-5)
+
+
+def test_products_in_several_parts():
+    """Columns shared out among programs."""
+    columns = side(700, 5, 3, seed=3)[1]
+    block_rows, block_columns, _ = fused_far._TILE_OF_PRODUCTS
+    assert fused_far._parts(len(columns.p) // block_rows, len(columns.p), block_columns)[0] > 1
+    check_products(columns, columns, 2)
+    thresholds = torch.zeros(700, 1).double()
+    expected, found = (module.log_sums(columns, columns, thresholds) for module in (far, fused_far))
+    assert (found[0] - expected[0]).abs().max() < 1e-5
+
+
+@pytest.mark.parametrize("n_rows", [1, None])
+def test_table(columns, n_rows):
+    taken = columns if n_rows is None else columns.take(torch.tensor([0] + [columns.n] * (far.PADDING - 1)), n_rows)
+    log_sum, _, _ = far.log_sums(taken, columns, torch.zeros(taken.n, 1).double())
+    bounds = torch.tensor([0, far.PADDING, far.PADDING, 3 * far.PADDING], dtype=torch.int32)  # the middle one is empty
+    source = torch.full((3 * far.PADDING,), columns.n)
+    source[:90], source[far.PADDING : far.PADDING + columns.n - 90] = torch.arange(90), torch.arange(90, columns.n)
+    basis = torch.randn(len(source), 16, generator=torch.Generator(DEVICE).manual_seed(4)).double()
+    basis[source == columns.n] = 0.0
+    bins = far.Bins(columns.take(source, len(source)), bounds, basis)
+    expected, found = (module.table(taken, log_sum, bins) for module in (far, fused_far))
+    assert close(found, expected, 1e-5)
+
+
+def test_steps_from_a_table():
+    generator = torch.Generator(DEVICE).manual_seed(5)
+    numbers, own = torch.rand(70, 256, generator=generator), torch.rand(70, generator=generator).double()
+    nodes, step = torch.linspace(0, 1, 256).double(), torch.tensor(3.0).double()
+    expected, found = (module.table_sums(numbers, own, nodes, step) for module in (far, fused_far))
+    for a, b in zip(found, expected, strict=True):
+        assert close(a, b, 1e-5)
+
+
+def test_numbers_in_halves():
+    x = torch.randn(1000, generator=torch.Generator(DEVICE).manual_seed(0)) * torch.logspace(-3, 20, 1000)
+    high, low, unit = fused_far.halves(x)
+    assert high.dtype == low.dtype == torch.float16
+    assert close((high.double() + low.double()) * unit, x, 2**-21)
+
+
+WIDTHS = pytest.mark.parametrize("width", [1, 3, 16, 97, 1500])
+PRECISIONS = pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-5), (torch.float64, 1e-13)])
+
+
+def rows_of(width, dtype):
+    generator = torch.Generator(DEVICE).manual_seed(width)
+    d, h = (20 * torch.rand(N_ROWS, width, generator=generator).to(dtype) for _ in range(2))
+    return d, h, generator
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+@WIDTHS
+@PRECISIONS
+def test_sums_over_rows(width, sign, dtype, tolerance):
+    d, h, generator = rows_of(width, dtype)
+    d[3, width // 2 + 1 :] = -sign * 1e30  # nothing there
+    h[3, width // 2 + 1 :] = 0.0
+    step = torch.tensor(0.3, dtype=torch.float64)
+    expected, found = (module.moments(d, h, step, sign) for module in (rows, fused_rows))
+    for name in ("log", "mean"):
+        assert close(getattr(found, name), getattr(expected, name), tolerance), name
+    assert (found.variance - expected.variance).abs().max() < tolerance * h.max() ** 2
+    expected, found = (module.distances(d, sign) for module in (rows, fused_rows))
+    for name in ("log", "mean"):
+        assert close(getattr(found, name), getattr(expected, name), tolerance), name
+    log_factor = -sign * 20 * torch.rand(N_ROWS, generator=generator).double()
+    expected, found = torch.empty_like(d), torch.empty_like(d)
+    rows.coefficients(d, log_factor, sign, expected)
+    fused_rows.coefficients(d, log_factor, sign, found)
+    assert torch.allclose(found, expected, rtol=20 * tolerance, atol=0.0)
+
+
+@WIDTHS
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_violated_comparisons_are_counted(width, dtype):
+    _, _, generator = rows_of(width, dtype)
+    for n_near in (1, 3, fused_rows._FEW_NEAR + 1):
+        near, distant = (torch.randint(0, 9, (N_ROWS, n), generator=generator).to(dtype) for n in (n_near, width))
+        near[2, n_near // 2 + 1 :], distant[3, width // 2 + 1 :] = -1e30, 1e30  # nothing there
+        assert torch.equal(fused_rows.count_reached(near, distant), rows.count_reached(near, distant))
+
+
+@pytest.mark.parametrize("factors", [[1.0], [2.0], [1.0, -0.5]], ids=str)
+@PRECISIONS
+def test_growths(factors, dtype, tolerance):
+    generator = torch.Generator(DEVICE).manual_seed(0)
+    z = torch.randn(len(factors), 40, generator=generator).double()
+    first, second = torch.randint(0, 40, (2, 2500), generator=generator, dtype=torch.int32)
+    grown, step = [], torch.tensor(0.7, dtype=torch.float64)
+    for module in (rows, fused_rows):
+        h, d = torch.empty(2500, dtype=dtype), torch.ones(2500, dtype=dtype)
+        module.growths(z, torch.tensor(factors).double(), first, second, h)
+        module.grow(d, h, step)
+        grown.append(torch.stack([h, d]))
+    assert close(grown[1], grown[0], tolerance)
+
+
+@WIDTHS
+@PRECISIONS
+def test_sums_over_members(width, dtype, tolerance):
+    generator = torch.Generator(DEVICE).manual_seed(width)
+    c = torch.randn(4000, generator=generator).to(dtype)
+    c[-1] = 0.0
+    for n_features in (2, 130):
+        points = torch.randn(50, n_features, generator=generator).to(dtype)
+        row = torch.randint(0, 50, (N_ROWS,), generator=generator, dtype=torch.int32)
+        other = torch.randint(0, 50, (N_ROWS, width), generator=generator, dtype=torch.int32)
+        place = torch.randint(0, 3999, (N_ROWS, width), generator=generator, dtype=torch.int32)
+        place[2, width // 2 + 1 :] = 3999  # of no member
+        expected, found = (m.half_laplacian(points, row, place, other, c) for m in (rows, fused_rows))
+        assert close(found, expected, 10 * tolerance)
+    assert close(fused_rows.add_up(c, place), rows.add_up(c, place), 10 * tolerance)
+
+
+def test_the_kernels_are_chosen():
+    for dtype, chosen in ((torch.float32, (fused_rows, fused_far)), (torch.float64, (fused_rows, far))):
+        assert kernels(DevicePoints(np.ones((2, 2)), DEVICE, dtype)) == chosen
+
+
+def matrix(boosted):
+    return (boosted.directions.T * boosted.step_sizes) @ boosted.directions
+
+
+@pytest.mark.parametrize("loss", ["exponential", "logistic"])
+@pytest.mark.parametrize("n_impostors", [3, "all"])
+def test_learning(n_impostors, loss):
+    X, y = labelled("iris")
+    X = X.astype(np.float32)
+    comparisons = Comparisons.from_labels(X, y, n_impostors=n_impostors)
+    threads, device = (
+        learn(X, comparisons, loss=loss, max_iter=3, **place) for place in ({}, {"place": Device(DEVICE, single=True)})
+    )
+    assert np.linalg.norm(matrix(device) - matrix(threads)) < 1e-5 * np.linalg.norm(matrix(threads))
+    assert device.history[-1].loss == pytest.approx(threads.history[-1].loss, rel=1e-6)
