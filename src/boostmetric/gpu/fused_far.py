@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 _TILE_OF_SUMS, _TILE_OF_PRODUCTS, _TILE_OF_TABLE = (64, 128, 4), (128, 64, 8), (128, 64, 4)
 # Features, and values to be added up, of one product.
 _DEPTH, _VALUES = 64, 64
+# More features than this are better left to large products of matrices, in `far`.
+MOST_FEATURES = 128
 # Programs to have, at least, if there are columns enough to share out: some for each multiprocessor.
 _PROGRAMS = 2048
 _HIDDEN = tl.constexpr(-1e30)  # the exponent of what is no far pair
@@ -90,7 +92,7 @@ def _exponents(
     column_high, column_low = tl.load(columns_high + place), tl.load(columns_low + place)
     products = _add_products(high, low, tl.trans(column_high), tl.trans(column_low), products)
     row_place = row[:, None] * width + tl.arange(0, depth)[None, :]
-    for first in range(depth, width, depth):
+    for first in tl.static_range(depth, width, depth):  # as a loop inside a loop, Triton 3.6 gets it wrong
         more_high, more_low = tl.load(rows_high + row_place + first), tl.load(rows_low + row_place + first)
         column_high, column_low = tl.load(columns_high + place + first), tl.load(columns_low + place + first)
         products = _add_products(more_high, more_low, tl.trans(column_high), tl.trans(column_low), products)
@@ -186,6 +188,7 @@ def log_sums(rows: Side, columns: Side, thresholds: torch.Tensor) -> tuple[torch
         block_rows=block_rows,
         block_columns=block_columns,
         num_warps=n_warps,
+        num_stages=_stages(width),
     )
     top, total, first, count = out[:, :, : rows.n].double().unbind(1)
     highest = top.amax(0)
@@ -290,6 +293,7 @@ def products(
         block_columns=block_columns,
         block_values=_VALUES,
         num_warps=n_warps,
+        num_stages=_stages(width),
     )
     out_of_units = unit.double() * 2.0**-_SCALE.value
     return (
@@ -377,6 +381,7 @@ def table(rows: Side, log_sum: torch.Tensor, bins: Bins) -> torch.Tensor:
         block_rows=block_rows,
         block_columns=block_columns,
         num_warps=n_warps,
+        num_stages=_stages(width),
     )
     return out[: rows.n] * (unit * 2.0**-_SCALE.value)
 
@@ -405,6 +410,11 @@ def table_sums(
     _table_sums[(triton.cdiv(n_rows, 16),)](table, own, nodes, step, out, n_rows, n_nodes=n_nodes, block_rows=16)
     total, first, second = out.double()
     return total, first, second
+
+
+def _stages(width: int) -> int:
+    """How many tiles are read ahead: only where all features make one product; others fill the memory of a program."""
+    return 3 if width <= _DEPTH else 1
 
 
 def _parts(n_programs: int, n_columns: int, block: int) -> tuple[int, int]:

@@ -60,4 +60,5 @@ def kernels(points: DevicePoints) -> tuple[ModuleType, ModuleType]:
     from boostmetric.gpu import fused_far, fused_rows
 
     # Those for open sides are made of products in single precision.
-    return fused_rows, fused_far if points.dtype == torch.float32 else far
+    fits = points.dtype == torch.float32 and points.n_features <= fused_far.MOST_FEATURES
+    return fused_rows, fused_far if fits else far
