@@ -48,9 +48,9 @@ class Side:
 
     @classmethod
     def of(cls, p: torch.Tensor, q: torch.Tensor, label: torch.Tensor) -> Side:
-        """Pad mapped points; a width beyond 64 to a multiple of 64, else to a power of two that is 16 at least."""
+        """Pad mapped points: up to 64 features to a power of two that is 16 at least, as matrix units need it."""
         n, n_features = p.shape
-        width = -(-n_features // 64) * 64 if n_features > 64 else max(16, 1 << (n_features - 1).bit_length())
+        width = n_features if n_features > 64 else max(16, 1 << (n_features - 1).bit_length())
         n_padded = (n // PADDING + 1) * PADDING
         padded = p.new_zeros((n_padded, width))
         padded[:n, :n_features] = p

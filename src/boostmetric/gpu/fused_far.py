@@ -22,10 +22,11 @@ if TYPE_CHECKING:
 
 # Rows and columns of a tile, and warps that work on it, as measured to be fastest on an H200.
 _TILE_OF_SUMS, _TILE_OF_PRODUCTS, _TILE_OF_TABLE = (64, 128, 4), (128, 64, 8), (128, 64, 4)
-# Features, and values to be added up, of one product.
-_DEPTH, _VALUES = 64, 64
-# More features than this are better left to large products of matrices, in `far`.
-MOST_FEATURES = 128
+# Values to be added up at once.
+_VALUES = 64
+# Features of a product, of which a tile has one. Several, for more features, were wrong on a GPU in one of the kernels
+# (Triton 3.6, where its interpreter was right): they are left to `far`.
+MOST_FEATURES = 64
 # Programs to have, at least, if there are columns enough to share out: some for each multiprocessor.
 _PROGRAMS = 2048
 _HIDDEN = tl.constexpr(-1e30)  # the exponent of what is no far pair
@@ -70,32 +71,12 @@ def _halves(x):
 
 
 @triton.jit
-def _exponents(
-    rows_high,
-    rows_low,
-    row,
-    high,
-    low,
-    row_label,
-    columns_high,
-    columns_low,
-    column,
-    unit,
-    q,
-    label,
-    width: tl.constexpr,
-    depth: tl.constexpr,
-):
-    """s = p_i'p_k - q_k for a tile; `high` and `low` are the first features of the rows, often all of them."""
-    place = column[:, None] * width + tl.arange(0, depth)[None, :]
-    products = tl.zeros((row.shape[0], column.shape[0]), dtype=tl.float32)
+def _exponents(high, low, row_label, columns_high, columns_low, column, unit, q, label, width: tl.constexpr):
+    """s = p_i'p_k - q_k for a tile, whose rows are given in halves."""
+    place = column[:, None] * width + tl.arange(0, width)[None, :]
     column_high, column_low = tl.load(columns_high + place), tl.load(columns_low + place)
+    products = tl.zeros((high.shape[0], column.shape[0]), dtype=tl.float32)
     products = _add_products(high, low, tl.trans(column_high), tl.trans(column_low), products)
-    row_place = row[:, None] * width + tl.arange(0, depth)[None, :]
-    for first in tl.static_range(depth, width, depth):  # as a loop inside a loop, Triton 3.6 gets it wrong
-        more_high, more_low = tl.load(rows_high + row_place + first), tl.load(rows_low + row_place + first)
-        column_high, column_low = tl.load(columns_high + place + first), tl.load(columns_low + place + first)
-        products = _add_products(more_high, more_low, tl.trans(column_high), tl.trans(column_low), products)
     s = products * unit - tl.load(q + column)[None, :]
     return tl.where(row_label[:, None] == tl.load(label + column)[None, :], _HIDDEN, s)
 
@@ -117,13 +98,12 @@ def _log_sums(
     columns_each,
     n_near: tl.constexpr,
     width: tl.constexpr,
-    depth: tl.constexpr,
     block_rows: tl.constexpr,
     block_columns: tl.constexpr,
 ):
     row = tl.program_id(0).to(tl.int64) * block_rows + tl.arange(0, block_rows)
     begin = tl.program_id(1) * columns_each
-    place = row[:, None] * width + tl.arange(0, depth)[None, :]
+    place = row[:, None] * width + tl.arange(0, width)[None, :]
     high, low, unit = tl.load(rows_high + place), tl.load(rows_low + place), tl.load(units)
     row_label = tl.load(row_labels + row)
     top = tl.full((block_rows,), _HIDDEN, dtype=tl.float32)
@@ -132,22 +112,7 @@ def _log_sums(
     count = tl.zeros((block_rows,), dtype=tl.float32)
     for start in range(begin, tl.minimum(begin + columns_each, n_columns), block_columns):
         column = start + tl.arange(0, block_columns)
-        s = _exponents(
-            rows_high,
-            rows_low,
-            row,
-            high,
-            low,
-            row_label,
-            columns_high,
-            columns_low,
-            column,
-            unit,
-            q,
-            labels,
-            width,
-            depth,
-        )
+        s = _exponents(high, low, row_label, columns_high, columns_low, column, unit, q, labels, width)
         highest = tl.maximum(top, tl.max(s, 1))
         e = tl.exp2(s - highest[:, None])
         shrink = tl.exp2(top - highest)
@@ -184,11 +149,9 @@ def log_sums(rows: Side, columns: Side, thresholds: torch.Tensor) -> tuple[torch
         columns_each,
         n_near=len(padded),
         width=width,
-        depth=min(width, _DEPTH),
         block_rows=block_rows,
         block_columns=block_columns,
         num_warps=n_warps,
-        num_stages=_stages(width),
     )
     top, total, first, count = out[:, :, : rows.n].double().unbind(1)
     highest = top.amax(0)
@@ -217,7 +180,6 @@ def _products(
     columns_each,
     n_values,
     width: tl.constexpr,
-    depth: tl.constexpr,
     block_rows: tl.constexpr,
     block_columns: tl.constexpr,
     block_values: tl.constexpr,
@@ -225,29 +187,14 @@ def _products(
     row = tl.program_id(0).to(tl.int64) * block_rows + tl.arange(0, block_rows)
     begin = tl.program_id(1) * columns_each
     value = tl.program_id(2) * block_values + tl.arange(0, block_values)
-    place = row[:, None] * width + tl.arange(0, depth)[None, :]
+    place = row[:, None] * width + tl.arange(0, width)[None, :]
     high, low, unit = tl.load(rows_high + place), tl.load(rows_low + place), tl.load(units)
     row_label, log_sum, own = tl.load(labels + row), tl.load(row_log_sums + row), tl.load(q + row)
     sums = tl.zeros((block_rows, block_values), dtype=tl.float32)
     column_sums = tl.zeros((block_rows,), dtype=tl.float32)
     for start in range(begin, tl.minimum(begin + columns_each, n_columns), block_columns):
         column = start + tl.arange(0, block_columns)
-        s = _exponents(
-            rows_high,
-            rows_low,
-            row,
-            high,
-            low,
-            row_label,
-            columns_high,
-            columns_low,
-            column,
-            unit,
-            q,
-            labels,
-            width,
-            depth,
-        )
+        s = _exponents(high, low, row_label, columns_high, columns_low, column, unit, q, labels, width)
         e_high, e_low = _halves(tl.exp2(s - log_sum[:, None] + _SCALE))
         v = column[:, None] * n_values + value[None, :]
         sums += _add_products(e_high, e_low, tl.load(high_values + v), tl.load(low_values + v), tl.zeros_like(sums))
@@ -288,12 +235,10 @@ def products(
         columns_each,
         n_values,
         width=width,
-        depth=min(width, _DEPTH),
         block_rows=block_rows,
         block_columns=block_columns,
         block_values=_VALUES,
         num_warps=n_warps,
-        num_stages=_stages(width),
     )
     out_of_units = unit.double() * 2.0**-_SCALE.value
     return (
@@ -320,35 +265,19 @@ def _table(
     n_bins,
     n_nodes: tl.constexpr,
     width: tl.constexpr,
-    depth: tl.constexpr,
     block_rows: tl.constexpr,
     block_columns: tl.constexpr,
 ):
     row = tl.program_id(0).to(tl.int64) * block_rows + tl.arange(0, block_rows)
     number = tl.program_id(1)
-    place = row[:, None] * width + tl.arange(0, depth)[None, :]
+    place = row[:, None] * width + tl.arange(0, width)[None, :]
     high, low, unit = tl.load(rows_high + place), tl.load(rows_low + place), tl.load(units)
     row_label, log_sum = tl.load(row_labels + row), tl.load(row_log_sums + row)
     node = tl.arange(0, n_nodes)
     sums = tl.zeros((block_rows, n_nodes), dtype=tl.float32)
     for start in range(tl.load(bounds + number), tl.load(bounds + number + 1), block_columns):
         column = start + tl.arange(0, block_columns)
-        s = _exponents(
-            rows_high,
-            rows_low,
-            row,
-            high,
-            low,
-            row_label,
-            columns_high,
-            columns_low,
-            column,
-            unit,
-            q,
-            labels,
-            width,
-            depth,
-        )
+        s = _exponents(high, low, row_label, columns_high, columns_low, column, unit, q, labels, width)
         e_high, e_low = _halves(tl.exp2(s - log_sum[:, None] + _SCALE))
         v = column[:, None] * n_nodes + node[None, :]
         sums += _add_products(e_high, e_low, tl.load(high_basis + v), tl.load(low_basis + v), tl.zeros_like(sums))
@@ -377,11 +306,9 @@ def table(rows: Side, log_sum: torch.Tensor, bins: Bins) -> torch.Tensor:
         n_bins,
         n_nodes=n_nodes,
         width=width,
-        depth=min(width, _DEPTH),
         block_rows=block_rows,
         block_columns=block_columns,
         num_warps=n_warps,
-        num_stages=_stages(width),
     )
     return out[: rows.n] * (unit * 2.0**-_SCALE.value)
 
@@ -410,11 +337,6 @@ def table_sums(
     _table_sums[(triton.cdiv(n_rows, 16),)](table, own, nodes, step, out, n_rows, n_nodes=n_nodes, block_rows=16)
     total, first, second = out.double()
     return total, first, second
-
-
-def _stages(width: int) -> int:
-    """How many tiles are read ahead: only where all features make one product; others fill the memory of a program."""
-    return 3 if width <= _DEPTH else 1
 
 
 def _parts(n_programs: int, n_columns: int, block: int) -> tuple[int, int]:

@@ -17,9 +17,6 @@ _FEW_NEAR = 16
 # Rows of points of a tile, and features.
 _MEMBERS, _FEATURES = 32, 128
 
-# Groups come in all widths and numbers; without this, kernels would be compiled for multiples of 16 of each apart.
-_jit = triton.jit(do_not_specialize=["n_rows", "width", "n_near"])
-
 
 @triton.jit
 def _growths(z, first, second, h, n, block: tl.constexpr):
@@ -52,7 +49,7 @@ def grow(d: torch.Tensor, h: torch.Tensor, step: torch.Tensor) -> None:
     _grow[(triton.cdiv(d.numel(), 1024),)](d, h, step, d.numel(), block=1024)
 
 
-@_jit
+@triton.jit
 def _moments(d, h, step, out, n_rows, width, sign: tl.constexpr, block_rows: tl.constexpr, block_width: tl.constexpr):
     row = tl.program_id(0).to(tl.int64) * block_rows + tl.arange(0, block_rows)
     inside = row < n_rows
@@ -97,7 +94,7 @@ def distances(d: torch.Tensor, sign: float) -> Sums:
     return moments(d, d, torch.zeros((), dtype=torch.float64, device=d.device), sign)
 
 
-@_jit
+@triton.jit
 def _count_reached(near, far, out, n_rows, n_near, width, block_rows: tl.constexpr, block_width: tl.constexpr):
     row = tl.program_id(0).to(tl.int64) * block_rows + tl.arange(0, block_rows)
     inside = row < n_rows
@@ -125,7 +122,7 @@ def count_reached(near: torch.Tensor, far: torch.Tensor) -> torch.Tensor:
     return out
 
 
-@_jit
+@triton.jit
 def _coefficients(
     d, log_factor, c, n_rows, width, sign: tl.constexpr, block_rows: tl.constexpr, block_width: tl.constexpr
 ):
@@ -149,7 +146,7 @@ def coefficients(d: torch.Tensor, log_factor: torch.Tensor, sign: float, c: torc
     )
 
 
-@_jit
+@triton.jit
 def _add_up(c, place, out, n_rows, width, block_rows: tl.constexpr, block_width: tl.constexpr):
     row = tl.program_id(0).to(tl.int64) * block_rows + tl.arange(0, block_rows)
     inside = row < n_rows
