@@ -389,7 +389,7 @@ def sides(n_rows=70, n_columns=150, n_features=5):
 
 
 def test_sides_are_padded():
-    for n_features, width in ((1, 16), (16, 16), (17, 32), (64, 64), (65, 128), (128, 128), (129, 192)):
+    for n_features, width in ((1, 16), (16, 16), (17, 32), (64, 64), (65, 65), (129, 129)):
         p = torch.ones(128, n_features)
         side = far.Side.of(p, torch.ones(128), torch.zeros(128, dtype=torch.int64))
         assert side.p.shape == (256, width)
