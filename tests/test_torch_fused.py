@@ -15,9 +15,11 @@ pytest.importorskip("triton", reason="needs triton: make test-torch installs it"
 DEVICE = device_name()
 if DEVICE == "cpu" and os.environ.get("TRITON_INTERPRET") != "1":
     pytest.skip("needs a GPU, or TRITON_INTERPRET=1, which make test-torch sets", allow_module_level=True)
-from boostmetric.gpu import far, fused_far, fused_rows, rows  # noqa: E402  (need torch and triton)
+from boostmetric.gpu import far, fused_far, fused_rows, rows, shards  # noqa: E402  (need torch and triton)
+from boostmetric.gpu.blocks import BlockShard  # noqa: E402
+from boostmetric.gpu.listed import ListedShard  # noqa: E402
 from boostmetric.gpu.points import DevicePoints  # noqa: E402
-from boostmetric.gpu.shards import kernels  # noqa: E402
+from boostmetric.gpu.shards import fused  # noqa: E402
 
 pytestmark = pytest.mark.torch
 # The interpreter takes each row by itself.
@@ -210,8 +212,8 @@ def test_sums_over_members(width, dtype, tolerance):
 
 def test_the_kernels_are_chosen():
     for dtype, chosen in ((torch.float32, (fused_rows, fused_far)), (torch.float64, (fused_rows, far))):
-        assert kernels(DevicePoints(np.ones((2, 2)), DEVICE, dtype)) == chosen
-    assert kernels(DevicePoints(np.ones((2, 65)), DEVICE, torch.float32)) == (fused_rows, far)
+        assert fused(DevicePoints(np.ones((2, 2)), DEVICE, dtype)) == chosen
+    assert fused(DevicePoints(np.ones((2, 65)), DEVICE, torch.float32)) == (fused_rows, far)
 
 
 def matrix(boosted):
@@ -220,7 +222,8 @@ def matrix(boosted):
 
 @pytest.mark.parametrize("loss", ["exponential", "logistic"])
 @pytest.mark.parametrize("n_impostors", [3, "all"])
-def test_learning(n_impostors, loss):
+def test_learning(n_impostors, loss, monkeypatch):
+    monkeypatch.setattr(shards, "kernels", fused)
     X, y = labelled("iris")
     X = X.astype(np.float32)
     comparisons = Comparisons.from_labels(X, y, n_impostors=n_impostors)
@@ -229,3 +232,21 @@ def test_learning(n_impostors, loss):
     )
     assert np.linalg.norm(matrix(device) - matrix(threads)) < 1e-5 * np.linalg.norm(matrix(threads))
     assert device.history[-1].loss == pytest.approx(threads.history[-1].loss, rel=1e-6)
+
+
+@pytest.mark.parametrize("ratio", [1e-1, 1e-3, 1e-4])
+def test_the_direction_of_pairs_that_are_short_beside_the_spread(ratio):
+    """Sums of points cancel; what is left is of the size of differences."""
+    rng = np.random.default_rng(0)
+    points = np.repeat(rng.standard_normal((30, 2)), 4, axis=0)
+    y = np.tile([0, 0, 1, 1], 30)
+    points = (points + ratio * (rng.standard_normal(points.shape) + y[:, None])).astype(np.float32).astype(float)
+    metric = np.eye(2), np.array([2.0, 1.0]) / ratio**2
+    for n_impostors, kind, plain, kernels in ((1, ListedShard, rows, fused_rows), ("all", BlockShard, far, fused_far)):
+        comparisons = Comparisons.from_labels(points, y, 1, n_impostors)
+        grams = []
+        for dtype, module in ((torch.float64, plain), (torch.float32, kernels)):
+            shard = kind(DevicePoints(points, DEVICE, dtype), comparisons, False, module)
+            shard.rebuild(*metric)
+            grams.append(shard.gram())
+        assert np.abs(grams[1] - grams[0]).max() < 2e-3 * np.abs(grams[0]).max(), n_impostors

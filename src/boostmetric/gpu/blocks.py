@@ -14,8 +14,8 @@ from boostmetric.gpu import far as plain
 from boostmetric.gpu.far import PADDING, Bins, Side
 from boostmetric.gpu.masses import Sums, mass_moments, mass_weights
 from boostmetric.gpu.points import DevicePoints
+from boostmetric.nodes import N_BINS, N_NODES, TO_SERIES, node_coordinates
 from boostmetric.oracles.masses import Mass
-from boostmetric.oracles.nodes import N_BINS, N_NODES, TO_SERIES, node_coordinates
 from boostmetric.oracles.protocol import ONE, FloatArray
 from boostmetric.oracles.shard import Shard
 
@@ -25,6 +25,8 @@ _EMPTY = 1e30
 _REACH = {torch.float64: 30.0, torch.float32: 480.0}
 # A far side that has come down to this fraction of what it was is no longer read from the table.
 _LEAST_OF_TABLE = {torch.float64: 1e-3, torch.float32: 1e-4}
+# Those whose mean growth is less than this, in squares of the width of a bin, neither.
+_LEAST_GROWTH = {torch.float64: 1e-4, torch.float32: 1e-2}
 # Eigenvalues of the metric that are so small beside the largest are rounding.
 _ROUNDING = 1e-13
 # Numbers of differences of near pairs that are held at once.
@@ -50,7 +52,8 @@ class BlockShard(Shard):
     def __init__(self, points: DevicePoints, comparisons: Comparisons, logistic: bool, passes: ModuleType) -> None:
         super().__init__(points.n_features, comparisons.total_weight, logistic)
         assert comparisons.classes is not None
-        self._passes, device = passes, points.device
+        self._passes = self._wanted = passes
+        device = points.device
         in_class = np.flatnonzero(comparisons.classes.label >= 0)
         column = np.full(len(comparisons.classes.label), -1)
         column[in_class] = np.arange(len(in_class))
@@ -67,8 +70,10 @@ class BlockShard(Shard):
         first, second = np.zeros((2, *there.shape), dtype=np.int64)
         first[there], second[there] = comparisons.pairs[comparisons.members].T
         self._there = torch.as_tensor(there, device=device)
+        self._filled = torch.as_tensor(np.flatnonzero(there), device=device)
         self._near = torch.as_tensor(first, device=device), torch.as_tensor(second, device=device)
 
+        self._longest = 0.0
         self._X = np.zeros((self.n_features, self.n_features))
         self._directions, self._factors = np.zeros((1, self.n_features)), ONE
         self._gram: FloatArray | None = None
@@ -98,7 +103,9 @@ class BlockShard(Shard):
         if step:
             self._grow(self._directions, self._factors, step)
         self._map_points()
-        thresholds = self._row_q[:, None] - _LOG2_E * self._near_d
+        # Equal distances are those that are equal up to rounding.
+        rounding = 4 * torch.finfo(self._columns.p.dtype).eps * (self._row_q.abs() + self._longest)
+        thresholds = self._row_q[:, None] - _LOG2_E * self._near_d - rounding[:, None]
         self._log_sum, mean, count = self._passes.log_sums(self._rows, self._columns, thresholds)
         near = _near_sums(self._near_d, self._near_d)
         log_far, far_mean = (self._log_sum - self._row_q) / _LOG2_E, (self._row_q - mean) / _LOG2_E
@@ -111,9 +118,12 @@ class BlockShard(Shard):
 
     def _map_points(self) -> None:
         """Map points by a factor of X; where X is not positive, some of its rows count negative."""
-        values, vectors = np.linalg.eigh(self._X)
+        # In units in which all features count alike, whatever their sizes.
+        unit = np.sqrt(np.abs(np.diag(self._X)))
+        unit[unit == 0.0] = 1.0
+        values, vectors = np.linalg.eigh(self._X / np.outer(unit, unit))
         values[np.abs(values) <= _ROUNDING * np.abs(values).max()] = 0.0
-        factor = vectors * np.sqrt(2 * _LOG2_E * np.abs(values))
+        factor = unit[:, None] * vectors * np.sqrt(2 * _LOG2_E * np.abs(values))
         sign = self._points.vector(np.sign(values))
         mapping = self._points.vector(factor.T)
         p = torch.cat([block @ mapping.T for _, block in self._points.blocks()])
@@ -122,12 +132,16 @@ class BlockShard(Shard):
         for j in range(first.shape[1]):
             near_d[:, j] = 0.5 / _LOG2_E * ((p[first[:, j]] - p[second[:, j]]).square() @ sign)
         self._near_d = torch.where(self._there, near_d, -_EMPTY)
-        stored = p[self._in_class].to(self._points.dtype)
+        stored = p[self._in_class]
+        self._longest = float((0.5 * (stored.square() @ sign)).abs().amax())
+        self._passes = self._wanted if self._longest <= self._wanted.MOST_LENGTH else plain
+        if self._passes is self._wanted:
+            stored = stored.to(self._points.dtype)
         q = 0.5 * (stored.double().square() @ sign)
-        self._columns = Side.of(stored, q.to(self._points.dtype), self._label)
+        self._columns = Side.of(stored, q, self._label)
         signed = self._columns
         if values.min() < 0.0:
-            signed = Side.of(stored * sign.to(stored.dtype), q.to(self._points.dtype), self._label)
+            signed = Side.of(stored * sign.to(stored.dtype), q, self._label)
         self._rows = self._signed = signed
         if not self._all_are_anchors:
             n_padded = (len(self._own) // PADDING + 1) * PADDING
@@ -146,8 +160,7 @@ class BlockShard(Shard):
 
     def _near_gram(self) -> torch.Tensor:
         c = -torch.exp(self._log_u[:, None] + self._near_d - self._log_near[:, None])
-        first, second = (numbers[self._there] for numbers in self._near)
-        c = c[self._there]
+        first, second, c = (numbers.flatten()[self._filled] for numbers in (*self._near, c))
         gram = torch.zeros((self.n_features, self.n_features), dtype=torch.float64, device=c.device)
         size = max(1, _AT_ONCE // self.n_features)
         for begin in range(0, len(c), size):
@@ -182,10 +195,11 @@ class BlockShard(Shard):
         if self._table is None:
             self._table = self._passes.table(self._rows, self._log_sum, self._bins(line))
         total, first, second = self._passes.table_sums(self._table, line.own, line.nodes, self._points.number(w))
-        doubtful = torch.nonzero(total < _LEAST_OF_TABLE[self._points.dtype])[:, 0]
-        total = total.clamp(min=1e-30)
-        mean = first / total
-        sums = Sums((self._log_sum - self._row_q) / _LOG2_E + torch.log(total), mean, second / total - mean * mean)
+        kept = total.clamp(min=1e-30)
+        mean = first / kept
+        least = _LEAST_GROWTH[self._points.dtype] * line.width**2
+        doubtful = torch.nonzero((total < _LEAST_OF_TABLE[self._points.dtype]) | (mean < least))[:, 0]
+        sums = Sums((self._log_sum - self._row_q) / _LOG2_E + torch.log(kept), mean, second / kept - mean * mean)
         if len(doubtful):
             rows = self._rows.take(doubtful, len(doubtful))
             exact = self._exact_moments(w, rows, self._own[doubtful], self._row_q[doubtful])
@@ -222,9 +236,7 @@ class BlockShard(Shard):
         x = (2 * (place - number) - 1).clamp(-1.0, 1.0)
         angles = torch.arccos(x)[:, None] * torch.arange(N_NODES, dtype=torch.float64, device=x.device)
         polynomials = torch.cos(angles) @ self._points.vector(TO_SERIES)
-        basis = polynomials.new_zeros((len(source), N_NODES))
-        inside = source < self._columns.n
-        basis[inside] = polynomials[source[inside]]
+        basis = torch.cat([polynomials, polynomials.new_zeros((1, N_NODES))])[source]
         bounds = torch.cat([ends.new_zeros(1), ends]).to(torch.int32)
         return Bins(self._columns.take(source, len(source)), bounds, basis)
 

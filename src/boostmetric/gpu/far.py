@@ -11,6 +11,7 @@ and used where these cannot be.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,6 +20,7 @@ from itertools import pairwise
 import torch
 
 _HIDDEN = -1e30
+MOST_LENGTH = math.inf  # mapped points may be of any length
 # Pairs of a block: enough to keep a device busy; on the CPU, few enough for its caches.
 BLOCK, _BLOCK_ON_CPU = 2**25, 2**20
 # Rows and columns are padded to multiples of this.
@@ -34,7 +36,7 @@ class Side:
     p : Tensor of shape (n_padded, width)
         Mapped points; zeros beyond them, of which there is at least one row.
     q : Tensor of shape (n_padded,)
-        Half the squared length of each; beyond them, so much that they weigh nothing.
+        Half the squared length of each, in double precision; beyond them, so much that they weigh nothing.
     label : Tensor of shape (n_padded,)
         Classes; -1 beyond.
     n : int
@@ -54,7 +56,7 @@ class Side:
         n_padded = (n // PADDING + 1) * PADDING
         padded = p.new_zeros((n_padded, width))
         padded[:n, :n_features] = p
-        half = p.new_full((n_padded,), -_HIDDEN)
+        half = p.new_full((n_padded,), -_HIDDEN, dtype=torch.float64)
         half[:n] = q
         classes = label.new_full((n_padded,), -1, dtype=torch.int32)
         classes[:n] = label
@@ -143,7 +145,7 @@ def products(
     own_bias[: columns.n] = bias
     for block, s in _blocks(rows, columns):
         sums = torch.exp2(s - log_sum[block, None]) @ wide
-        column_sums = torch.exp2(s - rows.q[block, None].double() + own_bias).sum(1)
+        column_sums = torch.exp2(s - rows.q[block, None] + own_bias).sum(1)
         answers.append(torch.cat([sums, column_sums[:, None]], 1))
     together = torch.cat(answers)
     return together[:, :-1], together[:, -1]
@@ -223,7 +225,7 @@ def moments(
 
 def _blocks(rows: Side, columns: Side) -> Iterator[tuple[slice, torch.Tensor]]:
     """Rows, block by block, and their exponents in double precision."""
-    p, q = columns.p.double().T, columns.q.double()
+    p, q = columns.p.double().T, columns.q
     size = max(1, (BLOCK if rows.p.is_cuda else _BLOCK_ON_CPU) // max(1, len(columns.p)))
     for begin in range(0, rows.n, size):
         block = slice(begin, min(begin + size, rows.n))

@@ -17,13 +17,19 @@ import torch
 import triton
 import triton.language as tl
 
+from boostmetric.gpu import far
+
 if TYPE_CHECKING:
     from boostmetric.gpu.far import Bins, Side
 
 # Rows and columns of a tile, and warps that work on it, as measured to be fastest on an H200.
 _TILE_OF_SUMS, _TILE_OF_PRODUCTS, _TILE_OF_TABLE = (64, 128, 4), (128, 64, 8), (128, 64, 4)
+_MOST_THRESHOLDS = 16
 # Values to be added up at once.
 _VALUES = 64
+# Half the squared length of mapped points up to which their exponents, which are of that size, are good in single
+# precision, to 2e-4: pairs are then not short beside the spread of all points.
+MOST_LENGTH = 1e3
 # Features of a product, of which a tile has one. Several, for more features, were wrong on a GPU in one of the kernels
 # (Triton 3.6, where its interpreter was right): they are left to `far`.
 MOST_FEATURES = 64
@@ -130,7 +136,9 @@ def _log_sums(
 
 
 def log_sums(rows: Side, columns: Side, thresholds: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """As in `far`."""
+    """As in `far`, to which many thresholds are left: the kernel has a copy of its loop for each."""
+    if thresholds.shape[1] > _MOST_THRESHOLDS:
+        return far.log_sums(rows, columns, thresholds)
     n_rows, n_columns, width = len(rows.p), len(columns.p), columns.p.shape[1]
     block_rows, block_columns, n_warps = _TILE_OF_SUMS
     n_parts, columns_each = _parts(n_rows // block_rows, n_columns, block_columns)
@@ -141,7 +149,7 @@ def log_sums(rows: Side, columns: Side, thresholds: torch.Tensor) -> tuple[torch
         *_points(rows, columns),
         rows.label,
         padded,
-        columns.q,
+        columns.q.float(),
         columns.label,
         out,
         n_rows,
@@ -223,7 +231,7 @@ def products(
     sums = torch.empty((n_parts, n), dtype=torch.float32, device=columns.p.device)
     _products[(n // block_rows, n_parts, n_values // _VALUES)](
         *_points(rows, columns),
-        columns.q,
+        columns.q.float(),
         columns.label,
         *per_row,
         high,
@@ -297,7 +305,7 @@ def table(rows: Side, log_sum: torch.Tensor, bins: Bins) -> torch.Tensor:
         *_points(rows, bins.columns),
         rows.label,
         padded,
-        bins.columns.q,
+        bins.columns.q.float(),
         bins.columns.label,
         high,
         low,

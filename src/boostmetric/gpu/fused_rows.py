@@ -27,9 +27,11 @@ def _growths(z, first, second, h, n, block: tl.constexpr):
     tl.store(h + place, (difference * difference).to(h.dtype.element_ty), mask=inside)
 
 
-def growths(z: torch.Tensor, factors: torch.Tensor, first: torch.Tensor, second: torch.Tensor, h: torch.Tensor) -> None:
+def growths(
+    z: torch.Tensor, factors: torch.Tensor | None, first: torch.Tensor, second: torch.Tensor, h: torch.Tensor
+) -> None:
     """As in `rows`; several directions, which only other solvers than the paper's ask for, are left to it."""
-    if len(z) > 1 or float(factors[0]) != 1.0:
+    if len(z) > 1 or factors is not None:
         rows.growths(z, factors, first, second, h)
         return
     _growths[(triton.cdiv(h.numel(), 1024),)](z, first, second, h, h.numel(), block=1024)
@@ -152,19 +154,19 @@ def _add_up(c, place, out, n_rows, width, block_rows: tl.constexpr, block_width:
     inside = row < n_rows
     # Added up after the loop: inside it, where what is added was read from a place that was read, Triton 3.6 adds up
     # other numbers.
-    total = tl.zeros((block_rows, block_width), dtype=c.dtype.element_ty)
+    total = tl.zeros((block_rows, block_width), dtype=tl.float64)
     for start in range(0, width, block_width):
         column = start + tl.arange(0, block_width)
         there = inside[:, None] & (column < width)[None, :]
         member = tl.load(place + row[:, None] * width + column[None, :], mask=there, other=0)
-        total += tl.load(c + member, mask=there, other=0.0)
+        total += tl.load(c + member, mask=there, other=0.0).to(tl.float64)
     tl.store(out + row, tl.sum(total, 1), mask=inside)
 
 
 def add_up(c: torch.Tensor, place: torch.Tensor) -> torch.Tensor:
     """As in `rows`."""
     n_rows, width = place.shape
-    out = torch.empty(n_rows, dtype=c.dtype, device=c.device)
+    out = torch.empty(n_rows, dtype=torch.float64, device=c.device)
     block_rows, block_width = _blocks(width)
     _add_up[(triton.cdiv(n_rows, block_rows),)](
         c, place, out, n_rows, width, block_rows=block_rows, block_width=block_width
@@ -190,9 +192,9 @@ def _half_laplacian(
     piece = tl.program_id(0).to(tl.int64) * block_pieces + tl.arange(0, block_pieces)
     feature = tl.program_id(1) * block_features + tl.arange(0, block_features)
     inside, wanted = piece < n_pieces, feature < n_features
-    dtype = points.dtype.element_ty
-    sums = tl.zeros((block_pieces, block_features), dtype=dtype)
-    degree = tl.zeros((block_pieces, block_width), dtype=dtype)  # added up after the loop, as in `_add_up`
+    # In double precision: what is left of these sums is of the size of differences of points, not of points.
+    sums = tl.zeros((block_pieces, block_features), dtype=tl.float64)
+    degree = tl.zeros((block_pieces, block_width), dtype=tl.float64)  # added up after the loop, as in `_add_up`
     for start in range(0, width, block_width):
         column = start + tl.arange(0, block_width)
         there = inside[:, None] & (column < width)[None, :]
@@ -204,12 +206,12 @@ def _half_laplacian(
             mask=there[:, :, None] & wanted[None, None, :],
             other=0.0,
         )
-        sums += tl.sum(coefficient[:, :, None] * a, 1)
-        degree += coefficient
+        sums += tl.sum(coefficient.to(tl.float64)[:, :, None] * a.to(tl.float64), 1)
+        degree += coefficient.to(tl.float64)
     own = tl.load(row + piece, mask=inside, other=0).to(tl.int64)
     mask = inside[:, None] & wanted[None, :]
     a = tl.load(points + own[:, None] * n_features + feature[None, :], mask=mask, other=0.0)
-    sums = 0.5 * tl.sum(degree, 1)[:, None] * a - sums
+    sums = 0.5 * tl.sum(degree, 1)[:, None] * a.to(tl.float64) - sums
     tl.store(out + piece[:, None] * n_features + feature[None, :], sums, mask=mask)
 
 
@@ -218,7 +220,7 @@ def half_laplacian(
 ) -> torch.Tensor:
     """As in `rows`."""
     (n_pieces, width), n_features = place.shape, points.shape[1]
-    out = torch.empty((n_pieces, n_features), dtype=points.dtype, device=points.device)
+    out = torch.empty((n_pieces, n_features), dtype=torch.float64, device=points.device)
     block_width = min(triton.next_power_of_2(width), _MEMBERS)
     block_features = min(max(triton.next_power_of_2(n_features), 16), _FEATURES)
     grid = (triton.cdiv(n_pieces, _MEMBERS // block_width), triton.cdiv(n_features, block_features))

@@ -20,6 +20,7 @@ from boostmetric.oracles.shard import Shard
 
 # A distance, in a place that holds no pair, that weighs nothing: on the far side; minus that on the near side.
 _EMPTY = 1e30
+_MOST_PLACES = 2**31 - 1
 # Members of a piece: those whose points are added up, and those of which coefficients are.
 _LONGEST, _LONGEST_OF_COEFFICIENTS = 256, 1024
 # Pieces whose sums are held at once.
@@ -86,6 +87,11 @@ class ListedShard(Shard):
         device = points.device
         order, self._batches = _batches(comparisons)
         n_places = self._batches[-1].end
+        if n_places >= _MOST_PLACES:
+            raise ValueError(
+                f"The groups take {n_places:,} places on the device; at most {_MOST_PLACES:,} can be numbered. Lower "
+                'n_impostors, give fewer comparisons, or set device="cpu".'
+            )
         self._omega = torch.as_tensor(comparisons.weights[order], device=device)
         # A last place, of no member, belongs to what is shorter than others.
         member = torch.full((n_places + 1,), -1, dtype=torch.int32, device=device)
@@ -108,7 +114,6 @@ class ListedShard(Shard):
 
         self._d, self._h = torch.zeros((2, n_places), dtype=points.dtype, device=device)
         self._c = torch.zeros(n_places + 1, dtype=points.dtype, device=device)
-        self._empty_d = torch.empty(len(self._empty), dtype=points.dtype, device=device)
         self._d[self._empty] = 1.0
         for batch in self._batches:
             near, far = batch.sides(self._d)
@@ -130,7 +135,8 @@ class ListedShard(Shard):
 
     def project(self, xi: FloatArray, factors: FloatArray = ONE) -> None:
         z = self._points.times(np.atleast_2d(xi))
-        self._kernels.growths(z, self._points.vector(factors), self._first[:-1], self._second[:-1], self._h)
+        along = (None,) if len(z) == 1 and factors[0] == 1.0 else (self._points.vector(factors),)
+        self._kernels.growths(z, *along, self._first[:-1], self._second[:-1], self._h)
 
     def _moments(self, w: float) -> FloatArray:
         step = self._points.number(w)
@@ -170,11 +176,11 @@ class ListedShard(Shard):
             for block in _slices(len(pieces.row)):
                 row = pieces.row[block]
                 sums = self._kernels.half_laplacian(self._points.rows, row, pieces.place[block], others[block], self._c)
-                half += self._points.take(row).T @ sums.double()
+                half += self._points.take(row).T @ sums
         for pieces in self._by_second:
             for block in _slices(len(pieces.row)):
                 rows = self._points.take(pieces.row[block])
-                degree = self._kernels.add_up(self._c, pieces.place[block]).double()
+                degree = self._kernels.add_up(self._c, pieces.place[block])
                 half += rows.T @ (0.5 * degree[:, None] * rows)
         return np.asarray((half + half.T).cpu().numpy() / self._mass)
 

@@ -11,9 +11,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from boostmetric.gpu.memory import memory_of
 from boostmetric.neighbor_searches import square_lengths
 
 _BLOCK = 2**28  # distances held at once: 2 GiB
+_REMEDY = 'Set device="cpu", or give fewer samples.'
 _GROUP = 64  # points whose least distance stands for them all, at first
 
 
@@ -37,13 +39,14 @@ class DeviceSearch:
         n_points, n_features = centred.shape
         # Whole groups: what is added is infinitely far away.
         n_places = n_points + -n_points % _GROUP
-        self._points = torch.zeros((n_places, n_features), dtype=torch.float64, device=device)
-        self._points[:n_points] = self._sent(centred)
-        self._half_norms = torch.full((n_places,), torch.inf, dtype=torch.float64, device=device)
-        self._half_norms[:n_points] = self._sent(0.5 * square_lengths(centred))
-        self._label = torch.full((n_places,), -1, dtype=torch.int64, device=device)
-        if label is not None:
-            self._label[:n_points] = self._sent(label)
+        with memory_of(device, 8 * n_places * n_features, _REMEDY):
+            self._points = torch.zeros((n_places, n_features), dtype=torch.float64, device=device)
+            self._points[:n_points] = self._sent(centred)
+            self._half_norms = torch.full((n_places,), torch.inf, dtype=torch.float64, device=device)
+            self._half_norms[:n_points] = self._sent(0.5 * square_lengths(centred))
+            self._label = torch.full((n_places,), -1, dtype=torch.int64, device=device)
+            if label is not None:
+                self._label[:n_points] = self._sent(label)
 
     def propose(
         self, queries: NDArray[Any], n_candidates: int, own: NDArray[np.int64] | None = None
@@ -56,6 +59,10 @@ class DeviceSearch:
         -----
         Memory: a block of distances, which is halved where the device has no room for it.
         """
+        with memory_of(self._device, self._points.nbytes, _REMEDY):
+            return self._proposed(queries, n_candidates, own)
+
+    def _proposed(self, queries: NDArray[Any], n_candidates: int, own: NDArray[np.int64] | None) -> NDArray[np.int64]:
         numbers = np.empty((len(queries), n_candidates), dtype=np.int64)
         size = max(1, _BLOCK // len(self._points))
         begin = 0

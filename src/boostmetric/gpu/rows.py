@@ -10,10 +10,12 @@ import torch
 from boostmetric.gpu.masses import Sums
 
 
-def growths(z: torch.Tensor, factors: torch.Tensor, first: torch.Tensor, second: torch.Tensor, h: torch.Tensor) -> None:
-    """Write h = sum_f factors[f] (z[f, first] - z[f, second])**2."""
+def growths(
+    z: torch.Tensor, factors: torch.Tensor | None, first: torch.Tensor, second: torch.Tensor, h: torch.Tensor
+) -> None:
+    """Write h = sum_f factors[f] (z[f, first] - z[f, second])**2; None are factors of 1."""
     total = torch.zeros(h.shape, dtype=torch.float64, device=h.device)
-    for along, factor in zip(z, factors, strict=True):
+    for along, factor in zip(z, torch.ones_like(z[:, 0]) if factors is None else factors, strict=True):
         total += factor * (along[first] - along[second]).square()
     h.copy_(total)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-import os
+from functools import cache
 from types import ModuleType
 
 import torch
@@ -14,8 +14,9 @@ from boostmetric.gpu import far, rows
 from boostmetric.gpu.blocks import BlockShard
 from boostmetric.gpu.listed import ListedShard
 from boostmetric.gpu.points import DevicePoints
-from boostmetric.oracles.nodes import N_BINS, N_NODES
+from boostmetric.nodes import N_BINS, N_NODES
 from boostmetric.oracles.shard import Shard
+from boostmetric.validation import warn
 
 
 def make_shards(
@@ -54,11 +55,31 @@ def bytes_needed(shape: tuple[int, ...], comparisons: Comparisons, itemsize: int
 
 def kernels(points: DevicePoints) -> tuple[ModuleType, ModuleType]:
     """The kernels for lists and for open sides: fused ones on a GPU that Triton can compile for."""
-    interpreted = os.environ.get("TRITON_INTERPRET") == "1"
-    if not (points.rows.is_cuda or interpreted) or importlib.util.find_spec("triton") is None:
+    if not points.rows.is_cuda or not _compiles(str(points.device)):
         return rows, far
+    return fused(points)
+
+
+def fused(points: DevicePoints) -> tuple[ModuleType, ModuleType]:
+    """The kernels in Triton, as far as there are some."""
     from boostmetric.gpu import fused_far, fused_rows
 
     # Those for open sides are made of products in single precision.
     fits = points.dtype == torch.float32 and points.n_features <= fused_far.MOST_FEATURES
     return fused_rows, fused_far if fits else far
+
+
+@cache
+def _compiles(device: str) -> bool:
+    """Whether Triton can compile here: it needs a compiler of C at run time, and a GPU that is not too old."""
+    if importlib.util.find_spec("triton") is None:
+        return False
+    from boostmetric.gpu import fused_rows
+
+    d, h = torch.zeros((2, 1), device=device)
+    try:
+        fused_rows.grow(d, h, torch.zeros((), dtype=torch.float64, device=device))
+    except Exception as error:
+        warn(f"Triton cannot compile for {device!r}, so fits there are slower: {str(error).partition(chr(10))[0]}")
+        return False
+    return True

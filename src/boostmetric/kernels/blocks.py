@@ -31,7 +31,7 @@ from boostmetric.kernels.lanes import (
     store_past_cache,
     total,
 )
-from boostmetric.oracles.nodes import N_BINS, N_NODES
+from boostmetric.nodes import N_BINS, N_NODES
 
 # Columns, and rows, worked on at once in products: those of ROWS rows, and the values they are multiplied with, stay in
 # the caches.

@@ -14,7 +14,7 @@ from boostmetric.comparisons import Comparisons
 from boostmetric.kernels import blocks, pairs
 from boostmetric.kernels.groups import EMPTY, grow
 from boostmetric.kernels.lanes import ROWS, WIDTH, aligned, aligned_zeros
-from boostmetric.oracles.nodes import N_BINS, N_NODES, TO_SERIES, node_coordinates
+from boostmetric.nodes import N_BINS, N_NODES, TO_SERIES, node_coordinates
 from boostmetric.oracles.pair_shard import PairShard
 from boostmetric.oracles.points import PointRows
 from boostmetric.oracles.protocol import ONE, FloatArray

@@ -22,6 +22,8 @@ from boostmetric.solver.result import Boosted, Iteration, Progress, StopReason
 from boostmetric.solver.step import Step
 
 FindStep = Callable[[Oracle, float], Step]
+# Where the oracle rounds, so often in a row may the loss rise by as much.
+_MOST_RISES = 5
 
 
 class Metric(NamedTuple):
@@ -155,6 +157,7 @@ def boost(
         oracle, metric.directions[-1] if metric.n else rng.standard_normal(oracle.n_features)
     )
 
+    n_rises = 0
     while True:
         if history and history[-1].capped and state.violated == 0:
             stop_reason = StopReason.SEPARABLE
@@ -168,7 +171,9 @@ def boost(
             stop_reason = StopReason.ITERATION_LIMIT
             break
         moved, moved_state, step = solver.advance(oracle, v, metric, xi)
-        if not moved_state.loss + v * moved.trace < loss:
+        rise = moved_state.loss + v * moved.trace - loss
+        n_rises = 0 if rise < 0 else n_rises + 1
+        if not rise < 0 and not (rise < oracle.rounding * (1 + abs(loss)) and n_rises <= _MOST_RISES):
             stop_reason = StopReason.NOTHING_TO_IMPROVE  # and this step is not part of the metric
             break
         metric, state = moved, moved_state

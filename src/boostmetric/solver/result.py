@@ -64,7 +64,7 @@ class StopReason(Enum):
     )
     BATCH = "partial_fit ran its rounds on the last batch."
     NOTHING_TO_IMPROVE = (
-        "No comparisons are left to improve: the loss cannot be lowered any further in double precision."
+        "No comparisons are left to improve: the loss cannot be lowered any further in the precision computed with."
     )
 
     SOLVER_FAILED = (

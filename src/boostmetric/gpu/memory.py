@@ -1,0 +1,52 @@
+"""Memory of a device that is not enough: said with the size needed, and given back."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+
+@contextmanager
+def memory_of(name: str, needed: int, remedy: str) -> Iterator[None]:
+    """Say what is needed where a device has not enough, and give back what was taken.
+
+    Parameters
+    ----------
+    name : str
+        Of the device.
+    needed : int
+        Bytes, roughly.
+    remedy : str
+        What to do, as a sentence.
+    """
+    try:
+        yield
+    except torch.OutOfMemoryError as error:
+        # As long as there is an error, its frames hold what they had taken.
+        traceback.clear_frames(error.__traceback__)
+        torch.cuda.empty_cache()
+        message = _message(name, needed, str(error).partition("\n")[0].partition(". ")[0], remedy)
+        raise MemoryError(message) from None
+
+
+def held_memory(name: str) -> int:
+    """Bytes that this process holds on a device."""
+    return int(torch.cuda.memory_allocated(name)) if torch.device(name).type == "cuda" else 0
+
+
+def check_memory(name: str, held: int, needed: int, remedy: str) -> None:
+    """Refuse before any work what cannot be held."""
+    device = torch.device(name)
+    if device.type != "cuda":
+        return
+    free, _ = torch.cuda.mem_get_info(device)
+    free += torch.cuda.memory_reserved(device) - held  # what torch keeps for further use
+    if needed > free:
+        raise MemoryError(_message(name, held + needed, f"{free / 1e9:,.1f} GB are free", remedy))
+
+
+def _message(name: str, needed: int, found: str, remedy: str) -> str:
+    return f"{needed / 1e9:,.1f} GB or so are needed on device {name!r}, but: {found}. {remedy}"
