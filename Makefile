@@ -6,18 +6,22 @@ export BOOSTMETRIC_DATA ?= $(wildcard ../shared/data)
 # What the code for GPUs is tested with, without one. Other users and tests do without torch.
 TORCH := torch==2.13.0 triton==3.9.0
 
-.PHONY: demo test test-torch lint bench paper paper-quick clean
+.PHONY: demo test test-torch test-ray lint bench paper paper-quick clean
 
 demo: .venv/.core
 	$(BIN)/boostmetric demo --output demo
 
 test: .venv/.test
-	$(BIN)/python -m pytest -n 2 -m "not torch"
+	$(BIN)/python -m pytest -n 2 -m "not torch and not ray"
 
 # The code for GPUs on the CPU: as plain operations of torch, then its kernels through Triton's interpreter.
 test-torch: .venv/.torch
 	$(BIN)/python -m pytest -n 2 -m torch
 	TRITON_INTERPRET=1 $(BIN)/python -m pytest -n 2 tests/test_torch_fused.py
+
+# Fits on a cluster of this machine, with workers that are killed.
+test-ray: .venv/.ray
+	$(BIN)/python -m pytest -m ray
 
 lint: .venv/.lint
 	$(BIN)/ruff check .
@@ -51,6 +55,10 @@ clean:
 
 .venv/.torch: .venv/.test
 	$(BIN)/pip install --quiet $(TORCH)
+	touch $@
+
+.venv/.ray: .venv/.test
+	$(BIN)/pip install --quiet --editable '.[ray]'
 	touch $@
 
 .venv/.paper: .venv/.core

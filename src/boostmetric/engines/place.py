@@ -7,7 +7,7 @@ from typing import Protocol
 
 from boostmetric.comparisons import Comparisons
 from boostmetric.frame import Coordinates
-from boostmetric.oracles.sharded import Engine
+from boostmetric.oracles.merged import Engine
 
 
 class Place(Protocol):

@@ -15,6 +15,7 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import validate_data
 
 from boostmetric.callbacks import Callback, Checkpoint, Steps, tell
+from boostmetric.engines.place import Place
 from boostmetric.estimators.boosting import Boosting
 from boostmetric.estimators.labelled import Labelled
 from boostmetric.estimators.learner import FloatArray
@@ -103,6 +104,9 @@ class BoostMetric(Boosting):
         Where to search for neighbours and to boost. A GPU needs the extra ``gpu`` (torch) and dense samples, and works
         in their precision: give float32, unless the last digits matter. "auto" is a GPU if there is one that can be
         used, else "cpu".
+    engine : "ray", RayEngine or None, default=None
+        A cluster to boost on (`boostmetric.engines.ray.RayEngine`); "ray" is one on this machine, or the one that this
+        process is connected to. Needs the extra ``ray``. The search for neighbours stays in this process.
     n_jobs : int, default=None
         Threads of the boosting. None is 1 unless a joblib context says otherwise, -1 all processors. The result is the
         same, bit for bit, for every number of threads. The search for neighbours always uses all processors.
@@ -187,6 +191,7 @@ class BoostMetric(Boosting):
         n_iter_no_change: int = 20,
         warm_start: bool = False,
         device: str = "cpu",
+        engine: Place | Literal["ray"] | None = None,
         n_jobs: int | None = None,
         callbacks: Sequence[Callback] | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -206,6 +211,7 @@ class BoostMetric(Boosting):
             n_iter_no_change=n_iter_no_change,
             warm_start=warm_start,
             device=device,
+            engine=engine,
             n_jobs=n_jobs,
             callbacks=callbacks,
             random_state=random_state,

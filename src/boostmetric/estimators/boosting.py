@@ -18,6 +18,7 @@ from boostmetric.callbacks import Callback, Checkpoint, EarlyStopping
 from boostmetric.devices import check_device, torch_device
 from boostmetric.engines.device import Device
 from boostmetric.engines.place import Place
+from boostmetric.engines.ray import RayEngine
 from boostmetric.engines.threads import Threads
 from boostmetric.estimators.learner import FloatArray, MetricLearner
 from boostmetric.frame import Given
@@ -53,6 +54,7 @@ class Boosting(MetricLearner):
         n_iter_no_change: int,
         warm_start: bool,
         device: str,
+        engine: Place | Literal["ray"] | None,
         n_jobs: int | None,
         callbacks: Sequence[Callback] | None,
         random_state: int | np.random.RandomState | None,
@@ -71,6 +73,7 @@ class Boosting(MetricLearner):
         self.n_iter_no_change = n_iter_no_change
         self.warm_start = warm_start
         self.device = device
+        self.engine = engine
         self.n_jobs = n_jobs
         self.callbacks = callbacks
         self.random_state = random_state
@@ -165,6 +168,8 @@ class Boosting(MetricLearner):
 
     def _place(self, points: Given) -> Place:
         """Where to work on points; on a device in their precision."""
+        if self.engine is not None:
+            return RayEngine() if isinstance(self.engine, str) else self.engine
         device = torch_device(self.device, points)
         if device is not None:
             return Device(device, single=points.dtype == np.float32)
@@ -288,6 +293,19 @@ class Boosting(MetricLearner):
             metric = MahalanobisMetric.from_directions(self.directions_[:n], self.step_sizes_[:n], self.n_components)
             yield mapped(samples, metric.components)
 
+    def _check_engine(self) -> None:
+        if self.engine is None:
+            return
+        if isinstance(self.engine, str):
+            check_choice("engine", self.engine, ["ray"])
+        elif not callable(getattr(self.engine, "engine", None)):
+            raise TypeError(f'engine must be "ray", a RayEngine, or None. Got {self.engine!r}.')
+        if self.device != "cpu":
+            raise ValueError(
+                f"engine={self.engine!r} and device={self.device!r} exclude each other: workers compute on processors. "
+                "Leave one of them out."
+            )
+
     def _check_parameters(self) -> None:
         """Refuse wrong parameters before any work."""
         check_choice("loss", self.loss, LOSSES)
@@ -298,5 +316,6 @@ class Boosting(MetricLearner):
         check_number("validation_fraction", self.validation_fraction, above=0.0, below=1.0)
         check_count("n_iter_no_change", self.n_iter_no_change)
         check_device(self.device)
+        self._check_engine()
         check_threads("n_jobs", self.n_jobs)
         self._check_callbacks()

@@ -13,6 +13,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, validate_dat
 
 from boostmetric.callbacks import Callback
 from boostmetric.comparisons import Comparisons
+from boostmetric.engines.place import Place
 from boostmetric.estimators.boosting import Boosting
 from boostmetric.estimators.samples import (
     as_comparisons,
@@ -81,6 +82,9 @@ class ComparisonBoostMetric(Boosting):
         Go on from the metric of the last fit, whose iterations count for `max_iter`, as in scikit-learn's boosting.
     device : {"cpu", "cuda", "cuda:N", "auto"}, default="cpu"
         Where to boost, as in `BoostMetric`.
+    engine : "ray", RayEngine or None, default=None
+        A cluster to boost on (`boostmetric.engines.ray.RayEngine`); "ray" is one on this machine, or the one that this
+        process is connected to. Needs the extra ``ray``.
     n_jobs : int, default=None
         Threads. None is 1 unless a joblib context says otherwise, -1 all processors. The result is the same, bit for
         bit, for every number of threads.
@@ -160,6 +164,7 @@ class ComparisonBoostMetric(Boosting):
         n_iter_no_change: int = 20,
         warm_start: bool = False,
         device: str = "cpu",
+        engine: Place | Literal["ray"] | None = None,
         n_jobs: int | None = None,
         callbacks: Sequence[Callback] | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -179,6 +184,7 @@ class ComparisonBoostMetric(Boosting):
             n_iter_no_change=n_iter_no_change,
             warm_start=warm_start,
             device=device,
+            engine=engine,
             n_jobs=n_jobs,
             callbacks=callbacks,
             random_state=random_state,

@@ -1,0 +1,297 @@
+"""Shards on a Ray cluster: Ray places, restarts and carries; the mathematics stays where it is.
+
+Every worker is a process with a share of the groups, and of the points that they name, and answers the verbs of a
+shard. What it knows beyond its share follows from the metric, so that one that was lost is *restored*: Ray starts it
+again with its share, and it rebuilds its distances from the directions and steps that the driver remembers. Each call
+says which state it is about; a worker that was restarted is in none, and says so.
+
+Calls are few. To project on a direction has no answer, so it waits for the next call and goes along; and after a step
+the direction is asked for, so a worker sends it along with the answer to the step. So an iteration takes two rounds
+for single comparisons, whose histogram knows every step, and one more for each evaluation of a step for groups.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from time import monotonic
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from boostmetric.comparisons import Comparisons
+from boostmetric.frame import Coordinates
+from boostmetric.optional import require
+from boostmetric.oracles.protocol import FloatArray
+
+# A call: a verb and its arguments.
+_Call = tuple[Any, ...]
+# So often is a worker restored in one round, before the round is given up.
+_MOST_RESTORATIONS = 5
+
+
+@dataclass(frozen=True)
+class RayEngine:
+    """A Ray cluster to learn on: ``BoostMetric(engine=RayEngine(...))``, or ``engine="ray"`` with these defaults.
+
+    Parameters
+    ----------
+    address : str, optional
+        Of a cluster that runs, as `ray.init` takes it. Without it, a cluster is started on this machine, which listens
+        on the loopback address only, and stopped at the end; if this process is connected to one already, that is used.
+    n_workers : int, optional
+        Processes to work with; by default one for each processor of the cluster.
+    timeout : float, default=600.0
+        Seconds after which a worker that has not answered is taken for lost, and started again.
+    """
+
+    address: str | None = None
+    n_workers: int | None = None
+    timeout: float = 600.0
+
+    @contextmanager
+    def engine(self, points: Coordinates, comparisons: Comparisons, *, logistic: bool) -> Iterator[RayWorkers]:
+        ray = require("ray", "ray", 'engine="ray"')
+        with self._connected(ray):
+            n_workers = self.n_workers or int(ray.cluster_resources().get("CPU", 1))
+            shares = [_restricted(points, part) for part in _cut(comparisons, n_workers)]
+            workers = RayWorkers(ray, shares, logistic, points.shape[1], self.timeout)
+            try:
+                yield workers
+            finally:
+                workers.close()
+
+    @contextmanager
+    def _connected(self, ray: Any) -> Iterator[None]:
+        """Connected to the cluster, as before if that was so."""
+        if ray.is_initialized():
+            yield
+            return
+        if self.address is not None:
+            ray.init(address=self.address, logging_level="ERROR", log_to_driver=False)
+        else:
+            ray.init(
+                num_cpus=self.n_workers or os.cpu_count(),
+                include_dashboard=False,
+                logging_level="ERROR",
+                log_to_driver=False,
+                _node_ip_address="127.0.0.1",
+            )
+        try:
+            yield
+        finally:
+            ray.shutdown()
+
+
+class Traffic(NamedTuple):
+    """What went over the network: rounds of calls, and bytes of arrays in them."""
+
+    rounds: int
+    sent: int
+    received: int
+
+
+class RayWorkers:
+    """Workers of a cluster, asked all at once."""
+
+    rounding = 0.0
+
+    def __init__(
+        self,
+        ray: Any,
+        shares: Sequence[tuple[Coordinates, Comparisons]],
+        logistic: bool,
+        n_features: int,
+        timeout: float,
+    ) -> None:
+        self._ray = ray
+        self._timeout = timeout
+        self._n_features = n_features
+        # A worker that is started again reads its share once more; in a list, so that it is read when it is asked for.
+        self._shares = [[ray.put(share)] for share in shares]
+        actor = ray.remote(num_cpus=1, max_restarts=-1)(Worker)
+        self._workers = [actor.remote(share, logistic) for share in self._shares]
+        self._state = _State()
+        self._pending: list[_Call] = []
+        self._gram: list[FloatArray] | None = None
+        self._gram_is_asked_for = False
+        self.traffic = Traffic(0, 0, 0)
+
+    def close(self) -> None:
+        """End the workers."""
+        for worker in self._workers:
+            self._ray.kill(worker)
+        self._shares = []
+
+    def each(self, verb: str, *arguments: Any) -> list[Any]:
+        if verb == "project":
+            self._pending = [(verb, *arguments)]
+            return [None] * len(self._workers)
+        if verb == "gram" and self._gram is not None:
+            return self._gram
+        calls = [*self._pending, (verb, *arguments)]
+        if verb == "commit" and self._gram_is_asked_for:
+            calls.append(("gram",))
+        answers = self._round(calls)
+        place = len(self._pending)
+        self._pending = []
+        if verb == "gram":
+            self._gram_is_asked_for = True
+        if verb in ("commit", "rebuild"):
+            self._gram = [self._whole(answer[-1]) for answer in answers] if len(calls) > place + 1 else None
+        chosen = [answer[place] for answer in answers]
+        return [self._whole(answer) for answer in chosen] if verb == "gram" else chosen
+
+    def _whole(self, upper: FloatArray) -> FloatArray:
+        """A symmetric matrix from its upper triangle."""
+        matrix = np.zeros((self._n_features, self._n_features))
+        matrix[np.triu_indices(self._n_features)] = upper
+        return np.asarray(matrix + np.triu(matrix, 1).T)
+
+    def _round(self, calls: list[_Call]) -> list[list[Any]]:
+        """The answers of all workers to some calls; those that were lost are restored."""
+        before, after = self._state, self._state.after(calls)
+        number = before.number
+        asked = [worker.ask.remote(number, calls, after.number) for worker in self._workers]
+        deadline = monotonic() + self._timeout
+        answers = []
+        for worker, reference in zip(self._workers, asked, strict=True):
+            answer = self._answer(worker, reference, deadline)
+            for _ in range(_MOST_RESTORATIONS):
+                if answer is not None:
+                    break
+                restoring = worker.ask.remote(None, [*before.calls(), *calls], after.number)
+                answer = self._answer(worker, restoring, monotonic() + self._timeout)
+                answer = None if answer is None else answer[len(before.calls()) :]
+            if answer is None:
+                raise RuntimeError(
+                    f"A worker was lost {_MOST_RESTORATIONS} times in one round. Look at the cluster (`ray status`), "
+                    "its memory above all; a fit with a Checkpoint goes on with resume_from."
+                )
+            answers.append(answer)
+        self._state = after
+        sent = len(self._workers) * sum(_n_bytes(call) for call in calls)
+        rounds, sent_before, received = self.traffic
+        self.traffic = Traffic(rounds + 1, sent_before + sent, received + sum(_n_bytes(answer) for answer in answers))
+        return answers
+
+    def _answer(self, worker: Any, reference: Any, deadline: float) -> list[Any] | None:
+        """What a worker answers; None if it was lost, or started again."""
+        errors = self._ray.exceptions
+        try:
+            answer: list[Any] | None = self._ray.get(reference, timeout=max(deadline - monotonic(), 0.0))
+        except errors.GetTimeoutError:
+            self._ray.kill(worker, no_restart=False)
+            return None
+        except (errors.RayActorError, errors.WorkerCrashedError, errors.ObjectLostError):
+            return None
+        return answer
+
+
+@dataclass(frozen=True)
+class _State:
+    """How the workers came to where they are.
+
+    Attributes
+    ----------
+    number : int
+        Counts the calls that changed it.
+    rebuilt : tuple
+        The arguments of the last `rebuild`.
+    steps : tuple
+        Of direction, factors, step: those made since.
+    projected : tuple
+        The arguments of a `project` after the last step.
+    """
+
+    number: int = 0
+    rebuilt: tuple[Any, ...] = ()
+    steps: tuple[tuple[FloatArray, FloatArray, float], ...] = ()
+    projected: tuple[Any, ...] = ()
+
+    def after(self, calls: Sequence[_Call]) -> _State:
+        """The state that some calls lead to."""
+        number, rebuilt, steps, projected = self.number, self.rebuilt, self.steps, self.projected
+        for verb, *arguments in calls:
+            if verb == "rebuild":
+                rebuilt, steps, projected = tuple(arguments), (), ()
+            elif verb == "project":
+                projected = tuple(arguments)
+            elif verb == "commit":
+                steps, projected = (*steps, (*projected, arguments[0])), ()
+            else:
+                continue
+            number += 1
+        return _State(number, rebuilt, steps, projected)
+
+    def calls(self) -> list[_Call]:
+        """What brings a worker that knows nothing to this state, to the same bits."""
+        if not self.rebuilt:
+            return []
+        directions, step_sizes, at_once = self.rebuilt
+        calls: list[_Call]
+        if not at_once and all(xi.ndim == 1 and factors.tolist() == [1.0] for xi, factors, _ in self.steps):
+            directions = np.concatenate([directions, *(xi[None] for xi, _, _ in self.steps)])
+            step_sizes = np.concatenate([step_sizes, [step for _, _, step in self.steps]])
+            calls = [("rebuild", directions, step_sizes, False)]
+        else:
+            calls = [("rebuild", *self.rebuilt)]
+            for xi, factors, step in self.steps:
+                calls += [("project", xi, factors), ("commit", step)]
+        return [*calls, ("project", *self.projected)] if self.projected else calls
+
+
+class Worker:
+    """A share of a problem, in a process of its own."""
+
+    def __init__(self, share: list[Any], logistic: bool) -> None:
+        import ray
+
+        from boostmetric.engines.threads import ThreadEngine
+        from boostmetric.oracles.cpu import make_shards
+        from boostmetric.oracles.merged import MergedShard
+        from boostmetric.oracles.points import as_points
+
+        points, comparisons = ray.get(share[0])
+        self._shard = MergedShard(ThreadEngine(make_shards(as_points(points), comparisons, logistic=logistic), 1))
+        self._number: int | None = 0
+
+    def ask(self, number: int | None, calls: list[_Call], after: int) -> list[Any] | None:
+        """Answer calls about a state, or about none yet if they begin with `rebuild`; None if it is in another one."""
+        if number is not None and number != self._number:
+            return None
+        self._number = None  # in between
+        answers = [getattr(self._shard, verb)(*arguments) for verb, *arguments in calls]
+        self._number = after
+        return [
+            answer[np.triu_indices(len(answer))] if call[0] == "gram" else answer
+            for call, answer in zip(calls, answers, strict=True)
+        ]
+
+
+def _cut(comparisons: Comparisons, n_parts: int) -> list[Comparisons]:
+    """Consecutive groups in so many parts, or fewer, with about as many members each."""
+    near, far = comparisons.side_sizes
+    ends = np.cumsum(near + far)
+    cuts = np.searchsorted(ends, ends[-1] * np.arange(1, n_parts) / n_parts)
+    groups = np.split(np.arange(comparisons.n_groups), np.unique(cuts))
+    return [comparisons.subset(part) for part in groups if len(part)]
+
+
+def _restricted(points: Coordinates, part: Comparisons) -> tuple[Coordinates, Comparisons]:
+    """A part with the points that it names."""
+    return points[part.points], part.renumbered()
+
+
+def _n_bytes(value: Any) -> int:
+    """Bytes of the numbers in what is sent, roughly."""
+    if isinstance(value, np.ndarray):
+        return int(value.nbytes)
+    if isinstance(value, (list, tuple)):
+        return sum(map(_n_bytes, value))
+    if hasattr(value, "__dataclass_fields__"):
+        return sum(_n_bytes(getattr(value, name)) for name in value.__dataclass_fields__)
+    return 8 if isinstance(value, (int, float)) and math.isfinite(value) else 0

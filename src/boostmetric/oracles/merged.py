@@ -1,0 +1,75 @@
+"""Shards as one: asks each, and mixes the answers in proportion to their masses."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from boostmetric.oracles.histogram import Histogram
+from boostmetric.oracles.masses import Mass, MassMoments, mix
+from boostmetric.oracles.protocol import ONE, FloatArray
+
+
+class Engine(Protocol):
+    """A place where shards live.
+
+    Attributes
+    ----------
+    rounding : float
+        As that of an `Oracle`.
+    """
+
+    rounding: float
+
+    def each(self, verb: str, *arguments: Any) -> list[Any]:
+        """Ask every shard; the answers come in the order of the shards, whichever finished first."""
+        ...
+
+
+class MergedShard:
+    """The five verbs over shards that an engine keeps, answered as a shard does.
+
+    Sums are taken in the order of the shards, and the shards are cut by the size of the problem alone: the bits of the
+    answers do not depend on how many threads work on them.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._share = np.ones(0)
+        self._all_single = True
+
+    def rebuild(self, directions: FloatArray, step_sizes: FloatArray, at_once: bool = False) -> Mass:
+        return self._settle(self._engine.each("rebuild", directions, step_sizes, at_once))
+
+    def commit(self, step: float) -> Mass:
+        return self._settle(self._engine.each("commit", step))
+
+    def _settle(self, masses: list[Mass]) -> Mass:
+        self._share, _ = mix(np.array([mass.log_mass for mass in masses]))
+        return Mass.merge(masses)
+
+    def gram(self) -> FloatArray:
+        return self._mix(self._engine.each("gram"))
+
+    def matvec(self, x: FloatArray) -> FloatArray:
+        return self._mix(self._engine.each("matvec", x))
+
+    def _mix(self, parts: list[FloatArray]) -> FloatArray:
+        total = self._share[0] * parts[0]
+        for share, part in zip(self._share[1:], parts[1:], strict=True):
+            total += share * part
+        return np.asarray(total)
+
+    def project(self, xi: FloatArray, factors: FloatArray = ONE) -> None:
+        self._engine.each("project", xi, factors)
+
+    def moments(self, steps: FloatArray) -> MassMoments:
+        return MassMoments.merge(self._engine.each("moments", steps))
+
+    def histogram(self) -> Histogram | None:
+        if not self._all_single:
+            return None
+        parts = self._engine.each("histogram")
+        self._all_single = all(part is not None for part in parts)
+        return Histogram.merge(parts) if self._all_single else None

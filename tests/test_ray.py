@@ -1,0 +1,214 @@
+"""Fits on a Ray cluster of this machine: the same answers, also where workers are lost."""
+
+import os
+import signal
+import time
+from contextlib import suppress
+from pathlib import Path
+from threading import Timer
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from boostmetric import BoostMetric, ComparisonBoostMetric
+from boostmetric.engines.ray import RayEngine, Worker, _cut, _State
+from boostmetric.engines.threads import Threads
+from boostmetric.solver.learn import learn
+from boostmetric.solver.problem import Problem
+from conftest import labelled, make_problem, random_triplets
+
+ray = pytest.importorskip("ray", reason="needs ray: make test-ray installs it")
+# Ray's own code warns of what it will change.
+pytestmark = [pytest.mark.ray, pytest.mark.filterwarnings("ignore")]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cluster():
+    ray.init(
+        num_cpus=8,
+        include_dashboard=False,
+        logging_level="ERROR",
+        log_to_driver=False,
+        _node_ip_address="127.0.0.1",
+    )
+    yield
+    ray.shutdown()
+
+
+def matrix(boosted):
+    return (boosted.directions.T * boosted.step_sizes) @ boosted.directions
+
+
+def difference(a, b):
+    return np.linalg.norm(matrix(a) - matrix(b)) / np.linalg.norm(matrix(b))
+
+
+@pytest.mark.parametrize("n_workers", [1, 2, 4, 8])
+@pytest.mark.parametrize(("name", "loss"), [("triplets", "exponential"), ("iris", "logistic")])
+def test_same_metric_as_in_one_process(name, loss, n_workers):
+    problem = make_problem(name)
+    one, many = (
+        learn(problem.points, problem.comparisons, loss=loss, max_iter=15, place=place)
+        for place in (Threads(), RayEngine(n_workers=n_workers))
+    )
+    assert difference(many, one) < 1e-9
+    assert many.stop_reason == one.stop_reason
+    assert [r.violated for r in many.history] == pytest.approx([r.violated for r in one.history], abs=1e-12)
+
+
+def test_all_impostors():
+    problem = make_problem("balance-all")
+    one, many = (
+        learn(problem.points, problem.comparisons, max_iter=8, place=place) for place in (Threads(), RayEngine(None, 3))
+    )
+    assert difference(many, one) < 1e-9
+
+
+def test_estimators():
+    X, y = labelled("wine")
+    options = {"max_iter": 10, "early_stopping": True, "random_state": 0}
+    one, many = (BoostMetric(engine=engine, **options).fit(X, y) for engine in (None, RayEngine(n_workers=2)))
+    assert many.components_ == pytest.approx(one.components_, rel=1e-6, abs=1e-12)
+    copied = clone(many)
+    assert copied.engine == RayEngine(n_workers=2)
+    problem = random_triplets(0)
+    one, many = (
+        ComparisonBoostMetric(engine=engine, max_iter=5, solver="corrective").fit(
+            problem.comparisons, points=problem.points
+        )
+        for engine in (None, "ray")
+    )
+    assert many.components_ == pytest.approx(one.components_, rel=1e-5, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"engine": "dask"}, r"engine must be one of 'ray'\. Got 'dask'"),
+        ({"engine": 3}, r'engine must be "ray", a RayEngine, or None\. Got 3'),
+        ({"engine": "ray", "device": "cuda"}, r"engine='ray' and device='cuda' exclude each other"),
+    ],
+)
+def test_parameters_are_checked(options, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        BoostMetric(**options).fit(*labelled("iris"))
+
+
+def opened(problem, n_workers=2, timeout=60.0):
+    return Problem(problem.points, problem.comparisons).opened(RayEngine(n_workers=n_workers, timeout=timeout))
+
+
+def workers_of(oracle):
+    return oracle._shards._engine
+
+
+def test_two_rounds_an_iteration():
+    """For single comparisons; the direction is sent as a triangle."""
+    problem = random_triplets(0)
+    with opened(problem) as (_, oracle):
+        workers = workers_of(oracle)
+        oracle.rebuild(np.empty((0, 5)), np.empty(0))
+        oracle.gram()
+        before = workers.traffic
+        for _ in range(3):
+            oracle.project(np.eye(5)[0])
+            oracle.histogram()
+            oracle.commit(0.1)
+            oracle.gram()
+        rounds, _, received = np.subtract(workers.traffic, before)
+        assert rounds == 6
+        numbers = received / (3 * 2 * 8) - oracle.histogram().table.size  # of each worker in an iteration
+        assert 15 <= numbers < 25
+
+
+class Lost:
+    """Loses a worker after some iterations, by a signal to its process."""
+
+    def __init__(self, iterations, number, after=None, rest=0.0):
+        self.iterations, self.number, self.after, self.rest = iterations, number, after, rest
+        self.done = []
+
+    def __call__(self, record):
+        if record.number in self.iterations:
+            pids = processes()
+            pid = pids[len(self.done) % len(pids)]
+            self.done.append(record.number)
+            if self.after is not None:  # while the next round is on its way
+                Timer(self.after, os.kill, (pid, self.number)).start()
+            else:
+                os.kill(pid, self.number)
+                time.sleep(self.rest)
+
+
+def processes():
+    """Process numbers of the workers, which Ray names after their class."""
+    found = []
+    for folder in Path("/proc").iterdir():
+        with suppress(OSError):
+            if folder.name.isdigit() and (folder / "cmdline").read_bytes().startswith(b"ray::Worker"):
+                found.append(int(folder.name))
+    return sorted(found)
+
+
+@pytest.fixture(scope="module")
+def undisturbed():
+    problem = random_triplets(3, n_points=80, n_triplets=4000)
+    return problem, learn(problem.points, problem.comparisons, max_iter=12, place=RayEngine(n_workers=2))
+
+
+@pytest.mark.parametrize("when", [{}, {"rest": 1.0}, {"after": 0.001}, {"after": 0.004}], ids=str)
+def test_workers_that_are_killed(undisturbed, when):
+    """Twice in a fit: before it is asked again, long before, and while it is asked."""
+    problem, expected = undisturbed
+    lose = Lost((3, 7), signal.SIGKILL, **when)
+    found = learn(problem.points, problem.comparisons, max_iter=12, place=RayEngine(n_workers=2), on_iteration=[lose])
+    assert lose.done == [3, 7]
+    assert difference(found, expected) < 1e-12
+    assert len(found.history) == len(expected.history)
+
+
+def test_a_worker_that_hangs(undisturbed):
+    problem, expected = undisturbed
+    lose = Lost((4,), signal.SIGSTOP)
+    found = learn(
+        problem.points,
+        problem.comparisons,
+        max_iter=12,
+        place=RayEngine(n_workers=2, timeout=5.0),
+        on_iteration=[lose],
+    )
+    assert lose.done == [4]
+    assert difference(found, expected) < 1e-12
+
+
+def test_a_restored_worker_is_in_the_same_state():
+    """Whatever led there: steps along one direction or several, and a projection that was not used yet."""
+    problem = random_triplets(1)
+    rng = np.random.default_rng(0)
+    one, two = rng.standard_normal(5), rng.standard_normal((2, 5))
+    factors, steps = np.array([0.5, 0.1]), np.array([0.0, 0.3])
+    for directions in ([(one, np.ones(1))], [(one, np.ones(1)), (two, factors)]):
+        calls = [("rebuild", np.eye(5), np.full(5, 0.1), False)]
+        for xi, factor in directions:
+            calls += [("project", xi, factor), ("commit", 0.2)]
+        calls.append(("project", one, np.ones(1)))
+        share = [ray.put((problem.points, problem.comparisons))]
+        state = _State().after(calls)
+        lived, restored = Worker(share, False), Worker(share, False)
+        lived.ask(None, calls, state.number)
+        restored.ask(None, state.calls(), state.number)
+        asked = [("moments", steps), ("gram",)]
+        a, b = (worker.ask(state.number, asked, state.number) for worker in (lived, restored))
+        assert np.array_equal(a[0].log_mass, b[0].log_mass)
+        assert np.array_equal(a[1], b[1])
+        assert lived.ask(state.number - 1, asked, state.number) is None
+
+
+def test_parts_have_all_groups_once():
+    comparisons = make_problem("mixed").comparisons
+    for n_parts in (1, 3, 1000):
+        parts = _cut(comparisons, n_parts)
+        assert len(parts) <= n_parts
+        assert sum(part.n_groups for part in parts) == comparisons.n_groups
+        assert sorted(q for part in parts for q in part.quadruplets()) == sorted(comparisons.quadruplets())
