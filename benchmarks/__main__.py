@@ -9,6 +9,7 @@ from pathlib import Path
 from benchmarks import (
     ablation,
     billion,
+    cluster,
     cold_start,
     dimension,
     gpu,
@@ -39,6 +40,7 @@ BENCHMARKS = {
     "lmnn": lmnn.run,
     "ablation": ablation.run,
     "gpu": gpu.run,
+    "cluster": cluster.run,
 }
 RESULTS = Path(__file__).parent / "results"
 

@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -195,14 +197,28 @@ def test_a_restored_worker_is_in_the_same_state():
         calls.append(("project", one, np.ones(1)))
         share = [ray.put((problem.points, problem.comparisons))]
         state = _State().after(calls)
-        lived, restored = Worker(share, False), Worker(share, False)
-        lived.ask(None, calls, state.number)
-        restored.ask(None, state.calls(), state.number)
+        lived, restored = Worker(logistic=False), Worker(logistic=False)
+        assert lived.ask(0, calls, state.number) is None
+        lived.restore(share, calls, state.number)
+        restored.restore(share, state.calls(), state.number)
         asked = [("moments", steps), ("gram",)]
         a, b = (worker.ask(state.number, asked, state.number) for worker in (lived, restored))
         assert np.array_equal(a[0].log_mass, b[0].log_mass)
         assert np.array_equal(a[1], b[1])
         assert lived.ask(state.number - 1, asked, state.number) is None
+
+
+def test_a_cluster_of_its_own_is_started_and_stopped():
+    code = (
+        "import ray\n"
+        "from sklearn.datasets import load_iris\n"
+        "from boostmetric import BoostMetric\n"
+        "print(BoostMetric(max_iter=3, engine='ray').fit(*load_iris(return_X_y=True)).n_iter_, ray.is_initialized())\n"
+    )
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    assert done.stdout.split() == ["3", "False"]
+    assert "core_worker" not in done.stderr  # of which users would not know what to think
 
 
 def test_parts_have_all_groups_once():

@@ -25,6 +25,7 @@ import numpy as np
 from boostmetric.comparisons import Comparisons
 from boostmetric.frame import Coordinates
 from boostmetric.optional import require
+from boostmetric.oracles.merged import MergedShard
 from boostmetric.oracles.protocol import FloatArray
 
 # A call: a verb and its arguments.
@@ -110,10 +111,11 @@ class RayWorkers:
         self._ray = ray
         self._timeout = timeout
         self._n_features = n_features
-        # A worker that is started again reads its share once more; in a list, so that it is read when it is asked for.
+        # Workers begin with nothing, and are restored in the first round. A share is sent in a list, as a reference:
+        # only a worker that needs it reads it.
         self._shares = [[ray.put(share)] for share in shares]
         actor = ray.remote(num_cpus=1, max_restarts=-1)(Worker)
-        self._workers = [actor.remote(share, logistic) for share in self._shares]
+        self._workers = [actor.remote(logistic) for _ in shares]
         self._state = _State()
         self._pending: list[_Call] = []
         self._gram: list[FloatArray] | None = None
@@ -154,41 +156,44 @@ class RayWorkers:
     def _round(self, calls: list[_Call]) -> list[list[Any]]:
         """The answers of all workers to some calls; those that were lost are restored."""
         before, after = self._state, self._state.after(calls)
-        number = before.number
-        asked = [worker.ask.remote(number, calls, after.number) for worker in self._workers]
-        deadline = monotonic() + self._timeout
-        answers = []
-        for worker, reference in zip(self._workers, asked, strict=True):
-            answer = self._answer(worker, reference, deadline)
-            for _ in range(_MOST_RESTORATIONS):
-                if answer is not None:
-                    break
-                restoring = worker.ask.remote(None, [*before.calls(), *calls], after.number)
-                answer = self._answer(worker, restoring, monotonic() + self._timeout)
-                answer = None if answer is None else answer[len(before.calls()) :]
-            if answer is None:
-                raise RuntimeError(
-                    f"A worker was lost {_MOST_RESTORATIONS} times in one round. Look at the cluster (`ray status`), "
-                    "its memory above all; a fit with a Checkpoint goes on with resume_from."
-                )
-            answers.append(answer)
+        asked = {i: worker.ask.remote(before.number, calls, after.number) for i, worker in enumerate(self._workers)}
+        answers = self._answers(asked)
+        restoring = before.calls()
+        for _ in range(_MOST_RESTORATIONS):
+            lost = [i for i in asked if i not in answers]
+            if not lost:
+                break
+            again = {
+                i: self._workers[i].restore.remote(self._shares[i], [*restoring, *calls], after.number) for i in lost
+            }
+            answers |= {i: answer[len(restoring) :] for i, answer in self._answers(again).items()}
+        else:
+            raise RuntimeError(
+                f"A worker was lost {_MOST_RESTORATIONS} times in one round. Look at the cluster (`ray status`), its "
+                "memory above all; a fit with a Checkpoint goes on with resume_from."
+            )
         self._state = after
         sent = len(self._workers) * sum(_n_bytes(call) for call in calls)
         rounds, sent_before, received = self.traffic
-        self.traffic = Traffic(rounds + 1, sent_before + sent, received + sum(_n_bytes(answer) for answer in answers))
-        return answers
+        self.traffic = Traffic(rounds + 1, sent_before + sent, received + _n_bytes(list(answers.values())))
+        return [answers[i] for i in asked]
 
-    def _answer(self, worker: Any, reference: Any, deadline: float) -> list[Any] | None:
-        """What a worker answers; None if it was lost, or started again."""
+    def _answers(self, asked: dict[int, Any]) -> dict[int, list[Any]]:
+        """What workers answer; nothing of those that were lost, or know nothing since they were started again."""
         errors = self._ray.exceptions
-        try:
-            answer: list[Any] | None = self._ray.get(reference, timeout=max(deadline - monotonic(), 0.0))
-        except errors.GetTimeoutError:
-            self._ray.kill(worker, no_restart=False)
-            return None
-        except (errors.RayActorError, errors.WorkerCrashedError, errors.ObjectLostError):
-            return None
-        return answer
+        deadline = monotonic() + self._timeout
+        answers = {}
+        for i, reference in asked.items():
+            try:
+                answer = self._ray.get(reference, timeout=max(deadline - monotonic(), 0.0))
+            except errors.GetTimeoutError:
+                self._ray.kill(self._workers[i], no_restart=False)
+                continue
+            except (errors.RayActorError, errors.WorkerCrashedError, errors.ObjectLostError):
+                continue
+            if answer is not None:
+                answers[i] = answer
+        return answers
 
 
 @dataclass(frozen=True)
@@ -247,22 +252,30 @@ class _State:
 class Worker:
     """A share of a problem, in a process of its own."""
 
-    def __init__(self, share: list[Any], logistic: bool) -> None:
-        import ray
+    def __init__(self, logistic: bool) -> None:
+        self._logistic = logistic
+        self._shard: MergedShard | None = None
+        self._number: int | None = None
 
-        from boostmetric.engines.threads import ThreadEngine
-        from boostmetric.oracles.cpu import make_shards
-        from boostmetric.oracles.merged import MergedShard
-        from boostmetric.oracles.points import as_points
+    def ask(self, number: int, calls: list[_Call], after: int) -> list[Any] | None:
+        """Answer calls about a state; None if this worker is in another one, or in none."""
+        return self._follow(calls, after) if number == self._number else None
 
-        points, comparisons = ray.get(share[0])
-        self._shard = MergedShard(ThreadEngine(make_shards(as_points(points), comparisons, logistic=logistic), 1))
-        self._number: int | None = 0
+    def restore(self, share: list[Any], calls: list[_Call], after: int) -> list[Any]:
+        """Answer calls of which the first is `rebuild`, so that they are about no state."""
+        if self._shard is None:
+            import ray
 
-    def ask(self, number: int | None, calls: list[_Call], after: int) -> list[Any] | None:
-        """Answer calls about a state, or about none yet if they begin with `rebuild`; None if it is in another one."""
-        if number is not None and number != self._number:
-            return None
+            from boostmetric.engines.threads import ThreadEngine
+            from boostmetric.oracles.cpu import make_shards
+            from boostmetric.oracles.points import as_points
+
+            points, comparisons = ray.get(share[0])
+            shards = make_shards(as_points(points), comparisons, logistic=self._logistic)
+            self._shard = MergedShard(ThreadEngine(shards, 1))
+        return self._follow(calls, after)
+
+    def _follow(self, calls: list[_Call], after: int) -> list[Any]:
         self._number = None  # in between
         answers = [getattr(self._shard, verb)(*arguments) for verb, *arguments in calls]
         self._number = after
