@@ -1,4 +1,4 @@
-"""Where the shards of a problem are kept and worked on: threads of this process, or a device."""
+"""Where the shards of a problem are kept and worked on: threads of this process, a device, or a cluster."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 Every worker is a process with a share of the groups, and of the points that they name, and answers the verbs of a
 shard. What it knows beyond its share follows from the metric, so that one that was lost is *restored*: Ray starts it
-again with its share, and it rebuilds its distances from the directions and steps that the driver remembers. Each call
-says which state it is about; a worker that was restarted is in none, and says so.
+again, it is sent its share, and it rebuilds its distances from the directions and steps that the driver remembers. Each
+call says which state it is about; a worker that was restarted is in none, and says so.
 
 Calls are few. To project on a direction has no answer, so it waits for the next call and goes along; and after a step
 the direction is asked for, so a worker sends it along with the answer to the step. So an iteration takes two rounds
@@ -21,6 +21,7 @@ from time import monotonic
 from typing import Any, NamedTuple
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from boostmetric.comparisons import Comparisons
 from boostmetric.frame import Coordinates
@@ -114,7 +115,8 @@ class RayWorkers:
         # Workers begin with nothing, and are restored in the first round. A share is sent in a list, as a reference:
         # only a worker that needs it reads it.
         self._shares = [[ray.put(share)] for share in shares]
-        actor = ray.remote(num_cpus=1, max_restarts=-1)(Worker)
+        # No processor is reserved: those of held-out comparisons would wait for them for ever.
+        actor = ray.remote(num_cpus=0, max_restarts=-1, scheduling_strategy="SPREAD")(Worker)
         self._workers = [actor.remote(logistic) for _ in shares]
         self._state = _State()
         self._pending: list[_Call] = []
@@ -134,6 +136,8 @@ class RayWorkers:
             return [None] * len(self._workers)
         if verb == "gram" and self._gram is not None:
             return self._gram
+        if verb == "rebuild":
+            self._pending = []
         calls = [*self._pending, (verb, *arguments)]
         if verb == "commit" and self._gram_is_asked_for:
             calls.append(("gram",))
@@ -253,6 +257,7 @@ class Worker:
     """A share of a problem, in a process of its own."""
 
     def __init__(self, logistic: bool) -> None:
+        self._one_thread = threadpool_limits(limits=1, user_api="blas")  # for as long as the process lives
         self._logistic = logistic
         self._shard: MergedShard | None = None
         self._number: int | None = None
