@@ -184,6 +184,36 @@ def test_a_worker_that_hangs(undisturbed):
     assert difference(found, expected) < 1e-12
 
 
+def test_a_driver_that_is_killed(tmp_path):
+    """Its checkpoint is gone on from, with another number of workers."""
+    X, y = labelled("wine")
+    checkpoint = tmp_path / "checkpoint.npz"
+    code = f"""
+import os, signal
+from sklearn.datasets import load_wine
+from boostmetric import BoostMetric
+from boostmetric.callbacks import Checkpoint
+from boostmetric.engines.ray import RayEngine
+
+class Kill:
+    def on_iteration(self, record):
+        if record.number == 6:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+engine = RayEngine({ray.get_runtime_context().gcs_address!r}, n_workers=2)
+BoostMetric(max_iter=10, engine=engine, callbacks=[Checkpoint({str(checkpoint)!r}, every=1), Kill()]).fit(
+    *load_wine(return_X_y=True)
+)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    expected = BoostMetric(max_iter=10).fit(X, y)
+    found = BoostMetric(max_iter=10, engine=RayEngine(n_workers=3)).fit(X, y, resume_from=checkpoint)
+    assert found.n_iter_ == 10
+    a, b = found.get_mahalanobis_matrix(), expected.get_mahalanobis_matrix()
+    assert np.linalg.norm(a - b) < 1e-6 * np.linalg.norm(b)
+
+
 def test_a_restored_worker_is_in_the_same_state():
     """Whatever led there: steps along one direction or several, and a projection that was not used yet."""
     problem = random_triplets(1)
