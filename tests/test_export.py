@@ -65,7 +65,9 @@ def test_a_fitted_learner_is_exported_as_its_metric(tmp_path):
 
 
 def test_what_is_no_metric_is_refused(tmp_path):
-    with pytest.raises(TypeError, match=r"or a fitted learner\. Got an object of type ndarray"):
+    with pytest.raises(
+        TypeError, match=r"metric must be a fitted learner.*Got array.*MahalanobisMetric\(components\) makes a metric"
+    ):
         to_numpy(np.eye(3), tmp_path / "metric.npy")
     with pytest.raises(ValueError, match="not fitted"):
         to_numpy(BoostMetric(), tmp_path / "metric.npy")

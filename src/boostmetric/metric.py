@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import reprlib
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -294,3 +295,17 @@ def _checked_directions(
     if not np.isfinite(rows).all() or not (np.isfinite(weights) & (weights >= 0)).all():
         raise ValueError("directions and step_sizes must be finite, and step_sizes not negative.")
     return rows, weights
+
+
+def as_metric(metric: Any) -> MahalanobisMetric | None:
+    """The metric of a fitted learner, a metric as it is, or None."""
+    if metric is None or isinstance(metric, MahalanobisMetric):
+        return metric
+    if not isinstance(metric, type) and callable(getattr(metric, "get_metric", None)):
+        learned = metric.get_metric()
+        if isinstance(learned, MahalanobisMetric):
+            return learned
+    raise TypeError(
+        f"metric must be a fitted learner, a MahalanobisMetric or None. Got {reprlib.repr(metric)}. "
+        "MahalanobisMetric(components) makes a metric of an array of shape (n_components, n_features)."
+    )

@@ -15,7 +15,7 @@ from boostmetric.evaluation.labels import Clusters, LabelTask
 from boostmetric.evaluation.rankings import RankingTask
 from boostmetric.evaluation.result import Evaluation, Row
 from boostmetric.evaluation.task import Task
-from boostmetric.metric import MahalanobisMetric
+from boostmetric.metric import as_metric
 from boostmetric.ranking_scores import Gain
 from boostmetric.validation import check_choice, check_count
 
@@ -276,14 +276,3 @@ def scores_by_rank(
         (rank, float(task.measure([points[:, :rank] for points in mapped])[0].mean[column]))
         for rank in sorted({int(rank) for rank in ranks})
     ]
-
-
-def as_metric(metric: Any) -> MahalanobisMetric | None:
-    """The metric of a fitted learner, a metric as it is, or None."""
-    if metric is None or isinstance(metric, MahalanobisMetric):
-        return metric
-    if not isinstance(metric, type) and callable(getattr(metric, "get_metric", None)):
-        learned = metric.get_metric()
-        if isinstance(learned, MahalanobisMetric):
-            return learned
-    raise TypeError(f"metric must be a fitted learner, a MahalanobisMetric or None. Got {metric!r}.")

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostmetric.files import replacing
-from boostmetric.metric import MahalanobisMetric
+from boostmetric.metric import MahalanobisMetric, as_metric
 from boostmetric.validation import check_choice, warn
 
 _N_VECTORS = 256
@@ -27,14 +27,10 @@ class Learned(Protocol):
 
 def metric_of(metric: MahalanobisMetric | Learned) -> MahalanobisMetric:
     """The metric itself, or that of a fitted learner."""
-    if isinstance(metric, MahalanobisMetric):
-        return metric
-    if not hasattr(metric, "get_metric"):
-        raise TypeError(
-            f"metric must be a MahalanobisMetric or a fitted learner. Got an object of type {type(metric).__name__}. "
-            "MahalanobisMetric(components) makes a metric of an array of shape (n_components, n_features)."
-        )
-    return metric.get_metric()
+    learned = as_metric(metric)
+    if learned is None:
+        raise TypeError("There is no metric to export: give a fitted learner or a MahalanobisMetric, not None.")
+    return learned
 
 
 def rounded(metric: MahalanobisMetric, dtype: str) -> NDArray[Any]:

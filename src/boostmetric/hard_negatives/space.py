@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from boostmetric.evaluation.compare import as_metric
 from boostmetric.evaluation.task import are_same, check_points, check_same_features
 from boostmetric.frame import Given
-from boostmetric.metric import MahalanobisMetric, check_columns
+from boostmetric.metric import MahalanobisMetric, as_metric, check_columns
 from boostmetric.neighbors import rounding_of_distances
 
 FloatArray = NDArray[np.float64]

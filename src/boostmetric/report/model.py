@@ -12,9 +12,8 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
 from boostmetric.evaluation import compare, scores_by_rank
-from boostmetric.evaluation.compare import as_metric
 from boostmetric.evaluation.task import Task
-from boostmetric.metric import MahalanobisMetric
+from boostmetric.metric import MahalanobisMetric, as_metric
 from boostmetric.report.charts import bar_chart, line_chart
 from boostmetric.report.facts import facts_block
 from boostmetric.report.features import features_block

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from boostmetric.metric import MahalanobisMetric, check_columns
+from boostmetric.metric import as_metric, check_columns
 from boostmetric.retrieval.backends import Extent, make_backend
 from boostmetric.retrieval.file import StoredIndex, load_index, save_index
 from boostmetric.retrieval.ids import as_array, as_ids, listed, number_behind, refuse_repeated
@@ -78,7 +78,7 @@ class MetricIndex:
     def __init__(
         self, metric: Any = None, *, backend: str = "exact", backend_options: Mapping[str, int] | None = None
     ) -> None:
-        self.metric = _as_metric(metric)
+        self.metric = as_metric(metric)
         self._search = make_backend(backend, backend_options)
         self.backend = backend
         self.backend_options = dict(self._search.options)
@@ -358,13 +358,3 @@ class _Rows:
             self._array = larger
         self._array[self._n : n] = rows
         self._n = n
-
-
-def _as_metric(metric: Any) -> MahalanobisMetric | None:
-    if metric is None or isinstance(metric, MahalanobisMetric):
-        return metric
-    if not isinstance(metric, type) and callable(getattr(metric, "get_metric", None)):
-        learned = metric.get_metric()
-        if isinstance(learned, MahalanobisMetric):
-            return learned
-    raise ValueError(f"metric must be a fitted metric learner, a MahalanobisMetric, or None. Got {metric!r}.")
