@@ -7,6 +7,7 @@ from itertools import groupby
 from pathlib import Path
 
 from benchmarks import (
+    LeftOutError,
     ablation,
     billion,
     cluster,
@@ -58,7 +59,7 @@ def main() -> None:
         print(f"\n{name}: {BENCHMARKS[name].__doc__}")
         try:
             rows = BENCHMARKS[name](arguments.data_dir)
-        except MissingDataError as missing:
+        except (MissingDataError, LeftOutError) as missing:
             print(f"Left out. {missing}")
             continue
         print_table(rows)

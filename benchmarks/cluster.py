@@ -1,12 +1,14 @@
 """A fit on a Ray cluster of this machine beside one in a process: CPU time, rounds and bytes of an iteration."""
 
+import importlib.util
 import os
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import perf_counter
 
 import numpy as np
 
+from benchmarks import LeftOutError
 from boostmetric import Comparisons
 from boostmetric.engines.place import Place
 from boostmetric.engines.ray import RayEngine, RayWorkers
@@ -20,6 +22,8 @@ _N_WORKERS = 2
 
 def run(data_dir: Path | None) -> list[dict[str, object]]:
     """2 million triplets on 100,000 x 128 points, on two threads and on two workers of a Ray cluster."""
+    if importlib.util.find_spec("ray") is None:
+        raise LeftOutError("It needs ray: pip install 'boostmetric[ray]'.")
     rng = np.random.default_rng(0)
     points = rng.standard_normal((_N_POINTS, _N_FEATURES))
     triplets = rng.integers(0, _N_POINTS, (_N_TRIPLETS, 3))
@@ -46,16 +50,11 @@ class _Counting:
     def __init__(self, workers: list[RayWorkers]) -> None:
         self._workers = workers
 
+    @contextmanager
     def engine(self, points, comparisons, *, logistic):
-        from contextlib import contextmanager
-
-        @contextmanager
-        def counted():
-            with RayEngine(n_workers=_N_WORKERS).engine(points, comparisons, logistic=logistic) as workers:
-                self._workers.append(workers)
-                yield workers
-
-        return counted()
+        with RayEngine(n_workers=_N_WORKERS).engine(points, comparisons, logistic=logistic) as workers:
+            self._workers.append(workers)
+            yield workers
 
 
 def measure(

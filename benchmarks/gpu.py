@@ -13,7 +13,9 @@ from time import perf_counter
 
 import numpy as np
 
+from benchmarks import LeftOutError
 from boostmetric import BoostMetric, Comparisons
+from boostmetric.devices import torch_device
 from boostmetric.engines.device import Device
 from boostmetric.engines.threads import Threads
 from boostmetric.frame import Frame
@@ -28,11 +30,8 @@ _CPU = Threads(N_THREADS)
 
 def run(data_dir: Path | None) -> list[dict[str, object]]:
     """All impostors, lists, and MNIST on a GPU: floors, times, memory, and the CPU of the same machine."""
-    import torch
-
-    if not torch.cuda.is_available():
-        print("Left out: torch sees no GPU.")
-        return [{"what": "no GPU"}]
+    if torch_device("auto", np.empty(0)) is None:
+        raise LeftOutError("It needs torch and a GPU that torch sees.")
     rows = []
     for row in measured(data_dir):
         rows.append(row)
@@ -178,14 +177,23 @@ def all_impostors(
         "loss": boosted.history[-1].loss,
         "violated": boosted.history[-1].violated,
     }
-    if n_on_cpu:
-        clock_of_cpu = Clock()
-        of_cpu = learn(X, comparisons, max_iter=n_on_cpu, place=_CPU, on_iteration=[clock_of_cpu])
-        row[f"CPU, {N_THREADS} threads, iteration, ms"] = 1e3 * clock_of_cpu.seconds
-        row["times as fast"] = clock_of_cpu.seconds / clock.seconds
-        last = of_cpu.history[-1].loss
-        row[f"loss after {n_on_cpu}, relative difference"] = abs(boosted.history[n_on_cpu - 1].loss / last - 1)
-    return row
+    return row | beside_the_cpu(X, comparisons, n_on_cpu, clock, boosted)
+
+
+def beside_the_cpu(
+    X: np.ndarray, comparisons: Comparisons, n_iterations: int, clock: Clock, boosted: Boosted
+) -> dict[str, object]:
+    """So many of the iterations on the CPU of the same machine; none is no figure."""
+    if not n_iterations:
+        return {}
+    clock_of_cpu = Clock()
+    of_cpu = learn(X, comparisons, max_iter=n_iterations, place=_CPU, on_iteration=[clock_of_cpu])
+    ratio = boosted.history[n_iterations - 1].loss / of_cpu.history[-1].loss
+    return {
+        f"CPU, {N_THREADS} threads, iteration, ms": 1e3 * clock_of_cpu.seconds,
+        "times as fast": clock_of_cpu.seconds / clock.seconds,
+        f"loss after {n_iterations}, relative difference": abs(ratio - 1),
+    }
 
 
 def listed(n_points: int, n_near: int, n_far: int) -> Comparisons:
@@ -242,13 +250,7 @@ def lists(
         "loss": boosted.history[-1].loss,
         "violated": boosted.history[-1].violated,
     }
-    if on_cpu:
-        clock_of_cpu = Clock()
-        of_cpu = learn(X, comparisons, max_iter=n_iterations, place=_CPU, on_iteration=[clock_of_cpu])
-        row[f"CPU, {N_THREADS} threads, iteration, ms"] = 1e3 * clock_of_cpu.seconds
-        row["times as fast"] = clock_of_cpu.seconds / clock.seconds
-        row["loss, relative difference"] = abs(boosted.history[-1].loss / of_cpu.history[-1].loss - 1)
-    return row
+    return row | beside_the_cpu(X, comparisons, n_iterations if on_cpu else 0, clock, boosted)
 
 
 def _verbs(X: np.ndarray, comparisons: Comparisons) -> tuple[float, dict[str, float]]:

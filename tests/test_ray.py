@@ -97,6 +97,18 @@ def test_parameters_are_checked(options, message):
         BoostMetric(**options).fit(*labelled("iris"))
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_workers": 0}, r"n_workers must be a whole number of at least 1, or None\. Got 0"),
+        ({"timeout": 0}, r"timeout must be a finite number above 0\. Got 0"),
+    ],
+)
+def test_an_engine_checks_its_parameters(options, message):
+    with pytest.raises(ValueError, match=message):
+        RayEngine(**options)
+
+
 def opened(problem, n_workers=2, timeout=60.0):
     return Problem(problem.points, problem.comparisons).opened(RayEngine(n_workers=n_workers, timeout=timeout))
 

@@ -131,7 +131,7 @@ def test_steps_from_a_table():
 
 def test_numbers_in_halves():
     x = torch.randn(1000, generator=torch.Generator(DEVICE).manual_seed(0)) * torch.logspace(-3, 20, 1000)
-    high, low, unit = fused_far.halves(x)
+    high, low, unit = far.halves(x)
     assert high.dtype == low.dtype == torch.float16
     assert close((high.double() + low.double()) * unit, x, 2**-21)
 
@@ -166,6 +166,19 @@ def test_sums_over_rows(width, sign, dtype, tolerance):
     rows.coefficients(d, log_factor, sign, expected)
     fused_rows.coefficients(d, log_factor, sign, found)
     assert torch.allclose(found, expected, rtol=20 * tolerance, atol=0.0)
+
+
+def test_one_group_of_many_pairs():
+    """So wide that it is left to the plain functions, whose sums are in double precision."""
+    width = fused_rows._WIDEST_ROW + 1
+    d, h = torch.full((1, width), 1.0), torch.full((1, width), 0.1)
+    found = fused_rows.moments(d, h, torch.tensor(0.0).double(), -1.0)
+    assert found.log.item() == pytest.approx(np.log(width) - 1.0, abs=1e-6)
+    assert found.mean.item() == pytest.approx(0.1, rel=1e-7)
+    c = torch.empty_like(d)
+    fused_rows.coefficients(d, -found.log, -1.0, c)
+    assert c.double().sum().item() == pytest.approx(1.0, abs=1e-5)
+    assert fused_rows.count_reached(torch.ones(1, 2), d).tolist() == [2 * width]
 
 
 @WIDTHS

@@ -28,6 +28,7 @@ from boostmetric.frame import Coordinates
 from boostmetric.optional import require
 from boostmetric.oracles.merged import MergedShard
 from boostmetric.oracles.protocol import FloatArray
+from boostmetric.validation import check_count, check_number
 
 # A call: a verb and its arguments.
 _Call = tuple[Any, ...]
@@ -53,6 +54,11 @@ class RayEngine:
     address: str | None = None
     n_workers: int | None = None
     timeout: float = 600.0
+
+    def __post_init__(self) -> None:
+        if self.n_workers is not None:
+            check_count("n_workers", self.n_workers, alternative=", or None")
+        check_number("timeout", self.timeout, above=0.0)
 
     @contextmanager
     def engine(self, points: Coordinates, comparisons: Comparisons, *, logistic: bool) -> Iterator[RayWorkers]:

@@ -104,7 +104,7 @@ class BoostMetric(Boosting):
         Where to search for neighbours and to boost. A GPU needs the extra ``gpu`` (torch) and dense samples, and works
         in their precision: give float32, unless the last digits matter. "auto" is a GPU if there is one that can be
         used, else "cpu".
-    engine : "ray", RayEngine or None, default=None
+    engine : "ray", RayEngine, another `Place` or None, default=None
         A cluster to boost on (`boostmetric.engines.ray.RayEngine`); "ray" is one on this machine, or the one that this
         process is connected to. Needs the extra ``ray``. The search for neighbours stays in this process.
     n_jobs : int, default=None

@@ -82,7 +82,7 @@ class ComparisonBoostMetric(Boosting):
         Go on from the metric of the last fit, whose iterations count for `max_iter`, as in scikit-learn's boosting.
     device : {"cpu", "cuda", "cuda:N", "auto"}, default="cpu"
         Where to boost, as in `BoostMetric`.
-    engine : "ray", RayEngine or None, default=None
+    engine : "ray", RayEngine, another `Place` or None, default=None
         A cluster to boost on (`boostmetric.engines.ray.RayEngine`); "ray" is one on this machine, or the one that this
         process is connected to. Needs the extra ``ray``.
     n_jobs : int, default=None

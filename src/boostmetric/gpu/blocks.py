@@ -148,7 +148,7 @@ class BlockShard(Shard):
             chosen = self._own.new_full((n_padded,), signed.n)
             chosen[: len(self._own)] = self._own
             self._rows = signed.take(chosen, len(self._own))
-        self._row_q = self._rows.q[: self._rows.n].double()
+        self._row_q = self._rows.q[: self._rows.n]
 
     def gram(self) -> FloatArray:
         if self._gram is None:
@@ -175,7 +175,7 @@ class BlockShard(Shard):
         u = torch.zeros(n, dtype=torch.float64, device=self._points.device)
         log_sum[self._own] = self._log_sum
         u.index_put_((self._own,), torch.exp(self._log_u), accumulate=True)
-        bias = torch.log2(u) + columns.q[:n].double() - log_sum
+        bias = torch.log2(u) + columns.q[:n] - log_sum
         points = self._points.take(self._in_class)
         sums, column_sums = self._passes.products(self._signed, columns, log_sum, bias.clamp(min=-_EMPTY), points)
         half = points.T @ (0.5 * (u + column_sums)[:, None] * points - u[:, None] * sums)

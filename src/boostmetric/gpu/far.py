@@ -25,6 +25,8 @@ MOST_LENGTH = math.inf  # mapped points may be of any length
 BLOCK, _BLOCK_ON_CPU = 2**25, 2**20
 # Rows and columns are padded to multiples of this.
 PADDING = 128
+# In halves, the largest number is brought to 2 to this power: products of two stay far below the largest there is.
+_LARGEST_IN_HALVES = 10
 
 
 @dataclass(frozen=True)
@@ -65,13 +67,20 @@ class Side:
     @cached_property
     def halves(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """The points as `fused_far` needs them."""
-        from boostmetric.gpu.fused_far import halves
-
         return halves(self.p)
 
     def take(self, numbers: torch.Tensor | slice, n: int) -> Side:
         """Some of them, in the given order."""
         return Side(self.p[numbers], self.q[numbers], self.label[numbers], n)
+
+
+def halves(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Numbers as a sum of two of 16 bits, and the unit that these are counted in."""
+    _, exponent = torch.frexp(x.abs().amax())
+    scaled = torch.ldexp(x, _LARGEST_IN_HALVES - exponent)
+    high = scaled.half()
+    unit = torch.ldexp(torch.ones((), dtype=torch.float32, device=x.device), exponent - _LARGEST_IN_HALVES)
+    return high, (scaled - high).half(), unit
 
 
 @dataclass(frozen=True)

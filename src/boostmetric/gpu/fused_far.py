@@ -4,8 +4,8 @@ A program holds some rows and goes over the columns tile by tile: exponents of a
 wanted of them, which is added up in registers; nothing of the size of a tile is ever written. `boostmetric.gpu.far`
 says what is computed; these functions are for single precision and take the same arguments.
 
-Matrix units multiply short numbers. So each number is the sum of two halves of 16 bits (`Halves`), and a product the
-sum of three: that is single precision but for a bit or two, at two thirds of the speed of such products of one
+Matrix units multiply short numbers. So each number is the sum of two halves of 16 bits (`far.halves`), and a product
+the sum of three: that is single precision but for a bit or two, at two thirds of the speed of such products of one
 shortened number (``tf32``), which would be wrong by 1e-2 in the exponents of ordinary data.
 """
 
@@ -38,17 +38,6 @@ _PROGRAMS = 2048
 _HIDDEN = tl.constexpr(-1e30)  # the exponent of what is no far pair
 # Weights, of which none exceeds 1, are multiplied by 2 to this power, so that small ones have all their bits.
 _SCALE = tl.constexpr(14.0)
-# The largest of given numbers is brought to 2 to this power: products of two stay far below the largest number.
-_LARGEST = 10
-
-
-def halves(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Numbers as a sum of two of 16 bits, and the unit that these are counted in."""
-    _, exponent = torch.frexp(x.abs().amax())
-    scaled = torch.ldexp(x, _LARGEST - exponent)
-    high = scaled.half()
-    unit = torch.ldexp(torch.ones((), dtype=torch.float32, device=x.device), exponent - _LARGEST)
-    return high, (scaled - high).half(), unit
 
 
 def _points(rows: Side, columns: Side) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -223,7 +212,7 @@ def products(
     n_parts, columns_each = _parts(n // block_rows * (n_values // _VALUES), n, block_columns)
     padded = torch.zeros((n, n_values), dtype=torch.float64, device=columns.p.device)
     padded[: columns.n, : values.shape[1]] = values
-    high, low, unit = halves(padded)
+    high, low, unit = far.halves(padded)
     per_row = [torch.full((n,), fill, dtype=torch.float32, device=columns.p.device) for fill in (0.0, -1e30)]
     for own, given in zip(per_row, (log_sum, bias), strict=True):
         own[: columns.n] = given
@@ -298,7 +287,7 @@ def table(rows: Side, log_sum: torch.Tensor, bins: Bins) -> torch.Tensor:
     n_bins, n_nodes = len(bins.bounds) - 1, bins.basis.shape[1]
     padded = torch.zeros(n_rows, dtype=torch.float32, device=rows.p.device)
     padded[: rows.n] = log_sum
-    high, low, unit = halves(bins.basis)
+    high, low, unit = far.halves(bins.basis)
     out = torch.empty((n_rows, n_bins * n_nodes), dtype=torch.float32, device=rows.p.device)
     block_rows, block_columns, n_warps = _TILE_OF_TABLE
     _table[(n_rows // block_rows, n_bins)](

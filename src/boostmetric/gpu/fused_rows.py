@@ -12,6 +12,9 @@ from boostmetric.gpu.masses import Sums
 # Numbers of a tile.
 _TILE = 4096
 _WIDEST = 1024
+# A row that is wider, as of one group of all similar and all dissimilar pairs, keeps one program busy for long, and its
+# sums in single precision are long ones: left to `rows`.
+_WIDEST_ROW = 2**15
 # Near pairs of a group up to which comparisons are counted one by one, in the pass over the distances.
 _FEW_NEAR = 16
 # Rows of points of a tile, and features.
@@ -81,6 +84,8 @@ def _moments(d, h, step, out, n_rows, width, sign: tl.constexpr, block_rows: tl.
 def moments(d: torch.Tensor, h: torch.Tensor, step: torch.Tensor, sign: float) -> Sums:
     """As in `rows`."""
     n_rows, width = d.shape
+    if width > _WIDEST_ROW:
+        return rows.moments(d, h, step, sign)
     out = torch.empty((4, n_rows), dtype=d.dtype, device=d.device)
     block_rows, block_width = _blocks(width)
     _moments[(triton.cdiv(n_rows, block_rows),)](
@@ -114,7 +119,7 @@ def _count_reached(near, far, out, n_rows, n_near, width, block_rows: tl.constex
 def count_reached(near: torch.Tensor, far: torch.Tensor) -> torch.Tensor:
     """As in `rows`, to which many near numbers are left."""
     (n_rows, n_near), width = near.shape, far.shape[1]
-    if n_near > _FEW_NEAR:
+    if n_near > _FEW_NEAR or width > _WIDEST_ROW:
         return rows.count_reached(near, far)
     out = torch.empty(n_rows, dtype=torch.int64, device=near.device)
     block_rows, block_width = _blocks(width)
@@ -142,6 +147,9 @@ def _coefficients(
 def coefficients(d: torch.Tensor, log_factor: torch.Tensor, sign: float, c: torch.Tensor) -> None:
     """As in `rows`."""
     n_rows, width = d.shape
+    if width > _WIDEST_ROW:
+        rows.coefficients(d, log_factor, sign, c)
+        return
     block_rows, block_width = _blocks(width)
     _coefficients[(triton.cdiv(n_rows, block_rows),)](
         d, log_factor.to(d.dtype), c, n_rows, width, sign=sign, block_rows=block_rows, block_width=block_width

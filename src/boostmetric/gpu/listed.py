@@ -135,8 +135,8 @@ class ListedShard(Shard):
 
     def project(self, xi: FloatArray, factors: FloatArray = ONE) -> None:
         z = self._points.times(np.atleast_2d(xi))
-        along = (None,) if len(z) == 1 and factors[0] == 1.0 else (self._points.vector(factors),)
-        self._kernels.growths(z, *along, self._first[:-1], self._second[:-1], self._h)
+        weights = None if len(z) == 1 and factors[0] == 1.0 else self._points.vector(factors)
+        self._kernels.growths(z, weights, self._first[:-1], self._second[:-1], self._h)
 
     def _moments(self, w: float) -> FloatArray:
         step = self._points.number(w)
