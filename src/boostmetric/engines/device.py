@@ -36,14 +36,13 @@ class Device:
         # torch is imported here, and not by ``import boostmetric``.
         import torch
 
-        from boostmetric.gpu.memory import check_memory, held_memory, memory_of
+        from boostmetric.gpu.memory import check_memory, memory_of
         from boostmetric.gpu.shards import bytes_needed, make_shards
 
         dtype = torch.float32 if self.single else torch.float64
         needed = bytes_needed(points.shape, comparisons, dtype.itemsize)
-        held = held_memory(self.name)  # by the comparisons to learn from, if these are those held out
-        with memory_of(self.name, held + needed, _REMEDY):
-            check_memory(self.name, held, needed, _REMEDY)
+        with memory_of(self.name, needed, _REMEDY):
+            check_memory(self.name, needed, _REMEDY)
             engine = DeviceEngine(
                 make_shards(points, comparisons, self.name, dtype, logistic=logistic),
                 torch.finfo(dtype).eps if self.single else 0.0,

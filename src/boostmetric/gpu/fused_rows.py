@@ -17,8 +17,8 @@ _WIDEST = 1024
 _WIDEST_ROW = 2**15
 # Near pairs of a group up to which comparisons are counted one by one, in the pass over the distances.
 _FEW_NEAR = 16
-# Rows of points of a tile, and features.
-_MEMBERS, _FEATURES = 32, 128
+# Rows of points of a tile, features, and warps: of what was tried on an H200, the fastest.
+_MEMBERS, _FEATURES, _WARPS = 64, 128, 2
 
 
 @triton.jit
@@ -200,7 +200,11 @@ def _half_laplacian(
     piece = tl.program_id(0).to(tl.int64) * block_pieces + tl.arange(0, block_pieces)
     feature = tl.program_id(1) * block_features + tl.arange(0, block_features)
     inside, wanted = piece < n_pieces, feature < n_features
-    # In double precision: what is left of these sums is of the size of differences of points, not of points.
+    wide = inside[:, None] & wanted[None, :]
+    own = tl.load(row + piece, mask=inside, other=0).to(tl.int64)
+    own = tl.load(points + own[:, None] * n_features + feature[None, :], mask=wide, other=0.0)
+    # What is left of these sums is of the size of differences of points, so differences are added up: a tile in the
+    # precision of the points, tiles in double precision.
     sums = tl.zeros((block_pieces, block_features), dtype=tl.float64)
     degree = tl.zeros((block_pieces, block_width), dtype=tl.float64)  # added up after the loop, as in `_add_up`
     for start in range(0, width, block_width):
@@ -214,13 +218,10 @@ def _half_laplacian(
             mask=there[:, :, None] & wanted[None, None, :],
             other=0.0,
         )
-        sums += tl.sum(coefficient.to(tl.float64)[:, :, None] * a.to(tl.float64), 1)
+        sums += tl.sum(coefficient[:, :, None] * (a - own[:, None, :]), 1).to(tl.float64)
         degree += coefficient.to(tl.float64)
-    own = tl.load(row + piece, mask=inside, other=0).to(tl.int64)
-    mask = inside[:, None] & wanted[None, :]
-    a = tl.load(points + own[:, None] * n_features + feature[None, :], mask=mask, other=0.0)
-    sums = 0.5 * tl.sum(degree, 1)[:, None] * a.to(tl.float64) - sums
-    tl.store(out + piece[:, None] * n_features + feature[None, :], sums, mask=mask)
+    sums = -0.5 * tl.sum(degree, 1)[:, None] * own.to(tl.float64) - sums
+    tl.store(out + piece[:, None] * n_features + feature[None, :], sums, mask=wide)
 
 
 def half_laplacian(
@@ -245,6 +246,7 @@ def half_laplacian(
         block_pieces=_MEMBERS // block_width,
         block_width=block_width,
         block_features=block_features,
+        num_warps=_WARPS,
     )
     return out
 

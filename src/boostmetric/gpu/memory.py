@@ -22,31 +22,34 @@ def memory_of(name: str, needed: int, remedy: str) -> Iterator[None]:
     remedy : str
         What to do, as a sentence.
     """
+    held = _held(name)
     try:
         yield
     except torch.OutOfMemoryError as error:
         # As long as there is an error, its frames hold what they had taken.
         traceback.clear_frames(error.__traceback__)
         torch.cuda.empty_cache()
-        message = _message(name, needed, str(error).partition("\n")[0].partition(". ")[0], remedy)
+        message = _message(name, held, needed, str(error).partition("\n")[0].partition(". ")[0], remedy)
         raise MemoryError(message) from None
 
 
-def held_memory(name: str) -> int:
-    """Bytes that this process holds on a device."""
+def _held(name: str) -> int:
+    """Bytes that this process holds on a device, as for the comparisons to learn from, where others are held out."""
     return int(torch.cuda.memory_allocated(name)) if torch.device(name).type == "cuda" else 0
 
 
-def check_memory(name: str, held: int, needed: int, remedy: str) -> None:
+def check_memory(name: str, needed: int, remedy: str) -> None:
     """Refuse before any work what cannot be held."""
     device = torch.device(name)
     if device.type != "cuda":
         return
+    held = _held(name)
     free, _ = torch.cuda.mem_get_info(device)
     free += torch.cuda.memory_reserved(device) - held  # what torch keeps for further use
     if needed > free:
-        raise MemoryError(_message(name, held + needed, f"{free / 1e9:,.1f} GB are free", remedy))
+        raise MemoryError(_message(name, held, needed, f"{free / 1e9:,.1f} GB are free", remedy))
 
 
-def _message(name: str, needed: int, found: str, remedy: str) -> str:
-    return f"{needed / 1e9:,.1f} GB or so are needed on device {name!r}, but: {found}. {remedy}"
+def _message(name: str, held: int, needed: int, found: str, remedy: str) -> str:
+    beside = f" beside the {held / 1e9:,.1f} GB that this process holds there" if held else ""
+    return f"{needed / 1e9:,.1f} GB or so are needed on device {name!r}{beside}, but: {found}. {remedy}"
