@@ -14,7 +14,7 @@ from boostmetric import BoostMetric, ComparisonBoostMetric, Comparisons
 from boostmetric.callbacks import Checkpoint
 from boostmetric.engines.device import Device
 from boostmetric.solver.learn import learn
-from boostmetric.solver.problem import Problem
+from boostmetric.solver.problem import Problem, satisfied
 from boostmetric.solver.result import StopReason
 from conftest import import_torch, random_triplets
 
@@ -196,8 +196,8 @@ def test_satisfied_comparisons(single):
     for name in ("triplets", "all impostors"):
         problem = Problem(*make_problem(name))
         components = np.random.default_rng(0).standard_normal((2, problem.points.shape[1]))
-        satisfied = problem.satisfied(components, Device("cpu", single))
-        assert satisfied == pytest.approx(problem.satisfied(components), abs=1e-3 if single else 1e-12)
+        share = satisfied(problem, components, Device("cpu", single))
+        assert share == pytest.approx(satisfied(problem, components), abs=1e-3 if single else 1e-12)
 
 
 @pytest.mark.parametrize("name", ["labels", "all impostors", "everything"])

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from boostmetric.comparisons import Comparisons
-from boostmetric.frame import Coordinates
+from boostmetric.engines.share import Share
+from boostmetric.frame import Coordinates, Origin
 from boostmetric.oracles.merged import Engine
 
 
@@ -17,4 +19,30 @@ class Place(Protocol):
         self, points: Coordinates, comparisons: Comparisons, *, logistic: bool
     ) -> AbstractContextManager[Engine]:
         """The shards of a problem, as long as the context lasts."""
+        ...
+
+
+@runtime_checkable
+class SharingPlace(Place, Protocol):
+    """One whose workers load their shares of a problem themselves."""
+
+    def shared(
+        self,
+        shares: Callable[[int], Sequence[Share]],
+        n_features: int,
+        *,
+        logistic: bool,
+        origin: Origin | None = None,
+    ) -> AbstractContextManager[tuple[Engine, Origin, float]]:
+        """The shards of a problem, the coordinates of its points, and the weight of its groups.
+
+        Parameters
+        ----------
+        shares : callable
+            So many shares of the problem, or fewer.
+        n_features : int
+        logistic : bool
+        origin : Origin, optional
+            Coordinates to put the points in; by default those that suit them.
+        """
         ...

@@ -1,9 +1,10 @@
 """Shards on a Ray cluster: Ray places, restarts and carries; the mathematics stays where it is.
 
 Every worker is a process with a share of the groups, and of the points that they name, and answers the verbs of a
-shard. What it knows beyond its share follows from the metric, so that one that was lost is *restored*: Ray starts it
-again, it is sent its share, and it rebuilds its distances from the directions and steps that the driver remembers. Each
-call says which state it is about; a worker that was restarted is in none, and says so.
+shard. A share comes from the driver, or the worker reads it from files. What it knows beyond its share follows from the
+metric, so that one that was lost is *restored*: Ray starts it again, it loads its share, and it rebuilds its distances
+from the directions and steps that the driver remembers. Each call says which state it is about; a worker that was
+restarted is in none, and says so.
 
 Calls are few. To project on a direction has no answer, so it waits for the next call and goes along; and after a step
 the direction is asked for, so a worker sends it along with the answer to the step. So an iteration takes two rounds
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from time import monotonic
@@ -24,7 +25,8 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from boostmetric.comparisons import Comparisons
-from boostmetric.frame import Coordinates
+from boostmetric.engines.share import HeldShare, Loaded, Share
+from boostmetric.frame import Coordinates, Extent, Origin
 from boostmetric.optional import require
 from boostmetric.oracles.merged import MergedShard
 from boostmetric.oracles.protocol import FloatArray
@@ -63,20 +65,43 @@ class RayEngine:
     @contextmanager
     def engine(self, points: Coordinates, comparisons: Comparisons, *, logistic: bool) -> Iterator[RayWorkers]:
         ray = require("ray", "ray", 'engine="ray"')
-        with self._connected(ray):
+
+        def shares(n: int) -> list[HeldShare]:
+            return [HeldShare(ray.put(_restricted(points, part))) for part in _cut(comparisons, n)]
+
+        with self._workers(shares, points.shape[1], logistic) as workers:
+            yield workers
+
+    @contextmanager
+    def shared(
+        self,
+        shares: Callable[[int], Sequence[Share]],
+        n_features: int,
+        *,
+        logistic: bool,
+        origin: Origin | None = None,
+    ) -> Iterator[tuple[RayWorkers, Origin, float]]:
+        with self._workers(shares, n_features, logistic) as workers:
+            yield workers, *workers.place(origin)
+
+    @contextmanager
+    def _workers(
+        self, shares: Callable[[int], Sequence[Share]], n_features: int, logistic: bool
+    ) -> Iterator[RayWorkers]:
+        with self.connected() as ray:
             n_workers = self.n_workers or int(ray.cluster_resources().get("CPU", 1))
-            shares = [_restricted(points, part) for part in _cut(comparisons, n_workers)]
-            workers = RayWorkers(ray, shares, logistic, points.shape[1], self.timeout)
+            workers = RayWorkers(ray, shares(n_workers), logistic, n_features, self.timeout)
             try:
                 yield workers
             finally:
                 workers.close()
 
     @contextmanager
-    def _connected(self, ray: Any) -> Iterator[None]:
-        """Connected to the cluster, as before if that was so."""
+    def connected(self) -> Iterator[Any]:
+        """Connected to the cluster, as before if that was so: several fits in this context use one cluster."""
+        ray = require("ray", "ray", 'engine="ray"')
         if ray.is_initialized():
-            yield
+            yield ray
             return
         if self.address is not None:
             ray.init(address=self.address, logging_level="ERROR", log_to_driver=False)
@@ -89,7 +114,7 @@ class RayEngine:
                 _node_ip_address="127.0.0.1",
             )
         try:
-            yield
+            yield ray
         finally:
             ray.shutdown()
 
@@ -110,7 +135,7 @@ class RayWorkers:
     def __init__(
         self,
         ray: Any,
-        shares: Sequence[tuple[Coordinates, Comparisons]],
+        shares: Sequence[Share],
         logistic: bool,
         n_features: int,
         timeout: float,
@@ -118,9 +143,9 @@ class RayWorkers:
         self._ray = ray
         self._timeout = timeout
         self._n_features = n_features
-        # Workers begin with nothing, and are restored in the first round. A share is sent in a list, as a reference:
-        # only a worker that needs it reads it.
-        self._shares = [[ray.put(share)] for share in shares]
+        self._origin: Origin | None = None
+        # Workers begin with nothing, and are restored in the first round.
+        self._shares = list(shares)
         # No processor is reserved: those of held-out comparisons would wait for them for ever.
         actor = ray.remote(num_cpus=0, max_restarts=-1, scheduling_strategy="SPREAD")(Worker)
         self._workers = [actor.remote(logistic) for _ in shares]
@@ -129,6 +154,24 @@ class RayWorkers:
         self._gram: list[FloatArray] | None = None
         self._gram_is_asked_for = False
         self.traffic = Traffic(0, 0, 0)
+
+    def place(self, origin: Origin | None) -> tuple[Origin, float]:
+        """Let the workers load their points, and put them in coordinates; these, and the weight of all groups."""
+        if origin is None:
+            origin = Origin.of(self._persist(lambda i: self._workers[i].extent.remote(self._shares[i])))
+        self._origin = origin
+        weights = self._persist(lambda i: self._workers[i].weight.remote(self._shares[i], origin))
+        if not any(weights):
+            raise ValueError("There are no comparisons: at least one is needed.")
+        # Of comparisons that are held out, a share may have none.
+        for worker, weight in zip(self._workers, weights, strict=True):
+            if not weight:
+                self._ray.kill(worker)
+        self._workers, self._shares = (
+            [item for item, weight in zip(held, weights, strict=True) if weight]
+            for held in (self._workers, self._shares)
+        )
+        return origin, float(sum(weights))
 
     def close(self) -> None:
         """End the workers."""
@@ -166,30 +209,38 @@ class RayWorkers:
     def _round(self, calls: list[_Call]) -> list[list[Any]]:
         """The answers of all workers to some calls; those that were lost are restored."""
         before, after = self._state, self._state.after(calls)
-        asked = {i: worker.ask.remote(before.number, calls, after.number) for i, worker in enumerate(self._workers)}
-        answers = self._answers(asked)
-        restoring = before.calls()
-        for _ in range(_MOST_RESTORATIONS):
-            lost = [i for i in asked if i not in answers]
-            if not lost:
-                break
-            again = {
-                i: self._workers[i].restore.remote(self._shares[i], [*restoring, *calls], after.number) for i in lost
-            }
-            answers |= {i: answer[len(restoring) :] for i, answer in self._answers(again).items()}
-        else:
-            raise RuntimeError(
-                f"A worker was lost {_MOST_RESTORATIONS} times in one round. Look at the cluster (`ray status`), its "
-                "memory above all; a fit with a Checkpoint goes on with resume_from."
-            )
+        answers = self._persist(
+            lambda i: self._workers[i].ask.remote(before.number, calls, after.number),
+            lambda i: self._workers[i].restore.remote(
+                self._shares[i], self._origin, before.calls(), calls, after.number
+            ),
+        )
         self._state = after
         sent = len(self._workers) * sum(_n_bytes(call) for call in calls)
         rounds, sent_before, received = self.traffic
-        self.traffic = Traffic(rounds + 1, sent_before + sent, received + _n_bytes(list(answers.values())))
-        return [answers[i] for i in asked]
+        self.traffic = Traffic(rounds + 1, sent_before + sent, received + _n_bytes(answers))
+        return answers
 
-    def _answers(self, asked: dict[int, Any]) -> dict[int, list[Any]]:
-        """What workers answer; nothing of those that were lost, or know nothing since they were started again."""
+    def _persist(self, ask: Callable[[int], Any], again: Callable[[int], Any] | None = None) -> list[Any]:
+        """What each worker answers; those that were lost are asked `again`, by default the same."""
+        answers: dict[int, Any] = {}
+        lost = list(range(len(self._workers)))
+        for _ in range(1 + _MOST_RESTORATIONS):
+            answers |= self._answers({i: ask(i) for i in lost})
+            lost = [i for i in lost if i not in answers]
+            if not lost:
+                return [answers[i] for i in range(len(self._workers))]
+            ask = again or ask
+        raise RuntimeError(
+            f"A worker was lost {1 + _MOST_RESTORATIONS} times in one round. Look at the cluster (`ray status`), its "
+            "memory above all; a fit with a Checkpoint goes on with resume_from."
+        )
+
+    def _answers(self, asked: dict[int, Any]) -> dict[int, Any]:
+        """What workers answer; nothing of those that were lost, or know nothing since they were started again.
+
+        An error of a worker, as about a file that it cannot read, is raised here.
+        """
         errors = self._ray.exceptions
         deadline = monotonic() + self._timeout
         answers = {}
@@ -201,6 +252,8 @@ class RayWorkers:
                 continue
             except (errors.RayActorError, errors.WorkerCrashedError, errors.ObjectLostError):
                 continue
+            except errors.RayTaskError as error:
+                raise (error.cause or error) from None
             if answer is not None:
                 answers[i] = answer
         return answers
@@ -265,26 +318,51 @@ class Worker:
     def __init__(self, logistic: bool) -> None:
         self._one_thread = threadpool_limits(limits=1, user_api="blas")  # for as long as the process lives
         self._logistic = logistic
+        self._loaded: Loaded | None = None
         self._shard: MergedShard | None = None
+        self._weight = 0.0
         self._number: int | None = None
+
+    def extent(self, share: Share) -> Extent:
+        """Where the points of a share lie."""
+        return Extent.of(self._load(share).points)
+
+    def weight(self, share: Share, origin: Origin | None) -> float:
+        """Of the groups of a share, whose points are put in coordinates; those in memory are in them already."""
+        if self._shard is None:
+            self._make_shard(share, origin)
+        return self._weight
 
     def ask(self, number: int, calls: list[_Call], after: int) -> list[Any] | None:
         """Answer calls about a state; None if this worker is in another one, or in none."""
         return self._follow(calls, after) if number == self._number else None
 
-    def restore(self, share: list[Any], calls: list[_Call], after: int) -> list[Any]:
-        """Answer calls of which the first is `rebuild`, so that they are about no state."""
-        if self._shard is None:
-            import ray
+    def restore(
+        self, share: Share, origin: Origin | None, before: list[_Call], calls: list[_Call], after: int
+    ) -> list[Any]:
+        """Answer calls after those `before`, of which the first is `rebuild`, so that they are about no state."""
+        self.weight(share, origin)
+        return self._follow([*before, *calls], after)[len(before) :]
 
-            from boostmetric.engines.threads import ThreadEngine
-            from boostmetric.oracles.cpu import make_shards
-            from boostmetric.oracles.points import as_points
+    def _load(self, share: Share) -> Loaded:
+        self._loaded = self._loaded or share.load()
+        return self._loaded
 
-            points, comparisons = ray.get(share[0])
-            shards = make_shards(as_points(points), comparisons, logistic=self._logistic)
+    def _make_shard(self, share: Share, origin: Origin | None) -> None:
+        from boostmetric.engines.threads import ThreadEngine
+        from boostmetric.oracles.cpu import make_shards
+        from boostmetric.oracles.points import as_points
+
+        (given, blocks), self._loaded = self._load(share), None
+        points = as_points(given if origin is None else origin.place(given))
+        del given
+        shards, weight = list[object](), 0.0
+        for comparisons in blocks:
+            shards += make_shards(points, comparisons, logistic=self._logistic)
+            weight += float(comparisons.weights.sum())
+        if shards:
             self._shard = MergedShard(ThreadEngine(shards, 1))
-        return self._follow(calls, after)
+        self._weight = weight
 
     def _follow(self, calls: list[_Call], after: int) -> list[Any]:
         self._number = None  # in between

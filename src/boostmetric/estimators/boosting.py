@@ -122,8 +122,7 @@ class Boosting(MetricLearner):
         def find_and_split(components: FloatArray | None) -> Found:
             problem, held_out = find(components)
             if hold_out and held_out is None:
-                train, test = problem.comparisons.split(self.validation_fraction, self._split_seed)
-                problem, held_out = problem._replace(comparisons=train), problem._replace(comparisons=test)
+                problem, held_out = problem.split(self.validation_fraction, self._split_seed)
             return Found(problem, held_out)
 
         options = self._options(rng, place)

@@ -14,7 +14,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, validate_dat
 from boostmetric.callbacks import Callback
 from boostmetric.comparisons import Comparisons
 from boostmetric.engines.place import Place
-from boostmetric.estimators.boosting import Boosting
+from boostmetric.estimators.from_files import FromFiles
 from boostmetric.estimators.samples import (
     as_comparisons,
     as_rows,
@@ -29,14 +29,15 @@ from boostmetric.numbering import check_in_range
 from boostmetric.points import Points
 from boostmetric.solver.learn import SOLVERS, SolverName
 from boostmetric.solver.passes import Found
-from boostmetric.solver.problem import Problem
+from boostmetric.solver.problem import Problem, satisfied
 from boostmetric.solver.result import Iteration, Progress
-from boostmetric.starts import PLAIN_STARTS, Init, starting_components
+from boostmetric.starts import PLAIN_STARTS, Init
+from boostmetric.tables.files import ComparisonFiles
 from boostmetric.tensors import as_numpy
 from boostmetric.validation import check_choice, checked
 
 
-class ComparisonBoostMetric(Boosting):
+class ComparisonBoostMetric(FromFiles):
     """Mahalanobis metric learned from comparisons of pairs of points by boosting.
 
     The samples are comparisons, which name their points by number: cross-validation and grid search hold out
@@ -194,7 +195,7 @@ class ComparisonBoostMetric(Boosting):
     @with_callbacks
     def fit(
         self,
-        comparisons: ArrayLike | Comparisons,
+        comparisons: ArrayLike | Comparisons | ComparisonFiles,
         y: ArrayLike | None = None,
         *,
         points: Any = None,
@@ -206,11 +207,12 @@ class ComparisonBoostMetric(Boosting):
 
         Parameters
         ----------
-        comparisons : array-like of int, Comparisons, or array-like of shape (n, 2 to 4, n_features)
+        comparisons : array-like of int, Comparisons, array-like of shape (n, 2 to 4, n_features) or ComparisonFiles
             Rows (i, j, k): i is closer to j than to k; rows (i, j, k, l): i is closer to j than k to l; or rows (i, j)
             with `y`: similar or dissimilar. In a three-dimensional array the points themselves stand in place of their
             numbers, as in metric-learn. Torch tensors, here and below, may lie on any device; they are copied to the
-            host once.
+            host once. `boostmetric.tables.ComparisonFiles` bring their points too; with ``engine="ray"`` the workers
+            read them.
         y : array-like of shape (n,), optional
             For pairs only: 1 for similar points, -1 for dissimilar ones.
         points : {array-like, sparse matrix, tensor} of shape (n_points, n_features) or Points
@@ -219,7 +221,8 @@ class ComparisonBoostMetric(Boosting):
         sample_weight : array-like of shape (n,), optional
             Weights of the rows, or of the groups of `Comparisons`; not for pairs.
         eval_set : as `comparisons`, or a tuple (pairs, y), optional
-            Held-out comparisons of the same points: stops early and keeps the metric that satisfies most of them.
+            Held-out comparisons of the same points (in files: of any points of the same features): stops early and
+            keeps the metric that satisfies most of them.
         resume_from : str or Path, optional
             Go on from a file that `boostmetric.callbacks.Checkpoint` wrote in a fit to the same data.
 
@@ -228,26 +231,16 @@ class ComparisonBoostMetric(Boosting):
         self
         """
         self._check_parameters()
+        if isinstance(comparisons, ComparisonFiles):
+            return self._fit_files(comparisons, y, points, sample_weight, eval_set, resume_from)
         comparisons, y = as_numpy(comparisons), as_numpy(y)
         given = self._given_points(comparisons, points)
         problem = self._problem(comparisons, y, given, sample_weight, reset=not self._goes_on(resume_from))
         found = Found(problem, None if eval_set is None else self._held_out(eval_set, given))
-        init = starting_components(self.init, problem.points)
         self._keep_pairs(comparisons, y, problem)
         try:
             self._points = problem.points if given is None else given
-            fit_data = (comparisons, y)
-            self._learn(
-                lambda _: found,
-                init,
-                [self.max_iter],
-                resume_from,
-                fit_data,
-                place=self._place(found.problem.points),
-                solver=self.solver,
-                hold_out=self.early_stopping,
-                converges=True,
-            )
+            self._learn_from(found, problem.points, (comparisons, y), resume_from)
         finally:
             self._pairs = None
         return self
@@ -377,7 +370,9 @@ class ComparisonBoostMetric(Boosting):
         """
         return np.where(self.decision_function(comparisons, points=points) > 0, 1, -1)
 
-    def score(self, comparisons: ArrayLike | Comparisons, y: ArrayLike | None = None, *, points: Any = None) -> float:
+    def score(
+        self, comparisons: ArrayLike | Comparisons | ComparisonFiles, y: ArrayLike | None = None, *, points: Any = None
+    ) -> float:
         """Fraction of the comparisons that the metric satisfies, by weight.
 
         Parameters
@@ -392,11 +387,13 @@ class ComparisonBoostMetric(Boosting):
         float
         """
         check_is_fitted(self, "components_")
+        if isinstance(comparisons, ComparisonFiles):
+            return self._score_files(comparisons)
         given = self._given_points(comparisons, points, fitted=True)
         rows, _ = as_rows(comparisons, given)
         if y is None and isinstance(rows, np.ndarray) and rows.shape[1] > 2:
             return float(np.mean(self.decision_function(comparisons, points=points) > 0))
-        return self._problem(comparisons, y, given, None, reset=False).satisfied(self.components_)
+        return satisfied(self._problem(comparisons, y, given, None, reset=False), self.components_)
 
     def _given_points(self, comparisons: object, points: Any, *, fitted: bool = False) -> Any:
         """The points that were meant, or an error; None for tuples, which bring their own."""

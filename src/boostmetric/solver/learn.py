@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from boostmetric.oracles.losses import LossName
 from boostmetric.oracles.protocol import Oracle
 from boostmetric.solver.corrective import Corrective
 from boostmetric.solver.loop import FindStep, Solver, Stagewise, boost, roll_back
-from boostmetric.solver.problem import Problem
+from boostmetric.solver.problem import Learnable, Problem
 from boostmetric.solver.result import Boosted, Iteration, Progress, StopReason, scaled
 from boostmetric.solver.step import bisection_step, exact_step
 
@@ -32,9 +32,13 @@ STEP_FINDERS = {"exact": exact_step, "bisection": bisection_step}
 _LEAST_CHANGE = 1e-6
 
 
-def learn(
-    points: Given,
-    comparisons: Comparisons,
+def learn(points: Given, comparisons: Comparisons, **options: Any) -> Boosted:
+    """Learn a metric for points from comparisons of their pairs, in the memory of this process: see `solve`."""
+    return solve(Problem(points, comparisons), **options)
+
+
+def solve(
+    problem: Learnable,
     *,
     loss: LossName = "exponential",
     solver: SolverName = "stagewise",
@@ -45,16 +49,16 @@ def learn(
     place: Place = ONE_THREAD,
     start: Progress | None = None,
     reweigh: bool = False,
-    held_out: Problem | None = None,
+    held_out: Learnable | None = None,
     on_iteration: Sequence[Callable[[Iteration], object]] = (),
     rng: np.random.RandomState | None = None,
 ) -> Boosted:
-    """Learn a metric for the points from comparisons of their pairs.
+    """Learn a metric from comparisons of pairs of points.
 
     Parameters
     ----------
-    points : ndarray or csr_array of shape (n_points, n_features)
-    comparisons : Comparisons
+    problem : Learnable
+        The points and comparisons.
     loss, solver, regularization, max_iter, tol, line_search
         As in `boostmetric.BoostMetric`.
     place : Place
@@ -64,7 +68,7 @@ def learn(
     reweigh : bool, default=False
         Take the metric of `start` as a weak learner, whose weight is found as that of any other: all its steps are
         multiplied by one number. Where it does not lower the loss, that number is next to nothing.
-    held_out : Problem, optional
+    held_out : Learnable, optional
         Comparisons to watch: the result is the metric, of all iterations and the one to begin with, that satisfies
         most of them.
     on_iteration : sequence of callables
@@ -72,11 +76,11 @@ def learn(
     rng : RandomState, optional
         See `boost`.
     """
-    problem = Problem(points, comparisons).restricted()
+    problem = problem.restricted()
     watched = None if held_out is None else held_out.restricted()
     fingerprint = cache(lambda: problem.fingerprint(loss, regularization))
     watched_fingerprint = cache(lambda: "" if held_out is None else held_out.fingerprint())
-    given = Progress.nothing(points.shape[1]) if start is None else resumed(start, held_out, solver)
+    given = Progress.nothing(problem.n_features) if start is None else resumed(start, held_out, solver)
     if given.problem and given.problem != fingerprint():
         raise ValueError(
             "The checkpoint belongs to another fit: its points, comparisons, loss or regularization are not those "
@@ -138,7 +142,7 @@ def learn(
         return replace(result, watched=watched_fingerprint())
 
 
-def resumed(start: Progress, held_out: Problem | None, solver: SolverName) -> Progress:
+def resumed(start: Progress, held_out: Learnable | None, solver: SolverName) -> Progress:
     """Where to go on, less scores about other held-out comparisons, or of iterations that there is no way back to.
 
     The corrective solver leaves no way back.

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from boostmetric.engines.place import Place
 from boostmetric.engines.threads import ONE_THREAD
-from boostmetric.solver.learn import SolverName, learn, resumed
-from boostmetric.solver.problem import Problem
+from boostmetric.solver.learn import SolverName, resumed, solve
+from boostmetric.solver.problem import Learnable, satisfied
 from boostmetric.solver.result import Boosted, Iteration, Progress, StopReason
 
 FloatArray = NDArray[np.float64]
@@ -26,8 +26,8 @@ FloatArray = NDArray[np.float64]
 class Found(NamedTuple):
     """Comparisons found under a metric: those to learn from, and those held out."""
 
-    problem: Problem
-    held_out: Problem | None
+    problem: Learnable
+    held_out: Learnable | None
 
 
 class Finder:
@@ -57,7 +57,7 @@ class Finder:
         components = progress.metric().components
         held_out = self(components).held_out
         assert held_out is not None
-        return held_out.satisfied(components, self._place)
+        return satisfied(held_out, components, self._place)
 
 
 def passes(
@@ -88,8 +88,8 @@ def passes(
         found = find(progress.found_under)
         progress = replace(resumed(progress, found.held_out, solver), best=find.best, score=find.score)
         n_pass, n_before = len(progress.pass_ends), progress.pass_ends[-1] if progress.pass_ends else 0
-        boosted = learn(
-            *found.problem,
+        boosted = solve(
+            found.problem,
             held_out=found.held_out,
             start=progress,
             reweigh=len(progress.history) == n_before,
@@ -134,6 +134,6 @@ def _kept(find: Finder, best: Progress, reason: StopReason, **options: Any) -> B
     if not isinstance(best, Boosted):  # but where all began, or what was read from a checkpoint
         begins = not best.history
         options["reweigh"] = begins
-        best = learn(*find(best.found_under).problem, start=best, max_iter=len(best.history), **options)
+        best = solve(find(best.found_under).problem, start=best, max_iter=len(best.history), **options)
         reason = StopReason.NO_HEADROOM if begins else reason
     return replace(best, stop_reason=reason, best=None, score=None)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, NamedTuple
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 
 import numpy as np
 
 from boostmetric.comparisons import Comparisons
 from boostmetric.engines.place import Place
 from boostmetric.engines.threads import ONE_THREAD, single_threaded_blas
-from boostmetric.frame import Coordinates, FloatArray, Frame, Given
+from boostmetric.frame import Axes, Coordinates, FloatArray, Frame, Given
 from boostmetric.numbering import check_in_range
 from boostmetric.oracles.held_out import WithHeldOut
 from boostmetric.oracles.losses import make_loss
@@ -24,11 +24,61 @@ if TYPE_CHECKING:
     from boostmetric.oracles.protocol import Oracle
 
 
+class Learnable(Protocol):
+    """What there is to learn from, wherever it is."""
+
+    @property
+    def n_features(self) -> int:
+        """Of the points."""
+        ...
+
+    def restricted(self) -> Self:
+        """The same with the points that the comparisons name alone."""
+        ...
+
+    def split(self, fraction: float, seed: int) -> tuple[Self, Self]:
+        """What to learn from, and what to hold out."""
+        ...
+
+    def fingerprint(self, loss: LossName = ..., regularization: float = ...) -> str:
+        """A hash by which a checkpoint knows the fit it belongs to."""
+        ...
+
+    def opened(
+        self, place: Place, held_out: Self | None = None, loss: LossName = ...
+    ) -> AbstractContextManager[tuple[Axes, Oracle]]:
+        """Coordinates to compute in, and an oracle that answers in them, until the context ends.
+
+        Parameters
+        ----------
+        place : Place
+            Where to keep the problem, and to work on it.
+        held_out : Learnable, optional
+            Comparisons to watch.
+        loss : {"exponential", "logistic"}
+        """
+        ...
+
+
+def satisfied(problem: Learnable, components: FloatArray, place: Place = ONE_THREAD) -> float:
+    """Fraction of the comparisons, by weight, that the metric of a linear map satisfies."""
+    metric = Progress.of_metric(components)
+    with problem.restricted().opened(place) as (frame, oracle):
+        metric = metric.in_units(-frame.exponent, frame.lower(metric.directions))
+        state = oracle.rebuild(metric.directions, metric.step_sizes)
+    return min(max(1.0 - state.violated / state.weight, 0.0), 1.0)
+
+
 class Problem(NamedTuple):
-    """Points, and comparisons of their pairs."""
+    """Points, and comparisons of their pairs, in the memory of this process."""
 
     points: Given
     comparisons: Comparisons
+
+    @property
+    def n_features(self) -> int:
+        """Of the points."""
+        return int(self.points.shape[1])
 
     def restricted(self) -> Problem:
         """The points that the comparisons name, numbered anew."""
@@ -50,28 +100,16 @@ class Problem(NamedTuple):
             digest.update(np.ascontiguousarray(array).data)
         return digest.hexdigest()
 
-    def satisfied(self, components: FloatArray, place: Place = ONE_THREAD) -> float:
-        """Fraction of the comparisons, by weight, that the metric of a linear map satisfies."""
-        metric = Progress.of_metric(components)
-        with self.restricted().opened(place) as (frame, oracle):
-            metric = metric.in_units(-frame.exponent, frame.lower(metric.directions))
-            state = oracle.rebuild(metric.directions, metric.step_sizes)
-        return min(max(1.0 - state.violated / state.weight, 0.0), 1.0)
+    def split(self, fraction: float, seed: int) -> tuple[Problem, Problem]:
+        """What to learn from, and what to hold out: see `Comparisons.split`."""
+        train, held_out = self.comparisons.split(fraction, seed)
+        return Problem(self.points, train), Problem(self.points, held_out)
 
     @contextmanager
     def opened(
         self, place: Place, held_out: Problem | None = None, loss: LossName = "exponential"
-    ) -> Iterator[tuple[Frame, Oracle]]:
-        """Coordinates to compute in, and an oracle that answers in them, until the context ends.
-
-        Parameters
-        ----------
-        place : Place
-            Where to keep the problem, and to work on it.
-        held_out : Problem, optional
-            Comparisons to watch.
-        loss : {"exponential", "logistic"}
-        """
+    ) -> Iterator[tuple[Axes, Oracle]]:
+        """See `Learnable`."""
         with ExitStack() as stack:
             stack.enter_context(single_threaded_blas())
 

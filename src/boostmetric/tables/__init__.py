@@ -7,10 +7,12 @@ read them as columns in chunks (`reading`); `values` turns columns into numbers,
 
 from boostmetric.tables.comparisons import ComparisonTable, read_comparisons
 from boostmetric.tables.complaints import TableError, TableNotFoundError
+from boostmetric.tables.files import ComparisonFiles
 from boostmetric.tables.judgements import read_positives, read_relevance
 from boostmetric.tables.points import PointTable, read_points
 
 __all__ = [
+    "ComparisonFiles",
     "ComparisonTable",
     "PointTable",
     "TableError",

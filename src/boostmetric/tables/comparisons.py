@@ -144,20 +144,35 @@ def read_comparisons(
     kind, columns = recognise(shards.first, kinds[0], names)
     if max_per_query is not None and "query" not in columns:
         raise TableError(f"{shards}: max_per_query is for grades, clicks and rankings; these are {kind}. Leave it out.")
-    stacked = _stacked(points, queries)
-    rows = read_rows(shards, KINDS[kind], columns, points, queries)
-    _check_weights(rows)
-    notes: list[str] = []
-    try:
-        comparisons = _build(kind, rows, max_per_query, notes)
-    except TableError:
-        raise
-    except ValueError as error:
-        raise TableError(f"{shards}: {error}") from error
+    stacked = stack(points, queries)
+    rows, comparisons, notes = compare(shards, kind, columns, points, queries, max_per_query)
     lines = _description(shards, kind, rows, comparisons, notes)
     return ComparisonTable(
         comparisons, stacked, kind, len(rows), 0 if queries is None else len(queries), str(shards), lines
     )
+
+
+def compare(
+    shards: Shards,
+    kind: str,
+    columns: Mapping[str, str],
+    points: PointTable,
+    queries: PointTable | None,
+    max_per_query: int | None,
+) -> tuple[Rows, Comparisons, list[str]]:
+    """Comparisons from tables whose kind and columns are known: their rows, what follows from them, and what was noted.
+
+    Points are numbered as `stack` puts them.
+    """
+    rows = read_rows(shards, KINDS[kind], columns, points, queries)
+    _check_weights(rows)
+    notes: list[str] = []
+    try:
+        return rows, _build(kind, rows, max_per_query, notes), notes
+    except TableError:
+        raise
+    except ValueError as error:
+        raise TableError(f"{shards}: {error}") from error
 
 
 def _build(kind: str, rows: Rows, max_per_query: int | None, notes: list[str]) -> Comparisons:
@@ -172,7 +187,7 @@ def _build(kind: str, rows: Rows, max_per_query: int | None, notes: list[str]) -
     return building.from_rankings(rows, max_per_query, notes)
 
 
-def _stacked(points: PointTable, queries: PointTable | None) -> NDArray[Any]:
+def stack(points: PointTable, queries: PointTable | None) -> NDArray[Any]:
     """Queries above documents."""
     if queries is None:
         return points.points

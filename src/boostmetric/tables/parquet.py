@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,15 +16,31 @@ from boostmetric.tables.reading import BYTES_PER_CHUNK, Chunk, Column, Table, Va
 
 
 class ParquetTable(Table):
-    """A Parquet file, through pyarrow."""
+    """A Parquet file, or some of its row groups, through pyarrow.
+
+    Parameters
+    ----------
+    path : Path
+    groups : tuple of int, optional
+        The first row group, and the one after the last; all by default.
+
+    Attributes
+    ----------
+    group_sizes : list of int
+        Rows of each row group of the file.
+    """
 
     format = "Parquet"
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, groups: tuple[int, int] | None = None) -> None:
         super().__init__(path)
         self._arrow = require("pyarrow", "data", "Reading Parquet files")
         with self._opened() as file:
-            schema, self.n_rows = file.schema_arrow, file.metadata.num_rows
+            schema, about = file.schema_arrow, file.metadata
+            self.group_sizes = [about.row_group(group).num_rows for group in range(about.num_row_groups)]
+        self._groups = range(*groups) if groups is not None else range(len(self.group_sizes))
+        self._n_before = sum(self.group_sizes[: self._groups.start])
+        self.n_rows = sum(self.group_sizes[group] for group in self._groups)
         if len(set(schema.names)) < len(schema.names):
             twice = sorted({name for name in schema.names if schema.names.count(name) > 1})
             raise TableError(f"{path}: several columns are called {listed(twice)}. Rename them.")
@@ -33,7 +50,7 @@ class ParquetTable(Table):
         """Batches of about the same size, row group after row group."""
         start = 0
         with self._opened() as file:
-            for group in range(file.num_row_groups):
+            for group in self._groups:
                 # Row groups may hold a million rows: they are decoded in batches.
                 about = file.metadata.row_group(group)
                 per_batch = max(1, BYTES_PER_CHUNK * about.num_rows // max(1, about.total_byte_size))
@@ -43,6 +60,26 @@ class ParquetTable(Table):
                     del batch  # so that no two are held
                     yield Chunk(start, size, values)
                     start += size
+
+    def place(self, row: int) -> str:
+        """Where a row is found: by its number in the file."""
+        return super().place(row + self._n_before)
+
+    def footer(self) -> bytes:
+        """What the file says about itself: its columns, and where and how large each part of them is."""
+        with self._opened(), self.path.open("rb") as file:
+            file.seek(-8, os.SEEK_END)
+            size = int.from_bytes(file.read(4), "little")
+            file.seek(-8 - size, os.SEEK_END)
+            return file.read(size)
+
+    def first_vector(self, name: str) -> int:
+        """Length of the first list of a column."""
+        with self._opened() as file:
+            for batch in file.iter_batches(batch_size=1, columns=[name]):
+                values = self._values(batch.column(name))
+                return len(values[0]) if values[0] is not None else 0
+        return 0
 
     @contextmanager
     def _opened(self) -> Iterator[Any]:

@@ -199,51 +199,80 @@ def read_points(
     (['a1', 'a2'], ['chair', 'table'], ['width', 'height'])
     >>> folder.cleanup()
     """
-    columns, ignore, keep = (None if columns is None else _several(columns)), _several(ignore), _several(keep)
-    shards = open_tables(path)
+    return read_some_points(open_tables(path), id, label, vector, columns, ignore, keep)
+
+
+def read_some_points(
+    shards: Shards,
+    id: str | None = None,
+    label: str | None = None,
+    vector: str | None = None,
+    columns: str | Sequence[str] | None = None,
+    ignore: str | Sequence[str] = (),
+    keep: str | Sequence[str] = (),
+    only: Ids | None = None,
+) -> PointTable:
+    """As `read_points`; with `only`, the points of these ids (where they have none: row numbers, which are then ids).
+
+    Of the other points no more is held than of a chunk. An id that no point has is passed over.
+    """
+    ignore, keep = _several(ignore), _several(keep)
     claimed = {name: what for what, name in (("id", id), ("label", label)) if name is not None}
     claimed.update((name, "to keep") for name in keep if name not in claimed)
-    for name, what in claimed.items():
-        shards.first.column(name, {"id": "of ids", "label": "of labels"}.get(what, what))
-    features = _same_features(shards, claimed, vector, columns, ignore)
+    features = features_of(shards, claimed, vector, columns, ignore)
 
-    complaints, matrix = Complaints(), Matrix(features, shards.n_rows)
+    complaints, matrix = Complaints(), Matrix(features, shards.n_rows if only is None else len(only))
+    wanted = None if only is None else Identifiers(only)
     ids, labels, kept = list[Ids](), list[Ids](), {name: list[Ids]() for name in keep}
+    rows = list[NDArray[np.int64]]()
     for chunk in shards.chunks([*features.names, *(name for name in claimed if name not in features.names)]):
+        if wanted is not None:
+            numbers = np.arange(chunk.start, chunk.start + chunk.size)
+            known = numbers if id is None else Part(shards, chunk, id, complaints).ids()
+            chunk = chunk.take(wanted.find(known) >= 0)
+            if not chunk.size:
+                continue
+            assert chunk.rows is not None
+            rows.append(chunk.rows)
         matrix.read(shards, chunk, complaints)
         if id is not None:
             ids.append(Part(shards, chunk, id, complaints).ids())
+        elif wanted is not None:
+            ids.append(rows[-1])
         if label is not None:
             labels.append(Part(shards, chunk, label, complaints).classes())
         for name, parts in kept.items():
             parts.append(Part(shards, chunk, name, complaints).classes(blank=True))
     _refuse_late_columns(shards, features, {*claimed}, ignore)
-    _refuse_repeated(shards, id, ids, complaints)
+    _refuse_repeated(shards, id, ids, np.concatenate(rows) if rows else None, complaints)
     complaints.raise_if_any()
 
     table = PointTable(
         points=matrix.finished(),
-        ids=None if id is None else _as_array(joined(ids), object),
+        ids=None if id is None and wanted is None else _as_array(joined(ids), object),
         labels=None if label is None else _as_array(joined(labels), str),
         feature_names=None if features.is_vector else list(features.names),
         kept={name: _as_array(joined(parts), object) for name, parts in kept.items()},
         source=str(shards),
         origin=Origin(shards.format, features.describe(), id, label, features.left_out),
     )
-    if table.n_features == 0:
+    if table.n_features == 0 and len(table):
         raise TableError(f"{shards}: the vectors in column {features.names[0]!r} are empty.")
     return table
 
 
-def _same_features(
+def features_of(
     shards: Shards,
     claimed: dict[str, str],
     vector: str | None,
-    columns: Sequence[str] | None,
-    ignore: Sequence[str],
+    columns: str | Sequence[str] | None,
+    ignore: str | Sequence[str],
 ) -> Features:
-    """The features of the first table, which all others must have as well."""
-    features = choose_features(shards.first, claimed, vector, columns, ignore)
+    """The features of the first table, which all others must have as well; `claimed` columns are something else."""
+    for name, what in claimed.items():
+        shards.first.column(name, {"id": "of ids", "label": "of labels"}.get(what, what))
+    named = None if columns is None else _several(columns)
+    features = choose_features(shards.first, claimed, vector, named, _several(ignore))
     allowed = {*features.names, *features.left_out, *shards.first.columns}
     dtypes = [features.dtype]
     for table in shards.tables[1:]:
@@ -270,16 +299,21 @@ def _refuse_late_columns(shards: Shards, features: Features, claimed: set[str], 
             )
 
 
-def _refuse_repeated(shards: Shards, column: str | None, ids: list[Ids], complaints: Complaints) -> None:
+def _refuse_repeated(
+    shards: Shards, column: str | None, ids: list[Ids], rows: NDArray[np.int64] | None, complaints: Complaints
+) -> None:
     if column is None or complaints:  # ids that are missing are all the same
         return
     known = joined(ids)
 
+    def row(number: int) -> int:
+        return number if rows is None else int(rows[number])
+
     def problem(first: int, again: int) -> str:
-        return f"id {shown(_plain(known[again]))} is also that of {shards.place(first)}"
+        return f"id {shown(_plain(known[again]))} is also that of {shards.place(row(first))}"
 
     for first, again in Identifiers(known).repeated():
-        complaints.add(partial(shards.place, again, column), partial(problem, first, again), _FIX_REPEATED)
+        complaints.add(partial(shards.place, row(again), column), partial(problem, first, again), _FIX_REPEATED)
 
 
 def _several(names: str | Sequence[str]) -> list[str]:

@@ -50,12 +50,26 @@ class Column:
 
 @dataclass(frozen=True)
 class Chunk:
-    """Some rows that follow each other: the number of rows before them, their number, and their values."""
+    """Some rows: the number of rows before the first of them, their number, and their values."""
 
     start: int
     size: int
     values: dict[str, Values]
     typed: bool = True  # False in CSV, where numbers are text as well
+    rows: NDArray[np.int64] | None = None  # their numbers, where they do not follow each other
+
+    def row(self, offset: int) -> int:
+        """The number of a row in its table."""
+        return self.start + offset if self.rows is None else int(self.rows[offset])
+
+    def take(self, chosen: NDArray[np.bool_]) -> Chunk:
+        """Some of the rows."""
+        offsets = np.flatnonzero(chosen)
+        values: dict[str, Values] = {
+            name: column[offsets] if isinstance(column, np.ndarray) else [column[i] for i in offsets.tolist()]
+            for name, column in self.values.items()
+        }
+        return Chunk(self.start, len(offsets), values, self.typed, self.start + offsets)
 
 
 class Table(ABC):
