@@ -27,15 +27,8 @@ pytestmark = [pytest.mark.ray, pytest.mark.filterwarnings("ignore")]
 
 @pytest.fixture(scope="module", autouse=True)
 def cluster():
-    ray.init(
-        num_cpus=8,
-        include_dashboard=False,
-        logging_level="ERROR",
-        log_to_driver=False,
-        _node_ip_address="127.0.0.1",
-    )
-    yield
-    ray.shutdown()
+    with RayEngine(n_workers=8).connected():
+        yield
 
 
 def matrix(boosted):

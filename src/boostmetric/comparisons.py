@@ -167,7 +167,9 @@ class Comparisons:
         return cls._from_anchors(anchors, targets, impostors, weights[anchors])
 
     @classmethod
-    def from_triplets(cls, triplets: ArrayLike, weights: ArrayLike | None = None) -> Comparisons:
+    def from_triplets(
+        cls, triplets: ArrayLike, weights: ArrayLike | None = None, *, grouped: bool = True
+    ) -> Comparisons:
         """Compare by triplets (i, j, k): point i is closer to j than to k.
 
         Parameters
@@ -176,6 +178,9 @@ class Comparisons:
             Point numbers, counted from 0. The three points of a triplet must differ.
         weights : array-like of shape (n_triplets,), optional
             Weights of the triplets; 2 counts as the triplet given twice, 0 leaves it out.
+        grouped : bool, default=True
+            Whether triplets may form groups, see below. Groups are faster. In the logistic loss, where a group counts
+            once, the metric depends on it.
 
         Returns
         -------
@@ -193,10 +198,12 @@ class Comparisons:
         t = check_rows("triplets", triplets, 3, "(i, j, k) for i closer to j than to k")
         same = (t[:, 0] == t[:, 1]) | (t[:, 0] == t[:, 2]) | (t[:, 1] == t[:, 2])
         refuse_rows("triplets", t, same, "its three points must differ", "Remove these rows.")
-        return cls._from_single(t[:, [0, 1, 0, 2]], check_weights("weights", weights, len(t), "triplet"))
+        return cls._from_single(t[:, [0, 1, 0, 2]], check_weights("weights", weights, len(t), "triplet"), grouped)
 
     @classmethod
-    def from_quadruplets(cls, quadruplets: ArrayLike, weights: ArrayLike | None = None) -> Comparisons:
+    def from_quadruplets(
+        cls, quadruplets: ArrayLike, weights: ArrayLike | None = None, *, grouped: bool = True
+    ) -> Comparisons:
         """Compare by quadruplets (i, j, k, l): points i and j are closer to each other than k and l.
 
         Parameters
@@ -205,6 +212,8 @@ class Comparisons:
             Point numbers, counted from 0.
         weights : array-like of shape (n_quadruplets,), optional
             Weights of the quadruplets; 2 counts as the quadruplet given twice, 0 leaves it out.
+        grouped : bool, default=True
+            As for `from_triplets`.
 
         Returns
         -------
@@ -222,7 +231,7 @@ class Comparisons:
         refuse_rows("quadruplets", q, point, "a point is paired with itself", "Remove these rows.")
         same = (np.sort(q[:, :2]) == np.sort(q[:, 2:])).all(axis=1)
         refuse_rows("quadruplets", q, same, "a pair is compared with itself", "Remove these rows.")
-        return cls._from_single(q, check_weights("weights", weights, len(q), "quadruplet"))
+        return cls._from_single(q, check_weights("weights", weights, len(q), "quadruplet"), grouped)
 
     @classmethod
     def from_pairs(cls, similar: ArrayLike, dissimilar: ArrayLike) -> Comparisons:
@@ -366,8 +375,8 @@ class Comparisons:
         return cls._build(first, second, np.concatenate(bounds), weights, np.concatenate(anchors), classes)
 
     @classmethod
-    def _from_single(cls, quadruplets: NDArray[np.int64], weights: FloatArray) -> Comparisons:
-        """Single comparisons, merged into groups where those of one anchor and weight are a full product."""
+    def _from_single(cls, quadruplets: NDArray[np.int64], weights: FloatArray, grouped: bool) -> Comparisons:
+        """Single comparisons; `grouped`, merged where those of one anchor and weight are a full product."""
         q, weights = quadruplets[weights > 0], weights[weights > 0]
         pairs, number = number_pairs(q[:, ::2].ravel(), q[:, 1::2].ravel())
         distinct, weights = add_up(number.reshape(-1, 2).astype(np.int64), weights)
@@ -377,7 +386,7 @@ class Comparisons:
         anchor = np.where(shared.any(axis=1), np.where(shared[:, 0], *pairs[near].T), -1 - np.arange(len(near)))
 
         row = number_rows(anchor, weights)
-        product = in_full_product(row, near, far)
+        product = in_full_product(row, near, far) if grouped else np.zeros(len(row), dtype=bool)
         _, first, group = np.unique(row[product], return_index=True, return_inverse=True)
         one_by_one = np.flatnonzero(~product)
         stacked = []

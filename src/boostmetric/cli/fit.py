@@ -2,6 +2,8 @@
 
 import shlex
 from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -10,24 +12,33 @@ import typer
 from boostmetric.cli.commands import INTERRUPTED, say
 from boostmetric.cli.conditions import parse_conditions
 from boostmetric.cli.output import Force, Json, answer, check_new
-from boostmetric.cli.points import Columns, Id, Ignore, Label, PointFiles, Reading, Vector, Where
+from boostmetric.cli.points import Columns, Id, Ignore, Label, Reading, Vector, Where
 from boostmetric.cli.tasks import FEEDBACK, Comparisons, Kind, Names, Queries, parse_names
 
 if TYPE_CHECKING:
     from boostmetric.cli.fit_parts import Parts
+    from boostmetric.engines.ray import RayEngine
 
-_VALIDATION, _LEARNING = "What is validated on", "How it is learned"
+_VALIDATION, _LEARNING, _CLUSTER = "What is validated on", "How it is learned", "On a cluster"
 # Fewer labelled rows than these are all learned from, and validated on in turn.
 _FEW_ROWS = 1500
 _FRACTION = 0.2
 
 
 def fit(
-    points: PointFiles,
-    output: Annotated[
-        Path,
-        typer.Option("--output", "-o", help="Model file to write, such as model.safetensors.", show_default=False),
-    ],
+    points: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[POINTS]...",
+            show_default=False,
+            help="Files of points (.csv, .tsv, .jsonl, .parquet, .npz, .npy), or a pattern in quotes; read as one "
+            "table.",
+        ),
+    ] = None,
+    more_points: Annotated[
+        list[str] | None, typer.Option("--points", help="The same as POINTS.", show_default=False)
+    ] = None,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write.")] = Path("model.safetensors"),
     id: Id = None,
     label: Label = None,
     vector: Vector = None,
@@ -105,6 +116,22 @@ def fit(
     device: Annotated[
         str, typer.Option(help="cpu, cuda, cuda:0, ..., or auto: a GPU if there is one.", rich_help_panel=_LEARNING)
     ] = "cpu",
+    engine: Annotated[
+        Literal["ray"] | None,
+        typer.Option(
+            help="Learn on a Ray cluster; Parquet files of points and comparisons are read by its workers.",
+            rich_help_panel=_CLUSTER,
+        ),
+    ] = None,
+    address: Annotated[
+        str | None,
+        typer.Option(
+            help="Of the cluster, such as auto; by default one is started on this machine.", rich_help_panel=_CLUSTER
+        ),
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Processes; by default one a processor.", rich_help_panel=_CLUSTER)
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of all that is random.", rich_help_panel=_LEARNING)] = 0,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with a fit that was interrupted: otherwise the same command.")
@@ -119,6 +146,12 @@ def fit(
     The setting is chosen by validation, with the Euclidean distance as a candidate. Ctrl-C ends the fit after the
     current iteration and keeps the best so far; --resume goes on from there, also after a crash.
     """
+    points = [*(points or ()), *(more_points or ())]
+    if not points:
+        raise typer.BadParameter("No points are given: name the files to learn from.", param_hint="POINTS")
+    for option, given in (("--address", address), ("--workers", workers)):
+        if given and not engine:
+            raise typer.BadParameter(f"{option} goes with --engine ray.", param_hint=option)
     if bool(label) == bool(comparisons):
         raise typer.BadParameter(
             "Learn from --label or from --comparisons: give one of them. A column of labels that is not used can be "
@@ -168,8 +201,24 @@ def fit(
         )
     # A model beside a checkpoint is what an interrupted fit left, and its own to replace.
     check_new(output, force or resume)
-    if comparisons:
-        parts: Parts = _compared(
+    place = _place(address, workers) if engine else None
+    parts: Parts
+    if comparisons and place and _workers_read(points, comparisons, queries, validation):
+        parts = _filed(
+            points,
+            reading,
+            comparisons,
+            kind,
+            queries,
+            names,
+            max_per_query,
+            validation,
+            validation_fraction,
+            seed,
+            place,
+        )
+    elif comparisons:
+        parts = _compared(
             points, reading, comparisons, kind, queries, names, max_per_query, validation, validation_fraction, seed
         )
     else:
@@ -184,10 +233,11 @@ def fit(
         say(described)
     if checkpoint.exists() and not resume:
         say(f"There is a checkpoint of an earlier fit, {checkpoint}, which --resume would go on from. This fit is new.")
-    estimator.set_params(n_jobs=jobs, device=device)
+    estimator.set_params(n_jobs=jobs, device=device, engine=place)
     choose = setting == "recommended"
     try:
-        outcome = fit_run.run(parts, estimator, output, choose=choose, resume=resume, quiet=quiet, seed=seed)
+        with place.connected() if place else nullcontext():
+            outcome = fit_run.run(parts, estimator, output, choose=choose, resume=resume, quiet=quiet, seed=seed)
     except KeyboardInterrupt:
         kept = f"To go on, run the same command with --resume ({checkpoint})." if checkpoint.exists() else ""
         say(f"Stopped at once. No model was written. {kept}".rstrip())
@@ -260,6 +310,59 @@ def _compared(
     train, held_out = table.comparisons.split(fraction, seed)
     how = f"those of {100 * fraction:g} % of the anchors, drawn with seed {seed}"
     return ComparedParts(table, train, held_out, how, points)
+
+
+def _place(address: str | None, workers: int | None) -> "RayEngine":
+    from boostmetric.engines.ray import RayEngine
+
+    return RayEngine(address, workers)
+
+
+def _workers_read(*sources: Sequence[str] | None) -> bool:
+    """Whether all files are such as workers read; else this process reads them, and sends what it read."""
+    from boostmetric.tables.files import are_parquet
+
+    return are_parquet(*sources)
+
+
+def _filed(
+    files: Sequence[str],
+    reading: Reading,
+    comparisons: Sequence[str],
+    kind: str | None,
+    queries: Sequence[str] | None,
+    names: Sequence[str] | None,
+    max_per_query: int | None,
+    validation: Sequence[str] | None,
+    fraction: float | None,
+    seed: int,
+    place: "RayEngine",
+) -> "Parts":
+    from boostmetric.cli.fit_files import FiledParts
+    from boostmetric.tables import ComparisonFiles
+
+    if reading.where:
+        raise typer.BadParameter("Workers read all points that comparisons name: leave it out.", param_hint="--where")
+    train = ComparisonFiles(
+        list(files),
+        list(comparisons),
+        id=reading.id,
+        vector=reading.vector,
+        columns=reading.columns,
+        ignore=reading.ignore,
+        kind=kind,
+        names=parse_names(names),
+        queries=queries,
+        max_per_query=max_per_query,
+    )
+    if validation:
+        other = replace(train, comparisons=list(validation))
+        return FiledParts(train, other, f"of {', '.join(validation)}", place)
+    fraction = _FRACTION if fraction is None else fraction
+    if fraction == 0.0:
+        return FiledParts(train, None, "nothing: all are learned from", place)
+    how = f"those of {100 * fraction:g} % of the anchors, drawn with seed {seed}"
+    return FiledParts(*train.split(fraction, seed), how, place)
 
 
 def _impostors(text: str | None) -> int | str | None:

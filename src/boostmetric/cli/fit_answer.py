@@ -59,7 +59,7 @@ def as_text(outcome: Outcome, parts: Parts, output: Path, *, chosen: bool, next_
     lines.append(f"Model: {output}")
     if next_steps and not outcome.interrupted:
         lines += ["", "Next:", *(f"  {step}" for step in next_steps)]
-    return "\n".join(lines)
+    return "\n".join(lines).lstrip("\n")
 
 
 def as_dict(outcome: Outcome, parts: Parts, output: Path) -> dict[str, Any]:

@@ -46,8 +46,12 @@ class Parts(Protocol):
         """Learn; `choose` by what is held out, or only measure on it later."""
         ...
 
-    def evaluate(self, metric: MahalanobisMetric, seed: int) -> Evaluation | None:
-        """Compare with the base on what is held out."""
+    def evaluate(self, metric: MahalanobisMetric, seed: int) -> Any:
+        """Compare with the base on what is held out; None if nothing is."""
+        ...
+
+    def improves(self, evaluation: Any) -> bool:
+        """Whether a learned metric is to be kept, by what was held out."""
         ...
 
     def describe(self) -> str:
@@ -138,6 +142,10 @@ class LabelledParts:
             random_state=seed,
         )
 
+    def improves(self, evaluation: Evaluation) -> bool:
+        """The estimator has seen to it, with the Euclidean distance as a candidate."""
+        return True
+
     def describe(self) -> str:
         """What was understood."""
         if self.held_out is None:
@@ -196,8 +204,7 @@ class ComparedParts:
 
     def estimator(self, setting: str, overrides: Mapping[str, Any]) -> ComparisonBoostMetric:
         """What learns."""
-        start = _RECOMMENDED if setting == "recommended" else {}
-        return ComparisonBoostMetric(**{**start, **overrides})
+        return compared_estimator(setting, overrides)
 
     def fit(self, estimator: Any, *, choose: bool, resume_from: Path | None) -> None:
         """Learn; `choose` by what is held out, or only measure on it later."""
@@ -209,6 +216,11 @@ class ComparedParts:
         if self.held_out is None:
             return None
         return evaluate_comparisons(metric, self.held_out, self.table.points, random_state=seed)
+
+    def improves(self, evaluation: Evaluation) -> bool:
+        """Whether more of what was held out is right."""
+        row = evaluation[evaluation.headline]
+        return row.difference is not None and row.difference > 0
 
     def describe(self) -> str:
         """What was understood."""
@@ -227,6 +239,12 @@ class ComparedParts:
             "n_validated": 0 if self.held_out is None else int(self.held_out.n_comparisons),
             "validation": self.how,
         }
+
+
+def compared_estimator(setting: str, overrides: Mapping[str, Any]) -> ComparisonBoostMetric:
+    """What learns from comparisons."""
+    start = _RECOMMENDED if setting == "recommended" else {}
+    return ComparisonBoostMetric(**{**start, **overrides})
 
 
 def held_out_rows(labels: NDArray[Any], fraction: float, seed: int) -> NDArray[np.bool_]:

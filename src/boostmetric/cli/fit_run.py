@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 
 from boostmetric.callbacks import Checkpoint
-from boostmetric.cli.fit_parts import ComparedParts, Parts
+from boostmetric.cli.fit_parts import Parts
 from boostmetric.cli.fit_progress import Display, Interrupt
-from boostmetric.evaluation import Evaluation
 from boostmetric.metric import MahalanobisMetric
 
 # A checkpoint after so many iterations, or seconds: it is small, and quickly written.
@@ -27,8 +26,8 @@ class Outcome:
     ----------
     metric : MahalanobisMetric
     estimator : BoostMetric or ComparisonBoostMetric
-    evaluation : Evaluation, optional
-        On what was held out.
+    evaluation : optional
+        On what was held out: an `Evaluation`, or for files `fit_files.Satisfied`.
     is_base : bool
         Whether the metric is the Euclidean distance, since nothing did better.
     interrupted : bool
@@ -38,7 +37,7 @@ class Outcome:
 
     metric: MahalanobisMetric
     estimator: Any
-    evaluation: Evaluation | None
+    evaluation: Any
     is_base: bool
     interrupted: bool
     seconds: float
@@ -78,20 +77,14 @@ def run(parts: Parts, estimator: Any, output: Path, *, choose: bool, resume: boo
     with interrupt, display:
         parts.fit(estimator, choose=choose, resume_from=checkpoint if resume else None)
     seconds = monotonic() - begun
-    estimator.set_params(callbacks=None)  # the model file need not tell of them
+    estimator.set_params(callbacks=None, engine=None)  # the model file need not tell of them
 
     metric = estimator.get_metric()
     is_base = getattr(estimator, "n_passes_", 1) == 0 and estimator.init_ == "identity"
     evaluation = parts.evaluate(metric, seed)
-    if choose and isinstance(parts, ComparedParts) and evaluation is not None and not _improves(evaluation):
+    if choose and evaluation is not None and not parts.improves(evaluation):
         is_base, metric = True, MahalanobisMetric(np.eye(parts.n_features), about=metric.about)
         evaluation = parts.evaluate(metric, seed)
     metric.feature_names = parts.feature_names
     metric.about["data"] = parts.as_dict()
     return Outcome(metric, estimator, evaluation, is_base, interrupt.asked, seconds)
-
-
-def _improves(evaluation: Evaluation) -> bool:
-    """Whether more of what was held out is right."""
-    row = evaluation[evaluation.headline]
-    return row.difference is not None and row.difference > 0

@@ -7,9 +7,9 @@ from contextlib import AbstractContextManager
 from typing import Protocol, runtime_checkable
 
 from boostmetric.comparisons import Comparisons
-from boostmetric.engines.share import Share
 from boostmetric.frame import Coordinates, Origin
 from boostmetric.oracles.merged import Engine
+from boostmetric.shares import Share
 
 
 class Place(Protocol):

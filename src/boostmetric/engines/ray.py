@@ -16,8 +16,9 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from ipaddress import ip_address
 from time import monotonic
 from typing import Any, NamedTuple
 
@@ -25,11 +26,11 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from boostmetric.comparisons import Comparisons
-from boostmetric.engines.share import HeldShare, Loaded, Share
 from boostmetric.frame import Coordinates, Extent, Origin
 from boostmetric.optional import require
 from boostmetric.oracles.merged import MergedShard
 from boostmetric.oracles.protocol import FloatArray
+from boostmetric.shares import Loaded, Share
 from boostmetric.validation import check_count, check_number
 
 # A call: a verb and its arguments.
@@ -103,20 +104,41 @@ class RayEngine:
         if ray.is_initialized():
             yield ray
             return
-        if self.address is not None:
-            ray.init(address=self.address, logging_level="ERROR", log_to_driver=False)
-        else:
-            ray.init(
-                num_cpus=self.n_workers or os.cpu_count(),
-                include_dashboard=False,
-                logging_level="ERROR",
-                log_to_driver=False,
-                _node_ip_address="127.0.0.1",
-            )
-        try:
+        quiet: dict[str, Any] = {"logging_level": "ERROR", "log_to_driver": False}
+        with ExitStack() as stack:
+            stack.callback(ray.shutdown)
+            if self.address is not None:
+                ray.init(address=self.address, **quiet)
+            else:
+                stack.enter_context(_on_loopback(ray))
+                ray.init(num_cpus=self.n_workers or os.cpu_count(), include_dashboard=False, **quiet)
+                _check_loopback(ray)
             yield ray
-        finally:
-            ray.shutdown()
+
+
+@contextmanager
+def _on_loopback(ray: Any) -> Iterator[None]:
+    """Let a cluster that is started have the loopback address, as Ray does where it supports no other.
+
+    On Linux it takes that of the network, and listens to it. It is told so by an environment variable that it reads
+    when it is imported, which would also hold for clusters elsewhere; so what it has read is changed, and changed back.
+    """
+    constants = ray._private.ray_constants
+    before = constants.ENABLE_RAY_CLUSTER
+    constants.ENABLE_RAY_CLUSTER = False
+    try:
+        yield
+    finally:
+        constants.ENABLE_RAY_CLUSTER = before
+
+
+def _check_loopback(ray: Any) -> None:
+    addresses = [node["NodeManagerAddress"] for node in ray.nodes()]
+    if not all(ip_address(address).is_loopback for address in addresses):
+        raise RuntimeError(
+            f"Ray {ray.__version__} has started a cluster that listens to the network, at {', '.join(addresses)}. It "
+            "was stopped. Start one yourself, and connect to it (ray.init, or address)."
+        )
 
 
 class Traffic(NamedTuple):
@@ -372,6 +394,19 @@ class Worker:
             answer[np.triu_indices(len(answer))] if call[0] == "gram" else answer
             for call, answer in zip(calls, answers, strict=True)
         ]
+
+
+@dataclass(frozen=True)
+class HeldShare:
+    """A share in the object store of a cluster."""
+
+    reference: Any
+
+    def load(self) -> Loaded:
+        import ray
+
+        points, comparisons = ray.get(self.reference)
+        return Loaded(points, [comparisons])
 
 
 def _cut(comparisons: Comparisons, n_parts: int) -> list[Comparisons]:

@@ -44,7 +44,7 @@ class FileProblem:
 
     def fingerprint(self, loss: LossName = "exponential", regularization: float = 0.0) -> str:
         """See `Learnable`."""
-        asked = f"{self.files.fingerprint()} {loss} {float(regularization)}"
+        asked = f"{self.files.fingerprint} {loss} {float(regularization)}"
         return hashlib.blake2b(asked.encode(), digest_size=16).hexdigest()
 
     @contextmanager
@@ -54,6 +54,7 @@ class FileProblem:
         """See `Learnable`."""
         if not isinstance(place, SharingPlace):
             raise TypeError(f'Files are read by workers, and {place!r} has none. Set engine="ray".')
+        _ = self.files.fingerprint  # before any work: where a file is lost on the way, a checkpoint needs it
         with ExitStack() as stack:
             stack.enter_context(single_threaded_blas())
             n_features = self.n_features

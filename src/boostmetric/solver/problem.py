@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 
@@ -62,11 +62,20 @@ class Learnable(Protocol):
 
 def satisfied(problem: Learnable, components: FloatArray, place: Place = ONE_THREAD) -> float:
     """Fraction of the comparisons, by weight, that the metric of a linear map satisfies."""
-    metric = Progress.of_metric(components)
+    (share,) = satisfied_by_each(problem, [components], place)
+    return share
+
+
+def satisfied_by_each(problem: Learnable, maps: Sequence[FloatArray], place: Place = ONE_THREAD) -> list[float]:
+    """As `satisfied`, for the metrics of several linear maps."""
+    shares = []
     with problem.restricted().opened(place) as (frame, oracle):
-        metric = metric.in_units(-frame.exponent, frame.lower(metric.directions))
-        state = oracle.rebuild(metric.directions, metric.step_sizes)
-    return min(max(1.0 - state.violated / state.weight, 0.0), 1.0)
+        for components in maps:
+            metric = Progress.of_metric(components)
+            metric = metric.in_units(-frame.exponent, frame.lower(metric.directions))
+            state = oracle.rebuild(metric.directions, metric.step_sizes)
+            shares.append(min(max(1.0 - state.violated / state.weight, 0.0), 1.0))
+    return shares
 
 
 class Problem(NamedTuple):

@@ -24,22 +24,22 @@ _KEEP_ONE = "Keep one of each: remove the others."
 _MOST_WEIGHTS = 100
 
 
-def from_triplets(rows: Rows) -> Comparisons:
+def from_triplets(rows: Rows, grouped: bool) -> Comparisons:
     """See `Comparisons.from_triplets`."""
     t = np.stack([rows["anchor"], rows["near"], rows["far"]], axis=1)
     same = (t[:, 0] == t[:, 1]) | (t[:, 0] == t[:, 2]) | (t[:, 1] == t[:, 2])
     _refuse(rows, same, lambda row: f"{_named(rows, t[row])} are not three different points", _REMOVE)
-    return Comparisons.from_triplets(t, rows.weights)
+    return Comparisons.from_triplets(t, rows.weights, grouped=grouped)
 
 
-def from_quadruplets(rows: Rows) -> Comparisons:
+def from_quadruplets(rows: Rows, grouped: bool) -> Comparisons:
     """See `Comparisons.from_quadruplets`."""
     q = np.stack([rows["a"], rows["b"], rows["c"], rows["d"]], axis=1)
     itself = (q[:, 0] == q[:, 1]) | (q[:, 2] == q[:, 3])
     _refuse(rows, itself, lambda row: f"in {_named(rows, q[row])} a point is paired with itself", _REMOVE)
     same = (np.sort(q[:, :2]) == np.sort(q[:, 2:])).all(axis=1)
     _refuse(rows, same, lambda row: f"in {_named(rows, q[row])} a pair is compared with itself", _REMOVE)
-    return Comparisons.from_quadruplets(q, rows.weights)
+    return Comparisons.from_quadruplets(q, rows.weights, grouped=grouped)
 
 
 def from_pairs(rows: Rows) -> Comparisons:

@@ -79,6 +79,7 @@ def read_comparisons(
     queries: PointTable | None = None,
     names: Mapping[str, str] | None = None,
     max_per_query: int | None = None,
+    grouped: bool = True,
 ) -> ComparisonTable:
     r"""Read comparisons of points from a file, or from several files of the same columns.
 
@@ -108,6 +109,8 @@ def read_comparisons(
         for near and far, doc and item for document, relevance for grade, and click for clicked.
     max_per_query : int, optional
         Most comparisons of a query, see `boostmetric.Comparisons.from_rankings`.
+    grouped : bool, default=True
+        Whether triplets may form groups, see `boostmetric.Comparisons.from_triplets`.
 
     Returns
     -------
@@ -145,7 +148,7 @@ def read_comparisons(
     if max_per_query is not None and "query" not in columns:
         raise TableError(f"{shards}: max_per_query is for grades, clicks and rankings; these are {kind}. Leave it out.")
     stacked = stack(points, queries)
-    rows, comparisons, notes = compare(shards, kind, columns, points, queries, max_per_query)
+    rows, comparisons, notes = compare(shards, kind, columns, points, queries, max_per_query, grouped)
     lines = _description(shards, kind, rows, comparisons, notes)
     return ComparisonTable(
         comparisons, stacked, kind, len(rows), 0 if queries is None else len(queries), str(shards), lines
@@ -159,6 +162,7 @@ def compare(
     points: PointTable,
     queries: PointTable | None,
     max_per_query: int | None,
+    grouped: bool,
 ) -> tuple[Rows, Comparisons, list[str]]:
     """Comparisons from tables whose kind and columns are known: their rows, what follows from them, and what was noted.
 
@@ -168,18 +172,18 @@ def compare(
     _check_weights(rows)
     notes: list[str] = []
     try:
-        return rows, _build(kind, rows, max_per_query, notes), notes
+        return rows, _build(kind, rows, max_per_query, grouped, notes), notes
     except TableError:
         raise
     except ValueError as error:
         raise TableError(f"{shards}: {error}") from error
 
 
-def _build(kind: str, rows: Rows, max_per_query: int | None, notes: list[str]) -> Comparisons:
+def _build(kind: str, rows: Rows, max_per_query: int | None, grouped: bool, notes: list[str]) -> Comparisons:
     if kind == "triplets":
-        return building.from_triplets(rows)
+        return building.from_triplets(rows, grouped)
     if kind == "quadruplets":
-        return building.from_quadruplets(rows)
+        return building.from_quadruplets(rows, grouped)
     if kind == "pairs":
         similar = int((rows["sign"] == 1).sum())
         notes.append(f"{plural(similar, 'similar pair')}, {len(rows) - similar:,} dissimilar")

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostmetric.comparisons import Comparisons
-from boostmetric.engines.share import Loaded
 from boostmetric.frame import Given
+from boostmetric.shares import Loaded
 from boostmetric.tables.comparisons import ComparisonTable, compare, read_comparisons, stack
 from boostmetric.tables.complaints import Complaints, TableError, plural
 from boostmetric.tables.features import Features
@@ -23,7 +23,7 @@ from boostmetric.tables.kinds import KINDS, recognise
 from boostmetric.tables.parquet import ParquetTable
 from boostmetric.tables.points import PointTable, features_of, read_points, read_some_points
 from boostmetric.tables.reading import Shards
-from boostmetric.tables.sources import Source, open_tables
+from boostmetric.tables.sources import Source, open_row_groups, open_tables
 from boostmetric.tables.values import WHOLE, Ids, Part, joined
 from boostmetric.validation import check_choice, check_count, check_number
 
@@ -72,7 +72,7 @@ def _hashed(ids: Ids, seed: int) -> NDArray[np.float64]:
     """Numbers between 0 and 1 that look random, the same for 7 and "7"."""
     if not isinstance(ids, np.ndarray):
         ids = np.array([_number(text) for text in ids], dtype=np.int64)
-    x = ids.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15) * np.uint64(seed + 1)
+    x = ids.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15 * (seed + 1) % 2**64)
     # The finaliser of SplitMix64 (Steele, Lea and Flood, 2014).
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         x = (x ^ (x >> np.uint64(shift))) * np.uint64(factor)
@@ -148,7 +148,7 @@ class FileShare:
         ids = joined([_known(table) for table in (queries, points) if table is not None])
         for rows in self._cut():
             _, comparisons, _ = compare(
-                self._opened(rows), self.kind, self.columns, points, queries, self.max_per_query
+                self._opened(rows), self.kind, self.columns, points, queries, self.max_per_query, grouped=False
             )
             chosen = comparisons if self.sample is None else self.sample.of(comparisons, ids)
             if chosen is not None:
@@ -158,7 +158,7 @@ class FileShare:
         """Row groups in blocks."""
         block, size = list[Rows](), 0
         for rows in self.rows:
-            sizes = ParquetTable(Path(rows.path)).group_sizes
+            sizes = open_row_groups(Path(rows.path), rows.begin, rows.end).group_sizes
             pieces = [rows]
             if self.kind in _ROW_BY_ROW:
                 pieces = [Rows(rows.path, group, group + 1) for group in range(rows.begin, rows.end)]
@@ -172,7 +172,7 @@ class FileShare:
         yield block
 
     def _opened(self, rows: Sequence[Rows]) -> Shards:
-        return Shards([ParquetTable(Path(path), (begin, end)) for path, begin, end in rows])
+        return Shards([open_row_groups(Path(path), begin, end) for path, begin, end in rows])
 
 
 def _named(table: PointTable) -> PointTable:
@@ -205,7 +205,8 @@ class ComparisonFiles:
         As for `read_points`.
     kind, names, max_per_query
         As for `read_comparisons`. Workers take "triplets", "quadruplets", "grades", "clicks" and "rankings"; of the
-        last three, all rows of a query must be in one file.
+        last three, all rows of a query must be in one file. Triplets and quadruplets stand each for itself: they do not
+        form groups, which would depend on where files are cut (``grouped`` in `boostmetric.Comparisons.from_triplets`).
     queries : path, pattern or sequence, optional
         Files of the queries, where they are not among the points; with the same columns.
 
@@ -262,6 +263,7 @@ class ComparisonFiles:
             queries=queries,
             names=self.names,
             max_per_query=self.max_per_query,
+            grouped=False,
         )
 
     def split(self, test_size: float, random_state: int) -> tuple[ComparisonFiles, ComparisonFiles]:
@@ -292,7 +294,7 @@ class ComparisonFiles:
         claimed = {} if self.id is None else {self.id: "id"}
         return features_of(self._point_files, claimed, self.vector, self.columns, self.ignore)
 
-    @property
+    @cached_property
     def n_features(self) -> int:
         """Of the points."""
         features = self._features
@@ -378,6 +380,7 @@ class ComparisonFiles:
         files = tuple(str(table.path.absolute()) for table in shards.tables)
         return _PointFiles(files, self.id, vector, columns, ())
 
+    @cached_property
     def fingerprint(self) -> str:
         """A hash of what the files say about themselves, and of how they are read."""
         asked = (self.id, self._features.names, self._roles, self.max_per_query, self.sample)

@@ -65,7 +65,18 @@ def _files(source: Source) -> list[Path]:
     return files
 
 
+def open_row_groups(path: Path, begin: int, end: int) -> ParquetTable:
+    """Some row groups of a Parquet file: the first, and the one after the last."""
+    _check(path)
+    return ParquetTable(path, (begin, end))
+
+
 def _open(path: Path) -> Table:
+    return _FORMATS[_check(path)](path)
+
+
+def _check(path: Path) -> str:
+    """The suffix of a file that can be read."""
     name = path.name.lower()
     suffix = max((suffix for suffix in _FORMATS if name.endswith(suffix)), key=len, default=None)
     if not path.exists():
@@ -82,4 +93,4 @@ def _open(path: Path) -> Table:
         raise TableError(f"{path}: may not be read by this user. Change its permissions.")
     if path.stat().st_size == 0:
         raise TableError(f"{path}: the file is empty.")
-    return _FORMATS[suffix](path)
+    return suffix

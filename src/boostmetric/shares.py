@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from boostmetric.comparisons import Comparisons
 from boostmetric.frame import Given
@@ -30,16 +29,3 @@ class Share(Protocol):
     def load(self) -> Loaded:
         """Its points and comparisons, in the process that calls."""
         ...
-
-
-@dataclass(frozen=True)
-class HeldShare:
-    """A share in the object store of a cluster."""
-
-    reference: Any
-
-    def load(self) -> Loaded:
-        import ray
-
-        points, comparisons = ray.get(self.reference)
-        return Loaded(points, [comparisons])

@@ -1,0 +1,112 @@
+"""Files that workers learn from: this process knows how many rows they have, and not what is in them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from boostmetric import ComparisonBoostMetric
+from boostmetric.cli.fit_parts import compared_estimator
+from boostmetric.engines.ray import RayEngine
+from boostmetric.metric import MahalanobisMetric
+from boostmetric.solver.file_problem import FileProblem
+from boostmetric.solver.problem import satisfied_by_each
+from boostmetric.tables import ComparisonFiles
+
+
+@dataclass(frozen=True)
+class Satisfied:
+    """Shares of the comparisons held out that the Euclidean distance and the learned metric satisfy."""
+
+    base: float
+    learned: float
+
+    @property
+    def verdict(self) -> str:
+        """Without an interval, so that it says nothing of chance."""
+        return "better" if self.learned > self.base else "no headroom"
+
+    @property
+    def sentence(self) -> str:
+        """The two shares."""
+        return (
+            f"Comparisons held out that are satisfied: Euclidean {100 * self.base:.2f} %, learned "
+            f"{100 * self.learned:.2f} %."
+        )
+
+    def __str__(self) -> str:
+        return f"\n{self.sentence}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {"verdict": self.verdict, "sentence": self.sentence, "base": self.base, "learned": self.learned}
+
+
+@dataclass(frozen=True)
+class FiledParts:
+    """Comparisons to learn from, and others to validate on, in files.
+
+    Attributes
+    ----------
+    train : ComparisonFiles
+    held_out : ComparisonFiles, optional
+    how : str
+        How the latter were chosen, in words.
+    place : RayEngine
+        Whose workers read them.
+    """
+
+    train: ComparisonFiles
+    held_out: ComparisonFiles | None
+    how: str
+    place: RayEngine
+
+    @property
+    def n_features(self) -> int:
+        """Of the points."""
+        return self.train.n_features
+
+    @property
+    def feature_names(self) -> list[str] | None:
+        """Of the points, where their files have them."""
+        return self.train.feature_names
+
+    @property
+    def validated(self) -> bool:
+        """Whether something is held out."""
+        return self.held_out is not None
+
+    def estimator(self, setting: str, overrides: Mapping[str, Any]) -> ComparisonBoostMetric:
+        """What learns."""
+        return compared_estimator(setting, overrides)
+
+    def fit(self, estimator: Any, *, choose: bool, resume_from: Path | None) -> None:
+        """Learn; `choose` by what is held out, or only measure on it later."""
+        estimator.fit(self.train, eval_set=self.held_out if choose else None, resume_from=resume_from)
+
+    def evaluate(self, metric: MahalanobisMetric, seed: int) -> Satisfied | None:
+        """Compare with the Euclidean distance on what is held out."""
+        if self.held_out is None:
+            return None
+        maps = [np.eye(self.n_features), metric.components]
+        return Satisfied(*satisfied_by_each(FileProblem(self.held_out), maps, self.place))
+
+    def improves(self, evaluation: Satisfied) -> bool:
+        """Whether more of what was held out is right."""
+        return evaluation.learned > evaluation.base
+
+    def describe(self) -> str:
+        """What was understood."""
+        return f"{self.train.describe()}\n  validated on: {self.how}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Sizes, for JSON and the model file."""
+        return {
+            "n_features": self.n_features,
+            "n_rows": self.train.n_rows,
+            "validation": self.how,
+        }

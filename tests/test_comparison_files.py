@@ -1,0 +1,230 @@
+"""Comparisons in files: shares that together are the whole, read by whoever has them."""
+
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from boostmetric import ComparisonBoostMetric, Comparisons
+from boostmetric.frame import Extent, Origin, centre_and_scale
+from boostmetric.tables import ComparisonFiles, TableError, TableNotFoundError
+from boostmetric.tables.files import Rows, Sample, _hashed
+
+pytest.importorskip("pyarrow")
+from filed import triplets_by_metric, write_points, write_rows, write_triplets
+
+X, TRIPLETS = triplets_by_metric()
+NUMBERS = np.random.default_rng(1).permutation(len(X)) * 7 + 3
+TEXTS = [f"sku-{number}" for number in NUMBERS]
+
+
+@pytest.fixture(params=["row numbers", "numbers", "text"])
+def ids(request):
+    return {"row numbers": None, "numbers": NUMBERS.tolist(), "text": TEXTS}[request.param]
+
+
+def files(tmp_path, ids, **options):
+    points = write_points(tmp_path / "points", X, ids)
+    comparisons = write_triplets(tmp_path / "triplets", TRIPLETS, ids)
+    return ComparisonFiles(points, comparisons, id=None if ids is None else "id", **options)
+
+
+def compared(points, comparisons):
+    """Every comparison by the coordinates of its points: those of the near pair, then of the far one."""
+    ordered = comparisons.pairs[np.arange(len(comparisons.pairs))[:, None], np.argsort(points[comparisons.pairs, 0])]
+    return np.concatenate([points[ordered[pair]].reshape(len(pair), -1) for pair in comparisons.pair_numbers()], axis=1)
+
+
+def loaded(*shares):
+    """All comparisons of some shares, and the coordinates of their anchors."""
+    parts = [(points, block) for points, blocks in (share.load() for share in shares) for block in blocks]
+    rows = np.concatenate([compared(*part) for part in parts])
+    return rows[np.lexsort(rows.T)], {tuple(point) for points, block in parts for point in points[block.anchors]}
+
+
+def whole(points, comparisons):
+    rows = compared(points, comparisons)
+    return rows[np.lexsort(rows.T)]
+
+
+ALL = whole(X, Comparisons.from_triplets(TRIPLETS))
+
+
+@pytest.mark.parametrize("n_shares", [1, 3, 50])
+def test_shares_together_are_the_whole(tmp_path, ids, n_shares, monkeypatch):
+    monkeypatch.setattr("boostmetric.tables.files._ROWS_AT_ONCE", 130)
+    shares = pickle.loads(pickle.dumps(files(tmp_path, ids).shares(n_shares)))
+    assert len(shares) == min(n_shares, 12)  # of as many row groups
+    assert np.array_equal(loaded(*shares)[0], ALL)
+    points, blocks = shares[0].load()
+    blocks = list(blocks)
+    assert sum(block.n_comparisons for block in blocks) <= 600 / len(shares) + 50
+    assert len(points) == len(np.unique(np.concatenate([block.points for block in blocks])))  # no others are held
+
+
+def test_a_share_is_read_in_blocks(tmp_path, monkeypatch):
+    (share,) = files(tmp_path, None).shares(1)
+    monkeypatch.setattr("boostmetric.tables.files._ROWS_AT_ONCE", 130)
+    assert [block.n_comparisons for block in share.load().blocks] == [100] * 6
+    assert share.rows == tuple(Rows(str(tmp_path / "triplets" / f"part-{k}.parquet"), 0, 4) for k in range(3))
+
+
+def test_what_the_files_say(tmp_path):
+    described = files(tmp_path, TEXTS)
+    assert (described.n_features, described.feature_names, described.n_rows) == (4, None, 600)
+    assert "120 points in 3 files, read by the workers" in described.describe()
+    assert "600 rows in 3 files" in described.describe()
+    columns = ComparisonFiles(write_points(tmp_path / "named", X, columns=True), described.comparisons)
+    assert (columns.n_features, columns.feature_names) == (4, ["f0", "f1", "f2", "f3"])
+
+
+def test_fingerprints_are_of_the_content_and_of_how_it_is_read(tmp_path):
+    one = files(tmp_path / "a", TEXTS)
+    assert one.fingerprint == files(tmp_path / "b", TEXTS).fingerprint
+    others = [files(tmp_path / "c", NUMBERS.tolist()), one.split(0.2, 0)[0], one.split(0.2, 1)[0]]
+    write_triplets(tmp_path / "d" / "triplets", TRIPLETS[::-1], TEXTS)
+    others.append(replace(one, comparisons=str(tmp_path / "d" / "triplets" / "*")))
+    assert len({one.fingerprint, *(other.fingerprint for other in others)}) == 5
+
+
+def test_a_split_is_by_anchors(tmp_path, ids):
+    train, held_out = files(tmp_path, ids).split(0.3, 0)
+    parts, anchors = zip(*(loaded(*part.shares(3)) for part in (train, held_out)), strict=True)
+    rows = np.concatenate(parts)
+    assert np.array_equal(rows[np.lexsort(rows.T)], ALL)
+    assert not anchors[0] & anchors[1]
+    assert 0.15 < len(anchors[1]) / len(X) < 0.45
+    with pytest.raises(ValueError, match="held out from others already"):
+        train.split(0.1, 0)
+
+
+def test_a_sample_does_not_depend_on_how_ids_are_written():
+    numbers = np.arange(-3000, 3000)
+    hashes = _hashed(numbers, 5)
+    assert np.array_equal(hashes, _hashed([str(number) for number in numbers], 5))
+    assert not np.array_equal(hashes, _hashed(numbers, 6))
+    counts, _ = np.histogram(hashes, bins=10, range=(0, 1))
+    assert np.all(abs(counts - 600) < 120)
+    assert _hashed(["007", "ü", ""], 5).shape == (3,)
+
+
+def test_groups_about_no_point_are_sampled_by_the_first():
+    quadruplets = Comparisons.from_quadruplets([[0, 1, 2, 3], [4, 5, 6, 7]])
+    ids = np.arange(8)
+    parts = [Sample(0.5, seed, True).of(quadruplets, ids) for seed in range(20)]
+    assert {0 if part is None else part.n_comparisons for part in parts} == {0, 1, 2}
+
+
+def test_graded_results_with_queries_of_their_own(tmp_path):
+    rng = np.random.default_rng(0)
+    documents, queries = rng.standard_normal((30, 3)), rng.standard_normal((6, 3))
+    query, document = np.repeat(np.arange(6), 5), np.concatenate([rng.permutation(30)[:5] for _ in range(6)])
+    columns = {"query": [f"q{q}" for q in query], "document": document.tolist(), "grade": [0, 1, 0, 2, 1] * 6}
+    given = ComparisonFiles(
+        write_points(tmp_path / "documents", documents, list(range(30))),
+        write_rows(tmp_path / "grades", n_files=3, row_group_size=2, **columns),
+        id="id",
+        queries=write_points(tmp_path / "queries", queries, [f"q{q}" for q in range(6)]),
+        max_per_query=4,
+    )
+    shares = given.shares(8)
+    assert len(shares) == 3  # a file is not cut, since lists may go over row groups
+    assert np.array_equal(loaded(*shares)[0], whole(*given.read()))
+
+
+@pytest.mark.parametrize("spread", [1e-3, 1.0, 1e150])
+def test_an_origin_of_several_extents(spread):
+    points = spread * np.random.default_rng(0).standard_normal((40, 3)) + 5 * spread
+    extents = [Extent.of(part) for part in np.array_split(points.astype(np.float32 if spread == 1 else float), 3)]
+    origin = Origin.of(extents)
+    placed, (centred, _) = origin.place(points), centre_and_scale(points)
+    assert np.allclose(origin.mean, points.mean(axis=0))
+    assert 0.25 <= np.abs(placed).max() < 1.0
+    assert np.allclose(placed * 2.0**origin.exponent, points - points.mean(axis=0), atol=1e-6 * spread)
+    assert centred.shape == placed.shape
+
+
+def test_points_that_are_too_far_apart_are_refused():
+    huge = np.array([[1.7e308], [-1.7e308]])
+    with pytest.raises(ValueError, match="spread over about 1e308"):
+        Origin.of([Extent.of(huge[:1]), Extent.of(huge[1:])])
+    assert Origin.of([Extent.of(np.ones((3, 2)))]).place(np.ones((1, 2))).tolist() == [[0.0, 0.0]]
+
+
+def test_without_an_engine_the_files_are_read_here(tmp_path, ids):
+    given = files(tmp_path, ids)
+    direct = ComparisonBoostMetric(max_iter=8).fit(Comparisons.from_triplets(TRIPLETS, grouped=False), points=X)
+    read = ComparisonBoostMetric(max_iter=8).fit(given)
+    assert read.components_.tobytes() == direct.components_.tobytes()
+    assert read.score(given) == pytest.approx(direct.score(TRIPLETS))
+    watched = ComparisonBoostMetric(max_iter=8).fit(given, eval_set=given)
+    assert watched.history_[-1].held_out is not None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"points": X}, ValueError, "points is given beside files, which bring their own"),
+        ({"sample_weight": np.ones(600)}, ValueError, "sample_weight is given beside files"),
+        ({"eval_set": TRIPLETS}, TypeError, r"eval_set must be ComparisonFiles too\. Got ndarray"),
+    ],
+)
+def test_what_does_not_go_with_files(tmp_path, arguments, error, message):
+    with pytest.raises(error, match=message):
+        ComparisonBoostMetric(max_iter=2).fit(files(tmp_path, None), **arguments)
+
+
+def test_unknown_ids_are_named_with_their_rows(tmp_path):
+    given = files(tmp_path, TEXTS)
+    named = np.array(TEXTS, dtype=object)[TRIPLETS]
+    named[333, 2] = "sku-x"
+    write_triplets(tmp_path / "triplets", np.arange(1800).reshape(600, 3), named.ravel())
+    with pytest.raises(TableError, match=r"part-1\.parquet, row 133 .*, column 'far': 'sku-x' is not an id of"):
+        loaded(*given.shares(4))
+
+
+def test_repeated_and_bad_points_are_named_with_their_rows(tmp_path):
+    ids = NUMBERS.tolist()
+    ids[77] = ids[41]
+    (share,) = files(tmp_path, ids).shares(1)
+    with pytest.raises(TableError, match=r"part-1\.parquet, row 37 .*is also that of .*part-1\.parquet, row 1 "):
+        share.load()
+    bad = X.copy()
+    bad[100, 2] = np.nan
+    write_points(tmp_path / "points", bad, NUMBERS.tolist())
+    (share,) = replace(files_at(tmp_path), id="id").shares(1)
+    with pytest.raises(TableError, match=r"part-2\.parquet, row 20 .*, element 2: nan is not a finite number"):
+        share.load()
+
+
+def files_at(folder):
+    return ComparisonFiles(str(folder / "points" / "*"), str(folder / "triplets" / "*"))
+
+
+def test_what_workers_cannot_read(tmp_path):
+    given = files(tmp_path, None)
+    csv = tmp_path / "points.csv"
+    csv.write_text("a,b\n1,2\n")
+    with pytest.raises(TableError, match=r"points\.csv: workers read Parquet files, and this one is CSV\. Convert it"):
+        replace(given, points=csv).shares(2)
+    pairs = write_rows(tmp_path / "pairs", a=[0, 1], b=[2, 3], sign=[1, -1], n_files=1)
+    with pytest.raises(TableError, match="workers cannot share them out"):
+        replace(given, comparisons=pairs).shares(2)
+    with pytest.raises(TableError, match="these are triplets, which have no max_per_query"):
+        replace(given, max_per_query=3).shares(2)
+    with pytest.raises(TableNotFoundError, match="no file has a name like this"):
+        replace(given, comparisons=str(tmp_path / "none" / "*.parquet")).shares(2)
+    with pytest.raises(ValueError, match="kind must be one of"):
+        replace(given, kind="pears")
+
+
+def test_a_part_that_is_cut_off_is_named(tmp_path):
+    (share,) = files(tmp_path, None).shares(1)
+    part = tmp_path / "triplets" / "part-1.parquet"
+    part.write_bytes(part.read_bytes()[:-30])
+    with pytest.raises(TableError, match=r"part-1\.parquet: not a whole Parquet file"):
+        share.load()
+    part.unlink()
+    with pytest.raises(TableNotFoundError, match=r"part-1\.parquet: there is no such file"):
+        share.load()
