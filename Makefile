@@ -6,7 +6,7 @@ export BOOSTMETRIC_DATA ?= $(wildcard ../shared/data)
 # What the code for GPUs is tested with, without one. Other users and tests do without torch.
 TORCH := torch==2.13.0 triton==3.9.0
 
-.PHONY: demo test test-torch test-ray lint bench paper paper-quick clean
+.PHONY: demo test test-torch test-ray lint docs bench paper paper-quick clean
 
 demo: .venv/.core
 	$(BIN)/boostmetric demo --output demo
@@ -28,6 +28,11 @@ lint: .venv/.lint
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# The site, in docs/_build/html. Faster, without running the gallery: make docs SPHINXOPTS='-D plot_gallery=0'
+docs: .venv/.docs
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet $(SPHINXOPTS) docs docs/_build/html
+	@echo "Open docs/_build/html/index.html"
+
 bench: .venv/.core
 	$(BIN)/python -m benchmarks
 
@@ -39,7 +44,7 @@ paper-quick: .venv/.core
 	$(BIN)/boostmetric paper --only wine,iris,bal --runs 2 --output paper-quick
 
 clean:
-	rm -rf .venv demo paper-output paper-quick
+	rm -rf .venv demo paper-output paper-quick docs/_build docs/api docs/gallery docs/sources
 
 .venv/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "boostmetric needs Python 3.11 or newer; try make PYTHON=python3.12")'
@@ -67,4 +72,8 @@ clean:
 
 .venv/.lint: .venv/.core
 	$(BIN)/pip install --quiet --editable '.[lint]'
+	touch $@
+
+.venv/.docs: .venv/.core
+	$(BIN)/pip install --quiet --editable '.[docs]'
 	touch $@
