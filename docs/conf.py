@@ -52,16 +52,14 @@ copybutton_exclude = ".linenos, .gp, .go"
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
-    "filename_pattern": r"plot_",
-    "download_all_examples": False,
-    "remove_config_comments": True,
-    "show_memory": False,
-    "show_signature": False,
     "within_subsection_order": "FileNameSortKey",
-    "doc_module": ("boostmetric",),
-    "reference_url": {"boostmetric": None},
+    "thumbnail_size": (480, 280),
+    "capture_repr": (),  # of what a block ends with; what it prints is shown
+    "reference_url": {"boostmetric": None},  # names in examples lead to the API
+    "download_all_examples": False,
+    "show_signature": False,
     "write_computation_times": False,
-    "min_reported_time": 60,
+    "min_reported_time": 3600,  # times of this machine
 }
 
 

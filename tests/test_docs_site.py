@@ -55,7 +55,7 @@ def test_api_page_lists_all_public_names():
     page = (ROOT / "docs" / "api.rst").read_text(encoding="utf-8")
     listed = {
         module: re.findall(r"^   (\w+)$", names, re.M)
-        for module, names in re.findall(r"^\.\. currentmodule:: (\S+)\n(.*?)(?=^\S+\n---|\Z)", page, re.S | re.M)
+        for module, names in re.findall(r"^\.\. module:: (\S+)\n(.*?)(?=^\S+\n---|\Z)", page, re.S | re.M)
     }
     packages = {
         f"boostmetric.{file.parent.name}" for file in SOURCE.glob("*/__init__.py") if "__all__" in file.read_text()

@@ -10,6 +10,7 @@ import re
 from pathlib import Path
 
 from docutils import nodes
+from sphinx import addnodes
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import logging
 from sphinx.util.nodes import make_refnode
@@ -82,8 +83,9 @@ class NamesToApi(SphinxPostTransform):
     def _find(self, name, literal):
         """What a name means, if it is the last part of one public name only, and not a mere word such as `load`."""
         objects = self.env.get_domain("py").objects
-        if name in objects:
-            return objects[name]
+        for full in [name, *(f"{owner}.{name}" for owner in _classes_around(literal))]:
+            if full in objects:
+                return objects[full]
         if name.startswith("boostmetric.") and pydoc.locate(name) is None:
             logger.warning("there is no %s", name, location=literal)
         if name.islower() and not {"_", "."} & set(name):
@@ -99,6 +101,14 @@ class NamesToApi(SphinxPostTransform):
 
 def _inside_link(node):
     return isinstance(node.parent, nodes.reference) or (node.parent is not None and _inside_link(node.parent))
+
+
+def _classes_around(node):
+    """Full names of the classes in whose description a node is."""
+    while node is not None:
+        if isinstance(node, addnodes.desc) and node["objtype"] == "class":
+            yield from node[0]["ids"]
+        node = node.parent
 
 
 def setup(app):
