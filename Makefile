@@ -30,6 +30,7 @@ lint: .venv/.lint
 
 # The site, in docs/_build/html. Faster, without running the gallery: make docs SPHINXOPTS='-D plot_gallery=0'
 docs: .venv/.docs
+	rm -rf docs/api # pages of names that are gone
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet $(SPHINXOPTS) docs docs/_build/html
 	@echo "Open docs/_build/html/index.html"
 
