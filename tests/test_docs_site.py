@@ -1,9 +1,9 @@
 """What pages say about the code is so: names, excerpts, floors, and the list of the API."""
 
-import ast
 import importlib
 import pydoc
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -24,8 +24,6 @@ NAMED = [
 ]
 ALGORITHM = (ROOT / "docs" / "algorithm.md").read_text(encoding="utf-8")
 EXCERPTS = re.findall(r"^```py\n(.*?)^```", ALGORITHM, re.S | re.M)
-# Imports that lead to a higher floor; docs/architecture.md names them.
-DOORS = {("metric", "model_file"), ("neighbors", "gpu")}
 
 
 @pytest.mark.parametrize(("module", "name"), NAMED)
@@ -71,30 +69,10 @@ def test_api_page_lists_all_public_names():
         assert all(hasattr(importlib.import_module(module), name) for name in names)
 
 
-def test_rooms_import_only_from_floors_below():
+def test_floors_are_those_that_make_lint_checks():
     page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-    rows = [re.findall(r"`(\w+)`", row.split("|")[2]) for row in re.findall(r"^\|.*\|$", page, re.M)]
-    floor = {room: number for number, rooms in enumerate(rows) for room in rooms}
-    rooms = {path.stem for path in SOURCE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
-    assert set(floor) == rooms - {"__init__", "__main__"}
-    upwards = set()
-    for file in SOURCE.rglob("*.py"):
-        room = file.relative_to(SOURCE).with_suffix("").parts[0]
-        for imported in _imported(file) & set(floor):
-            if room in floor and imported != room and floor[imported] <= floor[room]:
-                upwards.add((room, imported))
-    assert upwards == DOORS
-
-
-def _imported(file):
-    """Rooms that a file imports from, anywhere in it; public names of the package stand for the rooms they are in."""
-    homes = {name: home.split(".")[1] for name, home in importlib.import_module("boostmetric")._HOME.items()}
-    rooms = set()
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and node.module == "boostmetric":
-            rooms |= {homes.get(name.name, name.name) for name in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("boostmetric."):
-            rooms.add(node.module.split(".")[1])
-        elif isinstance(node, ast.Import):
-            rooms |= {name.name.split(".")[1] for name in node.names if name.name.startswith("boostmetric.")}
-    return rooms
+    rows = [re.findall(r"`(\w+)`", row.split("|")[2]) for row in re.findall(r"^\|.*\|$", page, re.M)[2:]]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    contracts = project["tool"]["importlinter"]["contracts"]
+    (layers,) = (contract["layers"] for contract in contracts if contract.get("exhaustive"))
+    assert rows == [layer.split(" | ") for layer in layers if layer != "__main__"]
