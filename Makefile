@@ -6,7 +6,7 @@ export BOOSTMETRIC_DATA ?= $(wildcard ../shared/data)
 # What the code for GPUs is tested with, without one. Other users and tests do without torch.
 TORCH := torch==2.13.0 triton==3.9.0
 
-.PHONY: demo test test-torch test-ray lint bench paper paper-quick clean
+.PHONY: demo test test-torch test-ray lint docs bench paper paper-quick release-check clean
 
 demo: .venv/.core
 	$(BIN)/boostmetric demo --output demo
@@ -27,6 +27,13 @@ lint: .venv/.lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+# The site, in docs/_build/html. Faster, without running the gallery: make docs SPHINXOPTS='-D plot_gallery=0'
+docs: .venv/.docs
+	rm -rf docs/api # pages of names that are gone
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet $(SPHINXOPTS) docs docs/_build/html
+	@echo "Open docs/_build/html/index.html"
 
 bench: .venv/.core
 	$(BIN)/python -m benchmarks
@@ -38,8 +45,22 @@ paper: .venv/.paper
 paper-quick: .venv/.core
 	$(BIN)/boostmetric paper --only wine,iris,bal --runs 2 --output paper-quick
 
+# What users get: built, installed into an environment of its own and tried there, outside of this folder; and the
+# source archive, from which tests must run.
+release-check: .venv/.release
+	rm -rf dist .venv-release
+	$(BIN)/python -m build --outdir dist .
+	$(BIN)/twine check --strict dist/*
+	$(PYTHON) -m venv .venv-release
+	.venv-release/bin/pip install --quiet dist/*.whl
+	.venv-release/bin/pip check
+	cp tests/smoke.py dist/ && cd dist && ../.venv-release/bin/python smoke.py
+	cd dist && tar xzf *.tar.gz --strip-components=1 --one-top-level=source
+	cd dist/source && ../../$(BIN)/python -m pytest -q -p no:cacheprovider tests/test_docs.py tests/test_imports.py tests/test_model_file.py
+	$(BIN)/python -m benchmarks release
+
 clean:
-	rm -rf .venv demo paper-output paper-quick
+	rm -rf .venv .venv-release demo dist paper-output paper-quick docs/_build docs/api docs/gallery docs/sources
 
 .venv/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "boostmetric needs Python 3.11 or newer; try make PYTHON=python3.12")'
@@ -65,6 +86,14 @@ clean:
 	$(BIN)/pip install --quiet --editable '.[paper]'
 	touch $@
 
+.venv/.release: .venv/.test
+	$(BIN)/pip install --quiet --editable '.[release]'
+	touch $@
+
 .venv/.lint: .venv/.core
 	$(BIN)/pip install --quiet --editable '.[lint]'
+	touch $@
+
+.venv/.docs: .venv/.core
+	$(BIN)/pip install --quiet --editable '.[docs]'
 	touch $@

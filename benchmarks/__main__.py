@@ -19,6 +19,7 @@ from benchmarks import (
     lmnn,
     mining,
     peers,
+    release,
     roofline,
     scaling,
     stream,
@@ -42,6 +43,7 @@ BENCHMARKS = {
     "ablation": ablation.run,
     "gpu": gpu.run,
     "cluster": cluster.run,
+    "release": release.run,
 }
 RESULTS = Path(__file__).parent / "results"
 

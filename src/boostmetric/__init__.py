@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from boostmetric.metric import MahalanobisMetric as MahalanobisMetric
     from boostmetric.points import Points as Points
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 
 _HOME = {
     "BoostMetric": "boostmetric.estimators",

@@ -25,6 +25,8 @@ from boostmetric.files import replacing
 from boostmetric.solver.result import Iteration, Progress, StopReason
 from boostmetric.validation import check_count, check_number
 
+__all__ = ["Callback", "Checkpoint", "EarlyStopping", "Iteration", "ProgressBar", "StopReason"]
+
 
 @runtime_checkable
 class Callback(Protocol):

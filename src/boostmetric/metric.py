@@ -116,7 +116,7 @@ class MahalanobisMetric:
         """
         from boostmetric.model_file import load_model
 
-        return load_model(path)
+        return load_model(path, cls)
 
     def save(self, path: str | Path) -> None:
         """Write the metric, and what is known about it, to a file of safetensors, whole or not at all.

@@ -14,13 +14,15 @@ Tensors are written in float64; those of float32 and float16 are read as well.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from boostmetric.metric import MahalanobisMetric
 from boostmetric.tensor_file import TensorFile, read_tensors, write_tensors
+
+if TYPE_CHECKING:  # which saves and loads itself by this file: imported here, it would be a cycle
+    from boostmetric.metric import MahalanobisMetric
 
 _KIND, _VERSION = "model", 1
 
@@ -30,10 +32,10 @@ def save_model(metric: MahalanobisMetric, path: str | Path) -> None:
     write_tensors(path, _KIND, _VERSION, tensors_of(metric), said_of(metric))
 
 
-def load_model(path: str | Path) -> MahalanobisMetric:
-    """Read a metric from a file."""
+def load_model(path: str | Path, make: type[MahalanobisMetric]) -> MahalanobisMetric:
+    """Read a metric from a file and `make` it."""
     file = read_tensors(path, _KIND, _VERSION)
-    return metric_of(file, file.about)
+    return metric_of(file, file.about, make)
 
 
 def tensors_of(metric: MahalanobisMetric) -> dict[str, NDArray[np.float64]]:
@@ -49,7 +51,7 @@ def said_of(metric: MahalanobisMetric) -> dict[str, Any]:
     return {"feature_names": metric.feature_names, "about": metric.about}
 
 
-def metric_of(file: TensorFile, said: dict[str, Any]) -> MahalanobisMetric:
+def metric_of(file: TensorFile, said: dict[str, Any], make: type[MahalanobisMetric]) -> MahalanobisMetric:
     """The metric of a file, from its arrays and what was `said_of` it, or an error that names the file."""
     components = file.tensor("components", (None, None))
     directions = step_sizes = None
@@ -57,7 +59,7 @@ def metric_of(file: TensorFile, said: dict[str, Any]) -> MahalanobisMetric:
         step_sizes = file.tensor("step_sizes", (None,))
         directions = file.tensor("directions", (len(step_sizes), components.shape[1]))
     try:
-        return MahalanobisMetric(
+        return make(
             components,
             feature_names=said["feature_names"],
             directions=directions,

@@ -17,6 +17,15 @@ from numpy.typing import ArrayLike, NDArray
 from boostmetric.scoring import vote
 from boostmetric.validation import check_choice, check_count
 
+__all__ = [
+    "average_precision_at_k",
+    "hit_at_k",
+    "ndcg_at_k",
+    "precision_at_k",
+    "recall_at_k",
+    "reciprocal_rank_at_k",
+]
+
 FloatArray = NDArray[np.float64]
 Gain = Literal["linear", "exponential"]
 GAINS = ("linear", "exponential")

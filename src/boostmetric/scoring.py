@@ -11,6 +11,8 @@ from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from boostmetric.neighbors import nearest, rounding_of_distances
 from boostmetric.validation import check_count, checked
 
+__all__ = ["knn_error", "knn_predict"]
+
 
 def knn_predict(X_train: ArrayLike, y_train: ArrayLike, X_test: ArrayLike, n_neighbors: int = 3) -> NDArray[Any]:
     """Label of each test point by the majority of its nearest training points; among equals, the nearest decides.

@@ -123,7 +123,10 @@ class Baseline(MetricLearner):
         self, components: FloatArray, journal: Journal, stop_reason: StopReason, *, limited: bool = False
     ) -> None:
         """Set the fitted attributes, and warn if the iterations did not suffice, now or (`limited`) in between."""
-        self._set(self._attributes(components, journal.history))
+        from boostmetric.engines.threads import single_threaded_blas
+
+        with single_threaded_blas():  # the last decomposition, too, has the same bits for any number of threads
+            self._set(self._attributes(components, journal.history))
         self.stop_reason_ = stop_reason
         if limited or stop_reason is StopReason.ITERATION_LIMIT:
             warn(

@@ -77,7 +77,7 @@ class LMNN(Baseline):
         Why the fit ended; ``str(stop_reason_)`` is a sentence.
     n_features_in_ : int
         Number of features seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of the features, where the data had them.
 
     Notes

@@ -35,7 +35,7 @@ class RCA(Baseline):
     stop_reason_ : StopReason
     n_features_in_ : int
         Number of features seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of the features, where the data had them.
 
     See Also

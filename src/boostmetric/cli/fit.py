@@ -245,7 +245,7 @@ def fit(
     outcome.metric.save(output)
     if not outcome.interrupted:
         checkpoint.unlink(missing_ok=True)
-    text = fit_answer.as_text(outcome, parts, output, chosen=choose, next_steps=_next_steps(output, points, reading))
+    text = fit_answer.as_text(outcome, output, chosen=choose, next_steps=_next_steps(output, points, reading))
     answer(fit_answer.as_dict(outcome, parts, output), text, as_json=as_json)
     if outcome.interrupted:
         say("Interrupted: the model is the best so far. To go on, run the same command with --resume.")

@@ -13,13 +13,12 @@ from boostmetric.cli.output import paragraph
 from boostmetric.tables.complaints import plural
 
 
-def as_text(outcome: Outcome, parts: Parts, output: Path, *, chosen: bool, next_steps: list[str]) -> str:
+def as_text(outcome: Outcome, output: Path, *, chosen: bool, next_steps: list[str]) -> str:
     """For people.
 
     Parameters
     ----------
     outcome : Outcome
-    parts : Parts
     output : Path
         Of the model.
     chosen : bool

@@ -2,5 +2,6 @@
 
 from boostmetric.estimators.boost_metric import BoostMetric
 from boostmetric.estimators.comparison_boost_metric import ComparisonBoostMetric
+from boostmetric.estimators.selection import Candidate
 
-__all__ = ["BoostMetric", "ComparisonBoostMetric"]
+__all__ = ["BoostMetric", "Candidate", "ComparisonBoostMetric"]

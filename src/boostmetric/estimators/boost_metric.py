@@ -149,7 +149,7 @@ class BoostMetric(Boosting):
         Batches seen by `partial_fit`; only there after it.
     n_features_in_ : int
         Number of features seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of the features, where the data had them.
 
     References

@@ -122,7 +122,7 @@ class ComparisonBoostMetric(FromFiles):
         Batches seen by `partial_fit`; only there after it.
     n_features_in_ : int
         Number of features seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of the features, where the data had them.
     threshold_ : float
         After a fit to pairs: squared distance below which `predict` calls a pair similar, the one that is right most

@@ -14,10 +14,8 @@ from boostmetric.evaluation.task import (
     FloatArray,
     Numbers,
     Sample,
-    are_same,
     check_cuts,
-    check_points,
-    check_same_features,
+    check_queries,
     text_of,
 )
 from boostmetric.frame import Given
@@ -91,18 +89,8 @@ class RankingTask:
         """Check what is given, as in `boostmetric.evaluation.evaluate_rankings`."""
         check_choice("gain", gain, GAINS)
         check_number("relevant_above", relevant_above)
-        asked = check_points("queries", queries)
-        points: tuple[Given, ...] = (asked,)
-        if documents is not None:
-            searched = check_points("documents", documents)
-            check_same_features("The queries", asked, "the documents", searched)
-            if are_same(asked, searched):
-                raise ValueError(
-                    "The documents are the queries, so that every query would find itself. Pass documents=None: each "
-                    "query is then searched for among the others."
-                )
-            points = (asked, searched)
-        n_queries, n_documents = asked.shape[0], points[-1].shape[0]
+        points = check_queries(queries, documents)
+        n_queries, n_documents = points[0].shape[0], points[-1].shape[0]
         cuts = check_cuts("k", k, n_documents - (documents is None))
         query, document, grades = _check_relevance(relevance, n_queries, n_documents)
         check_grades("grades", grades, gain)

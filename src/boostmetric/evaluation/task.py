@@ -114,6 +114,21 @@ def check_same_features(name: str, points: Given, other_name: str, other: Given)
         )
 
 
+def check_queries(queries: Any, documents: Any) -> tuple[Given, ...]:
+    """Queries and, unless they are None, the other documents that are searched, as arrays."""
+    asked = check_points("queries", queries)
+    if documents is None:
+        return (asked,)
+    searched = check_points("documents", documents)
+    check_same_features("The queries", asked, "the documents", searched)
+    if are_same(asked, searched):
+        raise ValueError(
+            "The documents are the queries, so that every query would find itself. Pass documents=None: each query is "
+            "then searched for among the others."
+        )
+    return (asked, searched)
+
+
 def check_cuts(name: str, cuts: int | Sequence[int], n_searched: int) -> tuple[int, ...]:
     """Numbers of results, each once, in ascending order; none is more than there are points to find."""
     given: list[int] = list(np.atleast_1d(np.asarray(cuts, dtype=object)))

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from boostmetric.evaluation.task import are_same, check_points, check_same_features
+from boostmetric.evaluation.task import check_queries
 from boostmetric.frame import Given
 from boostmetric.metric import MahalanobisMetric, as_metric, check_columns
 from boostmetric.neighbors import rounding_of_distances
@@ -42,26 +42,16 @@ class Space:
     def of(cls, queries: Any, documents: Any, metric: Any) -> Space:
         """Check what is given, and map it."""
         learned = as_metric(metric)
-        asked = check_points("queries", queries)
-        searched = None
-        if documents is not None:
-            searched = check_points("documents", documents)
-            check_same_features("The queries", asked, "the documents", searched)
-            if are_same(asked, searched):
-                raise ValueError(
-                    "The documents are the queries, so that every query would find itself. Pass documents=None: each "
-                    "query is then searched for among the others."
-                )
+        points = check_queries(queries, documents)
         if learned is not None:
             check_columns(queries, learned.feature_names)
             check_columns(documents, learned.feature_names)
-            asked = _mapped("queries", asked, learned)
-            searched = None if searched is None else _mapped("documents", searched, learned)
-        size = max(_largest(asked), 0.0 if searched is None else _largest(searched))
-        exponent = int(np.frexp(size)[1])
-        rounding = float(np.ldexp(rounding_of_distances(asked if searched is None else searched), -exponent))
-        scaled = _scaled(asked, exponent)
-        return cls(scaled, scaled if searched is None else _scaled(searched, exponent), exponent, rounding)
+            names = ("queries", "documents")[: len(points)]
+            points = tuple(_mapped(name, given, learned) for name, given in zip(names, points, strict=True))
+        exponent = int(np.frexp(max(map(_largest, points)))[1])
+        rounding = float(np.ldexp(rounding_of_distances(points[-1]), -exponent))
+        scaled = [_scaled(given, exponent) for given in points]
+        return cls(scaled[0], scaled[-1], exponent, rounding)
 
     @property
     def is_one_set(self) -> bool:

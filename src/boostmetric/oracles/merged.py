@@ -36,8 +36,8 @@ class MergedShard:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._share = np.ones(0)
-        self._all_single = True
+        self._share = np.ones(0)  # of each shard in the mass of all, since the last rebuild or commit
+        self._all_single = True  # until a shard says that it has no histogram, which it then never has
 
     def rebuild(self, directions: FloatArray, step_sizes: FloatArray, at_once: bool = False) -> Mass:
         return self._settle(self._engine.each("rebuild", directions, step_sizes, at_once))

@@ -28,7 +28,7 @@ class ShardedOracle:
         self.rounding = engine.rounding
         self._shards = MergedShard(engine)
         self._loss = loss
-        self._rate = 1.0
+        self._rate = 1.0  # from sums relative to the mass, as shards answer, to the gradient of the loss
         self.histogram = self._shards.histogram
 
     def rebuild(self, directions: FloatArray, step_sizes: FloatArray, *, at_once: bool = False) -> State:

@@ -65,7 +65,7 @@ def load_index(path: str | Path) -> StoredIndex:
         n_features, next_number = about["n_features"], about["next_number"]
     except KeyError as error:
         raise file.error(f"its metadata have no entry {error}") from error
-    metric = None if said is None else metric_of(file, said)
+    metric = None if said is None else metric_of(file, said, MahalanobisMetric)
     if metric is not None and n_features != metric.components.shape[1]:
         raise file.error(f"it has {n_features!r} features, and its metric {metric.components.shape[1]}")
     if n_features is not None and (type(n_features) is not int or n_features < 1):

@@ -1,4 +1,8 @@
-"""The weak learner: the leading eigenvector of A_hat."""
+"""The weak learner: the leading eigenvector of A_hat.
+
+Three ways, by the number of features: A_hat is formed and factorised; it is formed and multiplied with vectors (our own
+Lanczos iteration, `_krylov`); or it is never formed, and the oracle multiplies (ARPACK's, `lanczos`).
+"""
 
 from __future__ import annotations
 
@@ -21,6 +25,8 @@ LARGEST_DENSE = 512
 _LARGEST_FACTORISED = 128
 # These many, or it is factorised after all.
 _MOST_STEPS = 160
+# Products with a vector before the first look at whether they suffice, and between two looks.
+_FIRST_LOOK, _NEXT_LOOK = 48, 12
 
 _scratch = Scratch()
 
@@ -76,13 +82,14 @@ def _krylov(matrix: FloatArray) -> tuple[float, FloatArray] | None:
     diagonal, beside = np.zeros(most), np.zeros(most)
     made = 0
     while made < most:
-        asked = min(made + (12 if made else 48), most)
+        asked = min(made + (_NEXT_LOOK if made else _FIRST_LOOK), most)
         made = lanczos_steps(half, basis, diagonal, beside, made, asked)
         last = made - 1
         (value,), vector = scipy.linalg.eigh_tridiagonal(
             diagonal[:made], beside[:last], select="i", select_range=(last, last), check_finite=False
         )
         norm = np.abs(diagonal).max() + 2 * beside.max()
+        # The left side is the length of A_hat xi - value xi, known without forming xi.
         if beside[last] * abs(vector[last, 0]) <= np.finfo(np.float64).eps * norm:
             return math.ldexp(value, exponent), vector[:, 0] @ basis[:made, :n]
     return None

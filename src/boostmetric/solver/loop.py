@@ -22,7 +22,7 @@ from boostmetric.solver.result import Boosted, Iteration, Progress, StopReason
 from boostmetric.solver.step import Step
 
 FindStep = Callable[[Oracle, float], Step]
-# Where the oracle rounds, so often in a row may the loss rise by as much.
+# So often in a row may the loss rise by no more than the oracle rounds: the true one may well have fallen.
 _MOST_RISES = 5
 
 
@@ -142,7 +142,7 @@ def boost(
     metric = Metric(list(start.directions), step_sizes, len(step_sizes), sum(step_sizes, start=0.0))
     metrics = [metric]  # at the start, and after every iteration of this run
 
-    def first(n_iterations: int) -> Progress:
+    def progress_after(n_iterations: int) -> Progress:
         since = n_iterations - len(start.history)
         if since < 0:
             return start.after(n_iterations)
@@ -159,6 +159,7 @@ def boost(
 
     n_rises = 0
     while True:
+        # Where `start` is a fit that ended so, this one ends at once, unless it sees comparisons that are violated.
         if history and history[-1].capped and state.violated == 0:
             stop_reason = StopReason.SEPARABLE
             break
@@ -172,8 +173,9 @@ def boost(
             break
         moved, moved_state, step = solver.advance(oracle, v, metric, xi)
         rise = moved_state.loss + v * moved.trace - loss
-        n_rises = 0 if rise < 0 else n_rises + 1
-        if not rise < 0 and not (rise < oracle.rounding * (1 + abs(loss)) and n_rises <= _MOST_RISES):
+        falls, is_rounding = rise < 0, rise < oracle.rounding * (1 + abs(loss))  # neither, if the loss is not a number
+        n_rises = 0 if falls else n_rises + 1
+        if not falls and not (is_rounding and n_rises <= _MOST_RISES):
             stop_reason = StopReason.NOTHING_TO_IMPROVE  # and this step is not part of the metric
             break
         metric, state = moved, moved_state
@@ -183,7 +185,7 @@ def boost(
         history.append(
             Iteration(number, loss, eigenvalue, step.size, metric.trace, violated, state.held_out, step.capped)
         )
-        asked_to_stop = on_iteration(history[-1], partial(first, number))
+        asked_to_stop = on_iteration(history[-1], partial(progress_after, number))
         # Also before a stop: the duality gap needs the eigenvalue at the final weights.
         eigenvalue, xi = leading_direction(oracle, xi)
         if asked_to_stop:
@@ -193,7 +195,7 @@ def boost(
             stop_reason = StopReason.SEPARABLE
             break
 
-    return _certified(first(len(history)), v, state, eigenvalue, stop_reason, first)
+    return _certified(progress_after(len(history)), v, state, eigenvalue, stop_reason, progress_after)
 
 
 def roll_back(oracle: Oracle, v: float, boosted: Boosted, n_iterations: int) -> Boosted:
@@ -215,6 +217,11 @@ def _certified(
     stop_reason: StopReason,
     after_iteration: Callable[[int], Progress] | None,
 ) -> Boosted:
+    """What boosting came to, with its duality gap.
+
+    The weights u are a point of the dual problem if lambda_max <= v, and then the gap is v Tr X - <A_hat, X>. Else they
+    are one for the regularization lambda_max, in place of v.
+    """
     trace = sum(progress.step_sizes.tolist(), start=0.0)
     return Boosted(
         progress.directions,

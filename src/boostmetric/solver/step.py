@@ -61,7 +61,7 @@ _NO_STEP = Step(0.0, capped=False)
 
 
 class _Point(NamedTuple):
-    """The loss at one step along the direction."""
+    """phi at one step w: by how much it is below phi(0), and its first two derivatives."""
 
     w: float
     fall: float

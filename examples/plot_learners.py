@@ -1,0 +1,87 @@
+"""
+Metric learners side by side
+============================
+
+Every learner here makes a linear map from labelled samples, and each means something else by a good one. All are
+scikit-learn transformers, so one loop tries them all, on three sets on which they do very differently.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.datasets import load_digits, load_wine
+from sklearn.decomposition import PCA
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.model_selection import train_test_split
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.preprocessing import StandardScaler
+
+from boostmetric import BoostMetric
+from boostmetric.baselines import LMNN, MMC, NCA, RCA
+
+# %%
+# The sets
+# --------
+# Wines of three growers, which form three heaps. Circles in eight dimensions of noise, where every class surrounds
+# the next. Five of the handwritten digits: 64 pixels, for which two dimensions are few.
+
+rng = np.random.default_rng(0)
+circle, angle = np.arange(800) % 4, rng.uniform(0, 2 * np.pi, 800)
+ring = (circle + 1)[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+wines, growers = load_wine(return_X_y=True)
+sets = {
+    "wines": (StandardScaler().fit_transform(wines), growers),
+    "circles": (np.hstack([ring, rng.normal(0, 2, (800, 8))]), circle),
+    "digits": load_digits(n_class=5, return_X_y=True),
+}
+
+# %%
+# The learners
+# ------------
+# PCA knows no labels. LDA, RCA and MMC look at classes as a whole: RCA at how they vary inside, MMC at how far they
+# are apart. NCA, LMNN and BoostMetric look at neighbours: the last one, here also in five passes, each with
+# neighbours found anew under the metric so far.
+
+learners = {
+    "PCA": PCA(2),
+    "LDA": LinearDiscriminantAnalysis(n_components=2),
+    "RCA": RCA(2),
+    "MMC": MMC(2),
+    "NCA": NCA(2, max_iter=200),
+    "LMNN": LMNN(2),
+    "BoostMetric": BoostMetric(2, n_impostors=10),
+    "in five passes": BoostMetric(2, n_passes=5, max_iter=4, solver="corrective", loss="logistic", random_state=0),
+}
+
+# %%
+# Half of each set is learned from; the panels show the other half, and the error of a 3-nearest-neighbour classifier
+# in these two dimensions. The closer the learner's idea is to the shape of the classes, the tidier the panel.
+
+figure, panels = plt.subplots(3, 8, figsize=(14, 5.8), layout="constrained")
+for line, (name, (X, y)) in zip(panels, sets.items()):
+    X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.5, stratify=y, random_state=0)
+    print(f"{name}:", end="")
+    for panel, (learner_name, learner) in zip(line, learners.items()):
+        learner.fit(X_train, y_train)
+        knn = KNeighborsClassifier(3).fit(learner.transform(X_train), y_train)
+        points = learner.transform(X_test)
+        error = 1 - knn.score(points, y_test)
+        print(f" {learner_name} {error:.1%}", end="")
+        panel.scatter(*points.T, c=y_test, s=5, cmap="viridis")
+        panel.set(xticks=[], yticks=[])
+        panel.set_title(f"{learner_name}: {error:.0%} error", fontsize="medium")
+    line[0].set_ylabel(name)
+    print()
+plt.show()
+
+# %%
+# Classes that are heaps are easy for all; where classes surround each other it takes neighbours to see it.
+#
+# Two dimensions are not what a metric is usually cut to. NCA and LMNN *learn* as many dimensions as they are asked
+# for; BoostMetric learns a metric, and then *keeps* the most important ones of its dimensions. A few more make up for
+# it:
+
+metric = BoostMetric(n_impostors=10).fit(X_train, y_train).get_metric()
+for n_components in (2, 4, 8):
+    cut = metric.truncate(n_components)
+    knn = KNeighborsClassifier(3).fit(cut.transform(X_train), y_train)
+    print(f"digits, BoostMetric, {n_components} dimensions: {1 - knn.score(cut.transform(X_test), y_test):.1%} error")
