@@ -9,7 +9,8 @@ the one between two things. A learned metric finds out by itself what to overloo
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits
-from sklearn.model_selection import train_test_split
+from sklearn.model_selection import cross_val_score, train_test_split
+from sklearn.neighbors import KNeighborsClassifier
 
 from boostmetric import BoostMetric
 from boostmetric.evaluation import evaluate
@@ -18,11 +19,15 @@ from boostmetric.retrieval import MetricIndex
 # %%
 # The data
 # --------
-# The handwritten digits of scikit-learn, eight by eight pixels, are easy for nearest neighbours as they are. So we
-# turn on a lamp: every picture gets a brightness and a shade from some side, all at random.
+# The handwritten digits of scikit-learn, eight by eight pixels, are easy for nearest neighbours as they are:
+
+X, y = load_digits(return_X_y=True)
+print(f"3-NN accuracy without a lamp: {cross_val_score(KNeighborsClassifier(3), X, y).mean():.3f}")
+
+# %%
+# So we turn on a lamp. Every picture gets a brightness, and a shade from some side, all at random.
 
 rng = np.random.default_rng(0)
-X, y = load_digits(return_X_y=True)
 row, column = np.mgrid[-1:1:8j, -1:1:8j].reshape(2, -1)
 lamp = rng.normal(0, 8, (len(X), 3)) @ np.stack([np.ones(64), row, column])
 X = X + lamp
