@@ -57,6 +57,7 @@ wrong = np.flatnonzero((y_train[found["before"]] != y_test[:, None]).sum(axis=1)
 queries = [wrong[y_test[wrong] == digit][0] for digit in (2, 3, 5, 8, 9)]
 
 figure, panels = plt.subplots(5, 12, figsize=(10, 4.6), gridspec_kw={"width_ratios": [1] + [1] * 5 + [0.4] + [1] * 5})
+figure.subplots_adjust(left=0.02, right=0.98, top=0.92, bottom=0.02)
 for panel in panels.flat:
     panel.set(xticks=[], yticks=[])
     panel.spines[:].set_visible(False)
