@@ -9,7 +9,8 @@ the one between two things. A learned metric finds out by itself what to overloo
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits
-from sklearn.model_selection import train_test_split
+from sklearn.model_selection import cross_val_score, train_test_split
+from sklearn.neighbors import KNeighborsClassifier
 
 from boostmetric import BoostMetric
 from boostmetric.evaluation import evaluate
@@ -18,11 +19,15 @@ from boostmetric.retrieval import MetricIndex
 # %%
 # The data
 # --------
-# The handwritten digits of scikit-learn, eight by eight pixels, are easy for nearest neighbours as they are. So we
-# turn on a lamp: every picture gets a brightness and a shade from some side, all at random.
+# The handwritten digits of scikit-learn, eight by eight pixels, are easy for nearest neighbours as they are:
+
+X, y = load_digits(return_X_y=True)
+print(f"3-NN accuracy without a lamp: {cross_val_score(KNeighborsClassifier(3), X, y).mean():.3f}")
+
+# %%
+# So we turn on a lamp. Every picture gets a brightness, and a shade from some side, all at random.
 
 rng = np.random.default_rng(0)
-X, y = load_digits(return_X_y=True)
 row, column = np.mgrid[-1:1:8j, -1:1:8j].reshape(2, -1)
 lamp = rng.normal(0, 8, (len(X), 3)) @ np.stack([np.ones(64), row, column])
 X = X + lamp
@@ -52,6 +57,7 @@ wrong = np.flatnonzero((y_train[found["before"]] != y_test[:, None]).sum(axis=1)
 queries = [wrong[y_test[wrong] == digit][0] for digit in (2, 3, 5, 8, 9)]
 
 figure, panels = plt.subplots(5, 12, figsize=(10, 4.6), gridspec_kw={"width_ratios": [1] + [1] * 5 + [0.4] + [1] * 5})
+figure.subplots_adjust(left=0.02, right=0.98, top=0.92, bottom=0.02)
 for panel in panels.flat:
     panel.set(xticks=[], yticks=[])
     panel.spines[:].set_visible(False)

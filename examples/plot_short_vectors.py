@@ -33,12 +33,14 @@ from boostmetric.evaluation import LabelTask, scores_by_rank
 texts, y = [], []
 for subpackage in ("fft", "interpolate", "linalg", "ndimage", "optimize", "signal", "sparse", "special", "stats"):
     module = importlib.import_module(f"scipy.{subpackage}")
-    documented = [inspect.getdoc(getattr(module, name)) or "" for name in module.__all__]
+    documented = [inspect.getdoc(getattr(module, name)) or "" for name in sorted(module.__all__)]
     documented = [text for text in documented if len(text) > 200]
     texts += documented
     y += [subpackage] * len(documented)
 embed = make_pipeline(
-    TfidfVectorizer(sublinear_tf=True, min_df=3, stop_words="english"), TruncatedSVD(100, random_state=0), Normalizer()
+    TfidfVectorizer(sublinear_tf=True, min_df=3, stop_words="english", token_pattern="[a-z]{2,}"),
+    TruncatedSVD(100, random_state=0),
+    Normalizer(),
 )
 X, y = embed.fit_transform(texts), np.array(y)
 print(f"{len(texts)} texts, {X.shape[1]} dimensions")
