@@ -6,7 +6,7 @@ export BOOSTMETRIC_DATA ?= $(wildcard ../shared/data)
 # What the code for GPUs is tested with, without one. Other users and tests do without torch.
 TORCH := torch==2.13.0 triton==3.9.0
 
-.PHONY: demo test test-torch test-ray lint docs bench paper paper-quick release-check clean
+.PHONY: demo test test-torch test-ray test-oldest lint docs bench paper paper-quick release-check clean
 
 demo: .venv/.core
 	$(BIN)/boostmetric demo --output demo
@@ -22,6 +22,15 @@ test-torch: .venv/.torch
 # Fits on a cluster of this machine, with workers that are killed.
 test-ray: .venv/.ray
 	$(BIN)/python -m pytest -m ray
+
+# The oldest versions that pyproject.toml allows, and of what these need, the newest of that day. Python 3.11: some have
+# no wheels for newer ones.
+test-oldest:
+	$(PYTHON) -m venv .venv-oldest
+	.venv-oldest/bin/pip install --quiet uv
+	.venv-oldest/bin/uv pip install --quiet --python .venv-oldest/bin/python --resolution lowest-direct \
+		--exclude-newer 2025-10-01 --editable '.[test]'
+	.venv-oldest/bin/python -m pytest -n 2 -m "not torch and not ray"
 
 lint: .venv/.lint
 	$(BIN)/ruff check .
@@ -60,7 +69,7 @@ release-check: .venv/.release
 	$(BIN)/python -m benchmarks release
 
 clean:
-	rm -rf .venv .venv-release demo dist paper-output paper-quick docs/_build docs/api docs/gallery docs/sources
+	rm -rf .venv .venv-oldest .venv-release demo dist paper-output paper-quick docs/_build docs/api docs/gallery docs/sources
 
 .venv/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "boostmetric needs Python 3.11 or newer; try make PYTHON=python3.12")'

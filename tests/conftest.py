@@ -13,7 +13,8 @@ from urllib.parse import urlsplit
 # them all is never stale.
 _kernels = Path(find_spec("boostmetric").origin).parent / "kernels"
 _contents = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(_kernels.glob("*.py")))).hexdigest()[:16]
-_cache = Path(tempfile.gettempdir()) / f"boostmetric-kernels-{os.getuid()}-{_contents}"
+_user = os.getuid() if hasattr(os, "getuid") else "own"  # on Windows the folder is the user's own already
+_cache = Path(tempfile.gettempdir()) / f"boostmetric-kernels-{_user}-{_contents}"
 os.environ.setdefault("NUMBA_CACHE_DIR", str(_cache))
 
 import hypothesis
