@@ -25,6 +25,7 @@ class FewMoments:
     """An oracle with given growths m and weights u of single comparisons; nothing but the step."""
 
     rounding = 0.0
+    steps_at_once = 1
 
     def __init__(self, m, u=None):
         self.m = np.asarray(m, dtype=float)

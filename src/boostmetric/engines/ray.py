@@ -106,6 +106,7 @@ class RayWorkers:
     """Workers of a cluster, asked all at once."""
 
     rounding = 0.0
+    steps_at_once = 5  # a round costs more than a few passes over the members of a share
 
     def __init__(
         self,
