@@ -208,7 +208,7 @@ def _root(line: _Line, proposal: float | None = None) -> Step:
         if abs(point.slope) <= line.flat:
             break
         proposal, error = _interpolated(near)
-        if abs(proposal - point.w) <= _TOLERANCE * point.w or error <= _LAST_CORRECTION * proposal:
+        if abs(proposal - point.w) <= _TOLERANCE * point.w or error < _LAST_CORRECTION * proposal:
             return Step(proposal, capped=False)
         if high is not None and high.w - low.w <= line.exact * high.w:
             break
