@@ -36,6 +36,7 @@ def run(data_dir: Path | None) -> list[dict[str, object]]:
 def answered(points: np.ndarray, rng: np.random.Generator, n: int, k: int) -> np.ndarray:
     """Triplets of n points with k near and k far ones, as a hidden metric says; of a fifth of them the opposite."""
     tuples = rng.integers(0, _N_POINTS, (n, 1 + 2 * k))
+    tuples[:, 0] = np.resize(rng.permutation(_N_POINTS), n)  # groups of one point twice would fall apart
     ranked = np.sort(tuples, axis=1)
     tuples = tuples[(ranked[:, 1:] != ranked[:, :-1]).all(axis=1)]
     hidden = points * np.linspace(1.0, 0.0, _N_FEATURES)
