@@ -16,24 +16,41 @@ from boostmetric.engines.threads import Threads
 from boostmetric.solver.learn import learn
 
 _N_POINTS, _N_FEATURES, _N_TRIPLETS = 100_000, 128, 2_000_000
+_N_GROUPS, _PER_SIDE = 100_000, 3
 _ITERATIONS = 12
 _N_WORKERS = 2
 
 
 def run(data_dir: Path | None) -> list[dict[str, object]]:
-    """2 million triplets on 100,000 x 128 points, on two threads and on two workers of a Ray cluster."""
+    """2 million triplets, and 100,000 groups, on 100,000 x 128 points: on two threads and on two workers of Ray."""
     if importlib.util.find_spec("ray") is None:
         raise LeftOutError("It needs ray: pip install 'boostmetric[ray]'.")
     rng = np.random.default_rng(0)
     points = rng.standard_normal((_N_POINTS, _N_FEATURES))
-    triplets = rng.integers(0, _N_POINTS, (_N_TRIPLETS, 3))
-    triplets = triplets[(triplets != np.roll(triplets, 1, axis=1)).all(axis=1)]
-    # What a hidden metric says, as often as not.
+    return [
+        *compare("triplets", points, Comparisons.from_triplets(answered(points, rng, _N_TRIPLETS, 1))),
+        *compare("groups", points, Comparisons.from_triplets(answered(points, rng, _N_GROUPS, _PER_SIDE))),
+    ]
+
+
+def answered(points: np.ndarray, rng: np.random.Generator, n: int, k: int) -> np.ndarray:
+    """Triplets of n points with k near and k far ones, as a hidden metric says; of a fifth of them the opposite."""
+    tuples = rng.integers(0, _N_POINTS, (n, 1 + 2 * k))
+    tuples[:, 0] = np.resize(rng.permutation(_N_POINTS), n)  # groups of one point twice would fall apart
+    ranked = np.sort(tuples, axis=1)
+    tuples = tuples[(ranked[:, 1:] != ranked[:, :-1]).all(axis=1)]
     hidden = points * np.linspace(1.0, 0.0, _N_FEATURES)
-    near, far = (np.linalg.norm(hidden[triplets[:, 0]] - hidden[triplets[:, c]], axis=1) for c in (1, 2))
-    swap = (near > far) ^ (rng.random(len(triplets)) < 0.2)
-    triplets[swap] = triplets[swap][:, [0, 2, 1]]
-    comparisons = Comparisons.from_triplets(triplets)
+    distance = [np.linalg.norm(hidden[tuples[:, 0]] - hidden[column], axis=1) for column in tuples.T[1:]]
+    nearest_first = np.take_along_axis(tuples[:, 1:], np.argsort(np.stack(distance, axis=1), axis=1), axis=1)
+    opposite = rng.random(len(tuples)) < 0.2
+    nearest_first[opposite] = nearest_first[opposite, ::-1]
+    near, far = nearest_first[:, :k], nearest_first[:, k:]
+    columns = (tuples[:, :1, None], near[:, :, None], far[:, None, :])
+    return np.stack(np.broadcast_arrays(*columns), axis=-1).reshape(-1, 3)
+
+
+def compare(kind: str, points: np.ndarray, comparisons: Comparisons) -> list[dict[str, object]]:
+    """A row for threads, and one for workers."""
     threads = measure("threads", points, comparisons, Threads(_N_WORKERS), [])
     counted: list[RayWorkers] = []
     cluster = measure("Ray workers", points, comparisons, _Counting(counted), counted)
@@ -41,7 +58,7 @@ def run(data_dir: Path | None) -> list[dict[str, object]]:
         threads["CPU an iteration, s"]
     )
     cluster["loss, relative difference"] = abs(float(cluster["loss"]) / float(threads["loss"]) - 1)
-    return [threads, cluster]
+    return [{"comparisons": kind} | row for row in (threads, cluster)]
 
 
 class _Counting:

@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Timer
 
@@ -127,6 +127,40 @@ def test_two_rounds_an_iteration():
         assert rounds == 6
         numbers = received / (3 * 2 * 8) - oracle.histogram().table.size  # of each worker in an iteration
         assert 15 <= numbers < 25
+
+
+class Watched:
+    """A place whose engines are kept, to ask for their traffic."""
+
+    def __init__(self):
+        self.engines = []
+
+    @contextmanager
+    def engine(self, points, comparisons, *, logistic):
+        with RayEngine(n_workers=2).engine(points, comparisons, logistic=logistic) as workers:
+            self.engines.append(workers)
+            yield workers
+
+
+@pytest.mark.parametrize(("name", "loss", "n"), [("triplets", "exponential", 2), ("balance", "logistic", 3)])
+def test_rounds_of_a_fit(name, loss, n):
+    """Two an iteration for single comparisons, three for groups; one more of the workers that watch."""
+    problem, place, rounds = make_problem(name), Watched(), []
+    held_out = Problem(problem.points, problem.comparisons.subset(np.arange(20)))
+
+    def count(record):
+        rounds.append([workers.traffic.rounds for workers in place.engines])
+
+    learn(
+        problem.points,
+        problem.comparisons,
+        held_out=held_out,
+        loss=loss,
+        max_iter=7,
+        place=place,
+        on_iteration=[count],
+    )
+    assert np.diff(rounds, axis=0)[1:].tolist() == [[n, 1]] * 5
 
 
 class Lost:

@@ -1,10 +1,13 @@
 """Direction, step, histogram and stop reasons."""
 
+from contextlib import contextmanager
+
 import numpy as np
 import pytest
 
 import reference
 from boostmetric import Comparisons
+from boostmetric.engines.threads import ONE_THREAD
 from boostmetric.frame import Frame, centre_and_scale
 from boostmetric.kernels import lanes
 from boostmetric.oracles.histogram import Histogram
@@ -13,6 +16,7 @@ from boostmetric.oracles.masses import MassMoments
 from boostmetric.oracles.points import as_points
 from boostmetric.oracles.protocol import State
 from boostmetric.solver import direction
+from boostmetric.solver import problem as solver_problem
 from boostmetric.solver.direction import leading_direction
 from boostmetric.solver.learn import learn
 from boostmetric.solver.loop import Stagewise, boost
@@ -25,6 +29,7 @@ class FewMoments:
     """An oracle with given growths m and weights u of single comparisons; nothing but the step."""
 
     rounding = 0.0
+    steps_at_once = 1
 
     def __init__(self, m, u=None):
         self.m = np.asarray(m, dtype=float)
@@ -60,6 +65,75 @@ def test_step_solves_equation_8(m, find_step):
     step = find_step(oracle, 1e-9)
     assert not step.capped
     assert step.size == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("m", GROWTHS.values(), ids=GROWTHS)
+@pytest.mark.parametrize("at_once", [2, 4, 5])
+@pytest.mark.parametrize("off", [None, 1e-4, 0.3, 1.0, 50.0, 1e7])
+def test_several_steps_at_once_lead_to_the_same(m, at_once, off):
+    """However wrong the guess is."""
+    oracle = FewMoments(m)
+    expected = exact_step(oracle, 1e-9).size
+    oracle.steps_at_once = at_once
+    assert exact_step(oracle, 1e-9, off and off * expected).size == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("guess", [None, 1.0, 1e3])
+def test_several_steps_at_once_without_root_are_capped(guess):
+    oracle = FewMoments([-1.0, -2.0, -1e-3])
+    expected = exact_step(oracle, 1e-7)
+    oracle.steps_at_once = 5
+    assert exact_step(oracle, 1e-7, guess) == expected
+    assert exact_step(FewMoments([1.0, -0.5]), 1e-7, guess).size == 0.0
+
+
+class Counting:
+    """A thread that is asked for five steps at once, and how often it is asked."""
+
+    rounding = 0.0
+    steps_at_once = 5
+
+    def __init__(self):
+        self.n_evaluations = 0
+
+    @contextmanager
+    def engine(self, points, comparisons, *, logistic):
+        with ONE_THREAD.engine(points, comparisons, logistic=logistic) as self.threads:
+            yield self
+
+    def each(self, verb, *arguments):
+        self.n_evaluations += verb == "moments"
+        return self.threads.each(verb, *arguments)
+
+
+@pytest.mark.parametrize("loss", ["exponential", "logistic"])
+@pytest.mark.parametrize("name", ["wine", "balance", "balance-all", "mixed"])
+def test_two_evaluations_of_several_steps_are_enough(name, loss):
+    """After the first iterations, before which little is known; and the steps are those of one at a time."""
+    problem, place, counts = make_problem(name), Counting(), []
+
+    def find_step(oracle, v, guess=None):
+        before = place.n_evaluations
+        step = exact_step(oracle, v, guess)
+        counts.append(place.n_evaluations - before)
+        oracle.steps_at_once = 1
+        assert step.size == pytest.approx(exact_step(oracle, v).size, rel=1e-12)
+        oracle.steps_at_once = 5
+        return step
+
+    with solver_problem.Problem(problem.points, problem.comparisons).opened(place, loss=loss) as (_, oracle):
+        boost(
+            oracle,
+            1e-7,
+            start=Progress.nothing(oracle.n_features),
+            max_iter=30,
+            tol=1e-6,
+            solver=Stagewise(find_step),
+            on_iteration=lambda record, so_far: None,
+            rng=np.random.RandomState(0),
+        )
+    assert max(counts[1:]) <= 3
+    assert set(counts[10:]) <= {2}
 
 
 def test_newton_needs_few_evaluations():

@@ -62,6 +62,8 @@ class DeviceEngine:
         Objects with the verbs of an oracle.
     """
 
+    steps_at_once = 1
+
     def __init__(self, shards: Sequence[object], rounding: float) -> None:
         self.rounding = rounding
         self.shards = shards

@@ -8,7 +8,8 @@ restarted is in none, and says so.
 
 Calls are few. To project on a direction has no answer, so it waits for the next call and goes along; and after a step
 the direction is asked for, so a worker sends it along with the answer to the step. So an iteration takes two rounds
-for single comparisons, whose histogram knows every step, and one more for each evaluation of a step for groups.
+for single comparisons, whose histogram knows every step, and three for groups, of which several steps are asked for at
+once; now and then one or two more.
 """
 
 from __future__ import annotations
@@ -153,6 +154,7 @@ class RayWorkers:
     """Workers of a cluster, asked all at once."""
 
     rounding = 0.0
+    steps_at_once = 5  # a round costs more than a few passes over the members of a share
 
     def __init__(
         self,

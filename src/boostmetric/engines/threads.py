@@ -48,6 +48,7 @@ class ThreadEngine:
     """
 
     rounding = 0.0
+    steps_at_once = 1
 
     def __init__(self, shards: Sequence[object], n_threads: int) -> None:
         self.shards = shards

@@ -21,6 +21,7 @@ class WithHeldOut:
     def __init__(self, oracle: Oracle, watched: Oracle) -> None:
         self.n_features = oracle.n_features
         self.rounding = oracle.rounding
+        self.steps_at_once = oracle.steps_at_once
         self.gram = oracle.gram
         self.matvec = oracle.matvec
         self.moments = oracle.moments

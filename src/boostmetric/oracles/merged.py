@@ -16,11 +16,12 @@ class Engine(Protocol):
 
     Attributes
     ----------
-    rounding : float
-        As that of an `Oracle`.
+    rounding, steps_at_once
+        As those of an `Oracle`.
     """
 
     rounding: float
+    steps_at_once: int
 
     def each(self, verb: str, *arguments: Any) -> list[Any]:
         """Ask every shard; the answers come in the order of the shards, whichever finished first."""

@@ -48,10 +48,14 @@ class Oracle(Protocol):
     rounding : float
         Error of the growths of pairs, relative to them, where that is more than the rounding of double precision; else
         0.
+    steps_at_once : int
+        How many steps to ask `moments` for: 1 where each costs as much as the first, more where an answer takes a
+        while, however little is asked.
     """
 
     n_features: int
     rounding: float
+    steps_at_once: int
 
     def rebuild(self, directions: FloatArray, step_sizes: FloatArray, *, at_once: bool = False) -> State: ...
     def gram(self) -> FloatArray: ...

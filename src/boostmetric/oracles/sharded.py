@@ -26,6 +26,7 @@ class ShardedOracle:
     def __init__(self, engine: Engine, n_features: int, loss: Loss) -> None:
         self.n_features = n_features
         self.rounding = engine.rounding
+        self.steps_at_once = engine.steps_at_once
         self._shards = MergedShard(engine)
         self._loss = loss
         self._rate = 1.0  # from sums relative to the mass, as shards answer, to the gradient of the loss

@@ -21,9 +21,18 @@ from boostmetric.solver.direction import leading_direction
 from boostmetric.solver.result import Boosted, Iteration, Progress, StopReason
 from boostmetric.solver.step import Step
 
-FindStep = Callable[[Oracle, float], Step]
 # So often in a row may the loss rise by no more than the oracle rounds: the true one may well have fallen.
 _MOST_RISES = 5
+# Of the steps so far, so many of the last ones are a guide to the next.
+_GUIDES = 32
+
+
+class FindStep(Protocol):
+    """A way to find a step."""
+
+    def __call__(self, oracle: Oracle, v: float, guess: float | None = None) -> Step:
+        """The best step along the direction that an oracle was projected on; it may be of the size of the guess."""
+        ...
 
 
 class Metric(NamedTuple):
@@ -98,12 +107,24 @@ class Stagewise:
     def advance(self, oracle: Oracle, v: float, metric: Metric, xi: FloatArray) -> Move:
         """Eq. (8) and (9)."""
         oracle.project(xi)
-        step = self.find_step(oracle, v)
+        step = self.find_step(oracle, v, _guess(metric, xi))
         state = oracle.commit(step.size)
         directions, step_sizes, n, trace = metric
         directions.append(xi)
         step_sizes.append(step.size)
         return Move(Metric(directions, step_sizes, n + 1, trace + step.size), state, step)
+
+
+def _guess(metric: Metric, xi: FloatArray) -> float | None:
+    """The step along the direction, of the last ones, that is most like a new one.
+
+    A better guide than the last step, where features are of different scales: directions take turns then.
+    """
+    directions, step_sizes, n, _ = metric
+    if not n:
+        return None
+    guides = slice(max(n - _GUIDES, 0), n)
+    return step_sizes[guides][int(np.argmax(np.abs(np.array(directions[guides]) @ xi)))]
 
 
 def boost(

@@ -10,6 +10,10 @@ convex, and Eq. (8) says phi'(w) = 0. The cases, which Algorithm 1 leaves to its
 
 A slope that is lost in the rounding of the first one, or of the growths of the comparisons, counts as 0: with v = 0 and
 a comparison that the direction does not touch, phi falls towards a limit that it never reaches.
+
+An evaluation of `moments` may be a round over a network, which costs the same for one step or for several. Then several
+are asked for at once (`Oracle.steps_at_once`): those around a guess along with 0, and then those around the root that
+is expected from them. That takes two evaluations, where one step at a time takes three or four.
 """
 
 from __future__ import annotations
@@ -35,6 +39,13 @@ _OF_ROUNDING = 0.05
 # The error of an interpolated step is of the third order in its distance to the last point: after an update of this
 # relative size the step is exact to rounding.
 _TOLERANCE = 1e-5
+# Relative size of the last correction to a step that several points were interpolated for, after which it is exact.
+_LAST_CORRECTION = 1e-12
+# Steps around a guess are so many times each other; more, and those on both sides of the root are no guide to it.
+_RATIO = 2.0
+# Steps around a proposal reach so many times its error to both sides, and at least this far, relative to it: points
+# much closer than that are no better, and miss the root where the error was underrated.
+_SPREAD, _LEAST_SPREAD = 4.0, 5e-3
 _BISECTION_TOLERANCE = 1e-13
 _MOST_EVALUATIONS = 200
 # Relative error of the histogram up to which its step is taken; a longer one is only a start.
@@ -76,6 +87,10 @@ class _Line:
     ----------
     start : _Point
         The point w = 0.
+    known : list of _Point
+        It, and those around the guess.
+    at_once : int
+        Steps to ask for in an evaluation.
     unit : float
         Natural length of a step, 1 / (root mean square growth of the comparisons).
     reach : float
@@ -86,37 +101,71 @@ class _Line:
         Relative width of a bracket that cannot be told from a point.
     """
 
-    def __init__(self, evaluate: Evaluate, v: float, rounding: float, reach: float = math.inf) -> None:
+    def __init__(
+        self,
+        evaluate: Evaluate,
+        v: float,
+        rounding: float,
+        at_once: int = 1,
+        guess: float | None = None,
+        reach: float = math.inf,
+    ) -> None:
         self._evaluate = evaluate
         self._v = v
-        moments = evaluate(np.zeros(1))
+        self.at_once = at_once
+        n_ahead = at_once - 1 if guess else 0
+        ahead = (guess or 0.0) * _RATIO ** (np.arange(n_ahead) - 0.5 * (n_ahead - 1))
+        steps = np.concatenate([np.zeros(1), ahead])
+        moments = evaluate(steps)
         self._loss = float(moments.loss[0])
-        self.start = self._point(0.0, moments)
         first, second = float(moments.first[0]), float(moments.second[0])
         self.unit = 1.0 / math.sqrt(max(second + first * first, np.finfo(np.float64).tiny))
         self.reach = min(reach, _REACH * self.unit)
+        self.known = [point for point in self._points(steps, moments) if point.w <= self.reach]
+        self.start = self.known[0]
         self.flat = max(_FLAT * abs(self.start.slope), _OF_ROUNDING * rounding / self.unit)
         self.exact = max(_BISECTION_TOLERANCE, rounding)
 
     def at(self, w: float) -> _Point:
-        return self._point(w, self._evaluate(np.array([w])))
+        return self._points(np.array([w]), self._evaluate(np.array([w])))[0]
 
-    def _point(self, w: float, moments: Moments) -> _Point:
-        fall = self._loss - float(moments.loss[0]) - self._v * w
-        return _Point(w, fall, float(moments.first[0]) + self._v, float(moments.second[0]))
+    def around(self, w: float, error: float, low: float, high: float) -> list[_Point]:
+        """Some points inside a bracket: w itself, and others on both sides, as far as its error and nearer."""
+        extent = min(max(_SPREAD * error, _LEAST_SPREAD * w), w)
+        left, right = min(extent, 0.9 * (w - low)), min(extent, 0.9 * (high - w))
+        others = [side * 3.0**-i for i in range(self.at_once // 2) for side in (-left, right)]
+        steps = w + np.array([0.0, *others])[: self.at_once]
+        return self._points(steps, self._evaluate(steps))
+
+    def _points(self, steps: NDArray[np.float64], moments: Moments) -> list[_Point]:
+        fall = self._loss - moments.loss - self._v * steps
+        columns = (steps, fall, moments.first + self._v, moments.second)
+        return [_Point(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
 
 
-def exact_step(oracle: Oracle, v: float) -> Step:
-    """Solve Eq. (8): from one pass over single comparisons where that is exact enough, else by interpolation."""
+def exact_step(oracle: Oracle, v: float, guess: float | None = None) -> Step:
+    """Solve Eq. (8): from one pass over single comparisons where that is exact enough, else by interpolation.
+
+    Parameters
+    ----------
+    oracle : Oracle
+        Projected on the direction.
+    v : float
+        Regularization.
+    guess : float, optional
+        A step of the size to expect, for oracles that are asked for several at once.
+    """
     histogram = oracle.histogram()
     if histogram is None:
-        return _root(_Line(oracle.moments, v, oracle.rounding))
-    step = _root(_Line(histogram.moments, v, oracle.rounding, histogram.reach(_HISTOGRAM_ERROR)))
+        return _root(_Line(oracle.moments, v, oracle.rounding, oracle.steps_at_once, guess))
+    step = _root(_Line(histogram.moments, v, oracle.rounding, reach=histogram.reach(_HISTOGRAM_ERROR)))
+    if not step.capped:
+        return step
     # No root as far as the histogram can see: go on with the comparisons themselves.
-    return _root(_Line(oracle.moments, v, oracle.rounding), guess=step.size) if step.capped else step
+    return _root(_Line(oracle.moments, v, oracle.rounding, oracle.steps_at_once), proposal=step.size)
 
 
-def bisection_step(oracle: Oracle, v: float) -> Step:
+def bisection_step(oracle: Oracle, v: float, guess: float | None = None) -> Step:
     """Solve Eq. (8) by bisection. Implements Algorithm 1 of the paper, with the search for its interval."""
     line = _Line(oracle.moments, v, oracle.rounding)
     if line.start.slope >= 0:
@@ -132,41 +181,53 @@ def bisection_step(oracle: Oracle, v: float) -> Step:
     return Step(high.w, capped=False)
 
 
-def _root(line: _Line, guess: float | None = None) -> Step:
-    """The root of phi' by inverse cubic interpolation, kept inside a bracket.
+def _root(line: _Line, proposal: float | None = None) -> Step:
+    """The root of phi' by inverse interpolation, kept inside a bracket.
 
     Two points with their slopes and curvatures give w as a cubic of the slope, and its value at slope 0: about three
-    evaluations where Newton's method, which uses one point, takes five. While no point right of the root is known, a
-    step may grow eightfold at most; inside the bracket, a proposal that leaves it, or follows a slope that did not
-    halve, is replaced by the middle.
+    evaluations where Newton's method, which uses one point, takes five. Further points, where several are asked for at
+    once, give a polynomial of higher degree. While no point right of the root is known, a step may grow eightfold at
+    most; inside the bracket, a proposal that leaves it, or follows a slope that did not halve, is replaced by the
+    middle.
     """
     if line.start.slope >= 0:
         return _NO_STEP
-    point = low = line.start
-    high = None
+    near = sorted(line.known, key=_steepness)
+    low, high = _bracket(near, line.start, None)
+    expected, error = _interpolated(near)
+    proposal = expected if proposal is None else proposal
     slow = False
-    proposal = _newton(point) if guess is None else guess
     for _ in range(_MOST_EVALUATIONS):
         if high is None:
-            proposal = min(proposal, 8 * max(point.w, line.unit), line.reach)
+            proposal = min(proposal, 8 * max(near[0].w, line.unit), line.reach)
         elif slow or not low.w < proposal < high.w:
-            proposal = 0.5 * (low.w + high.w)
-        previous, point = point, line.at(proposal)
+            proposal, error = 0.5 * (low.w + high.w), math.inf
+        asked = line.around(proposal, error, low.w, line.reach if high is None else high.w)
+        previous, near = near[0], [*sorted(asked, key=_steepness), *near][: 2 * line.at_once]
+        point = near[0]
         if abs(point.slope) <= line.flat:
             break
-        proposal = _inverse_cubic(previous, point)
-        if abs(proposal - point.w) <= _TOLERANCE * point.w:
+        proposal, error = _interpolated(near)
+        if abs(proposal - point.w) <= _TOLERANCE * point.w or error < _LAST_CORRECTION * proposal:
             return Step(proposal, capped=False)
         if high is not None and high.w - low.w <= line.exact * high.w:
             break
         slow = abs(point.slope) > 0.5 * abs(previous.slope)
-        if point.slope >= 0:
-            high = point
-        elif high is None and point.w >= line.reach:
+        low, high = _bracket(asked, low, high)
+        if high is None and low.w >= line.reach:
             return _capped(line)
-        else:
-            low = point
     return Step(point.w, capped=False)
+
+
+def _steepness(point: _Point) -> float:
+    return abs(point.slope)
+
+
+def _bracket(points: list[_Point], low: _Point, high: _Point | None) -> tuple[_Point, _Point | None]:
+    """The points next to the root on both sides, after some points in between were seen."""
+    low = max((point for point in points if point.slope < 0), key=lambda point: point.w, default=low)
+    high = min((point for point in points if point.slope >= 0), key=lambda point: point.w, default=high)
+    return low, high
 
 
 def _capped(line: _Line) -> Step:
@@ -183,6 +244,23 @@ def _newton(point: _Point) -> float:
     return point.w - point.slope / point.curvature if point.curvature > 0 else math.inf
 
 
+def _interpolated(points: list[_Point]) -> tuple[float, float]:
+    """Where the slope is 0, if w is a polynomial of the slope through points, nearest first; and its likely error.
+
+    Points are added for as long as each corrects the result by less than the one before.
+    """
+    b = points[0]
+    w = _inverse_cubic(points[1], b) if len(points) > 1 else _newton(b)
+    error, size = abs(w - b.w), abs(w - _newton(b))
+    for correction, its_size in _corrections(points):
+        if not its_size < size:
+            break
+        w += correction
+        # One that is small by chance says less than both together.
+        error, size = math.sqrt(size * its_size), its_size
+    return w, error
+
+
 def _inverse_cubic(a: _Point, b: _Point) -> float:
     """Where the slope is 0, if w is a cubic of the slope through two points; from b alone if they are no guide."""
     rise = b.slope - a.slope
@@ -192,3 +270,21 @@ def _inverse_cubic(a: _Point, b: _Point) -> float:
     # Hermite's basis at t, about b: the differences from b.w stay exact when the points are close.
     at_a, slope_a, slope_b = (1 - t) ** 2 * (1 + 2 * t), t * (1 - t) ** 2, t**2 * (t - 1)
     return b.w + at_a * (a.w - b.w) + rise * (slope_a / a.curvature + slope_b / b.curvature)
+
+
+def _corrections(points: list[_Point]) -> list[tuple[float, float]]:
+    """What the third point and each further one add to the inverse cubic through the first two, and the size of that.
+
+    These are the terms of Newton's form of Hermite's interpolation: every point counts twice.
+    """
+    w, _, slope, curvature = np.repeat(np.array(points), 2, axis=0).T
+    divided, factor, terms = w - w[0], 1.0, []
+    with np.errstate(all="ignore"):  # where slopes are equal or curvatures 0, and corrections not finite
+        for k in range(1, len(w)):
+            divided = np.diff(divided) / (slope[k:] - slope[:-k])
+            if k == 1:
+                divided[::2] = 1.0 / curvature[::2]
+            factor *= -slope[k - 1]
+            terms.append(divided[0] * factor)
+    pairs = np.array(terms[3:]).reshape(-1, 2)
+    return list(zip(pairs.sum(axis=1).tolist(), np.abs(pairs).sum(axis=1).tolist(), strict=True))
