@@ -15,6 +15,7 @@ from benchmarks import (
     dimension,
     gpu,
     iteration,
+    large,
     learners,
     lmnn,
     mining,
@@ -43,6 +44,7 @@ BENCHMARKS = {
     "ablation": ablation.run,
     "gpu": gpu.run,
     "cluster": cluster.run,
+    "large": large.run,
     "release": release.run,
 }
 RESULTS = Path(__file__).parent / "results"

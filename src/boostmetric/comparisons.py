@@ -179,8 +179,8 @@ class Comparisons:
         weights : array-like of shape (n_triplets,), optional
             Weights of the triplets; 2 counts as the triplet given twice, 0 leaves it out.
         grouped : bool, default=True
-            Whether triplets may form groups, see below. Groups are faster. In the logistic loss, where a group counts
-            once, the metric depends on it.
+            Whether triplets may form groups, see below; else each stands for itself, also where it is given again.
+            Groups are faster. In the logistic loss, where a group counts once, the metric depends on it.
 
         Returns
         -------
@@ -379,14 +379,13 @@ class Comparisons:
         """Single comparisons; `grouped`, merged where those of one anchor and weight are a full product."""
         q, weights = quadruplets[weights > 0], weights[weights > 0]
         pairs, number = number_pairs(q[:, ::2].ravel(), q[:, 1::2].ravel())
+        if not grouped:
+            return cls(pairs, number, np.arange(len(number) + 1), weights, _anchors(pairs, *number.reshape(-1, 2).T))
         distinct, weights = add_up(number.reshape(-1, 2).astype(np.int64), weights)
         near, far = distinct.T
-        # The anchor is the point that both pairs share.
-        shared = (pairs[near][:, :, None] == pairs[far][:, None, :]).any(axis=2)
-        anchor = np.where(shared.any(axis=1), np.where(shared[:, 0], *pairs[near].T), -1 - np.arange(len(near)))
-
+        anchor = _anchors(pairs, near, far)
         row = number_rows(anchor, weights)
-        product = in_full_product(row, near, far) if grouped else np.zeros(len(row), dtype=bool)
+        product = in_full_product(row, near, far)
         _, first, group = np.unique(row[product], return_index=True, return_inverse=True)
         one_by_one = np.flatnonzero(~product)
         stacked = []
@@ -671,3 +670,9 @@ class Comparisons:
         some_open = not sides.sizes[1::2].all()
         classes = self.classes if some_open else None
         return Comparisons(self.pairs[needed], members.astype(np.int32), sides.bounds, weights, anchors, classes)
+
+
+def _anchors(pairs: NDArray[Any], near: NDArray[Any], far: NDArray[Any]) -> NDArray[np.int64]:
+    """The point that near and far pairs share; a number below 0, for each its own, where there is none."""
+    shared = (pairs[near][:, :, None] == pairs[far][:, None, :]).any(axis=2)
+    return np.where(shared.any(axis=1), np.where(shared[:, 0], *pairs[near].T), -1 - np.arange(len(near)))

@@ -24,8 +24,7 @@ class PairShard(Shard):
         super().__init__(points.n_features, comparisons.total_weight, logistic)
         touched = np.zeros(len(points), dtype=bool)
         touched[comparisons.pairs] = True
-        number = np.cumsum(touched, dtype=np.int32) - np.int32(1)
-        self._points = points.share(touched)
+        self._points, number = points.share(touched)
         first, second = number[comparisons.pairs].T
         self._starts = np.searchsorted(first, np.arange(len(self._points) + 1))
         self._second = second.astype(np.uint32)

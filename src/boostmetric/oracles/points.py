@@ -14,6 +14,9 @@ from boostmetric.kernels.lanes import WIDTH, aligned
 from boostmetric.oracles.protocol import FloatArray
 from boostmetric.scratch import Scratch
 
+# Up to this share of the points is copied for a shard; of more, the copies of all shards would fill the memory.
+_MOST_TAKEN = 0.5
+
 Numbers = NDArray[np.uint32]
 Starts = NDArray[np.int64]
 
@@ -36,8 +39,8 @@ class PointRows(Protocol):
 
     def __len__(self) -> int: ...
 
-    def share(self, rows: NDArray[np.bool_]) -> PointRows:
-        """The points of one shard."""
+    def share(self, rows: NDArray[np.bool_]) -> tuple[PointRows, NDArray[np.int32]]:
+        """Points of one shard, and the number that each has among them. Where most are needed, all are shared."""
         ...
 
     def take(self, rows: NDArray[np.int64]) -> PointRows:
@@ -70,6 +73,11 @@ def as_points(coordinates: FloatArray | sparse.csr_array) -> PointRows:
     return SparsePoints(coordinates) if sparse.issparse(coordinates) else DensePoints.of(coordinates)
 
 
+def _numbers(rows: NDArray[np.bool_]) -> NDArray[np.int32]:
+    """The number of each row among those that are chosen."""
+    return np.cumsum(rows, dtype=np.int32) - np.int32(1)
+
+
 class DensePoints:
     """Points in an array, with columns of zeros up to a multiple of ``lanes.WIDTH``."""
 
@@ -89,9 +97,10 @@ class DensePoints:
     def __len__(self) -> int:
         return len(self._padded)
 
-    def share(self, rows: NDArray[np.bool_]) -> DensePoints:
-        # Shards share one array of points, unless they need only some of them.
-        return DensePoints(self._padded if rows.all() else self._padded[rows], self.n_features, self.scratch)
+    def share(self, rows: NDArray[np.bool_]) -> tuple[DensePoints, NDArray[np.int32]]:
+        if rows.mean() > _MOST_TAKEN:
+            return self, np.arange(len(rows), dtype=np.int32)
+        return DensePoints(self._padded[rows], self.n_features, self.scratch), _numbers(rows)
 
     def take(self, rows: NDArray[np.int64]) -> DensePoints:
         return DensePoints(self._padded[rows], self.n_features, self.scratch)
@@ -137,8 +146,10 @@ class SparsePoints:
     def __len__(self) -> int:
         return int(self._rows.shape[0])
 
-    def share(self, rows: NDArray[np.bool_]) -> SparsePoints:
-        return self if rows.all() else SparsePoints(self._rows[rows], self.scratch)
+    def share(self, rows: NDArray[np.bool_]) -> tuple[SparsePoints, NDArray[np.int32]]:
+        if rows.mean() > _MOST_TAKEN:
+            return self, np.arange(len(rows), dtype=np.int32)
+        return SparsePoints(self._rows[rows], self.scratch), _numbers(rows)
 
     def take(self, rows: NDArray[np.int64]) -> SparsePoints:
         return SparsePoints(self._rows[rows], self.scratch)

@@ -60,6 +60,7 @@ class ParquetTable(Table):
                     del batch  # so that no two are held
                     yield Chunk(start, size, values)
                     start += size
+        self._arrow.default_memory_pool().release_unused()  # what pyarrow keeps for further use
 
     def place(self, row: int) -> str:
         """Where a row is found: by its number in the file."""

@@ -1,0 +1,122 @@
+"""A hundred million triplets in files, learned from by workers that read them: time, traffic, and memory."""
+
+import importlib.util
+import os
+import tempfile
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+
+from benchmarks import LeftOutError
+from boostmetric.engines.ray import RayEngine, RayWorkers
+from boostmetric.solver.file_problem import FileProblem
+from boostmetric.solver.learn import solve
+from boostmetric.tables import ComparisonFiles
+
+_N_POINTS, _N_FEATURES = 100_000, 64
+# Each point with all combinations of some near and some far ones, as of results that were clicked and passed over.
+_N_NEAR, _N_FAR = 20, 50
+_POINTS_PER_FILE = 2_000
+_ITERATIONS = 6
+_N_WORKERS = 2
+
+
+def run(data_dir: Path | None) -> list[dict[str, object]]:
+    """100 million triplets of 100,000 x 64 points in 50 Parquet files, on two workers of Ray."""
+    del data_dir
+    if importlib.util.find_spec("ray") is None or importlib.util.find_spec("pyarrow") is None:
+        raise LeftOutError("It needs ray and pyarrow: pip install 'boostmetric[ray,data]'.")
+    with tempfile.TemporaryDirectory() as folder:
+        begun = perf_counter()
+        n_triplets = write(Path(folder))
+        print(f"  {n_triplets:,} triplets were written in {perf_counter() - begun:.0f} s.", flush=True)
+        return [measure(Path(folder), n_triplets)]
+
+
+def write(folder: Path) -> int:
+    """Points and triplets; of a fifth of the anchors the triplets are the wrong way round."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rng = np.random.default_rng(0)
+    points = rng.standard_normal((_N_POINTS, _N_FEATURES), dtype=np.float32)
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array(points.ravel()), _N_FEATURES)
+    pq.write_table(pa.table({"id": np.arange(_N_POINTS), "vector": vectors}), folder / "points.parquet", 2**14)
+    hidden = points * np.linspace(1.0, 0.0, _N_FEATURES, dtype=np.float32)
+    n_triplets = 0
+    for begin in range(0, _N_POINTS, _POINTS_PER_FILE):
+        anchor = np.arange(begin, begin + _POINTS_PER_FILE)
+        drawn = rng.integers(1, _N_POINTS, (len(anchor), _N_NEAR + _N_FAR))
+        others = (anchor[:, None] + np.sort(drawn, axis=1)) % _N_POINTS
+        order = np.argsort(np.square(hidden[others] - hidden[anchor, None]).sum(axis=2), axis=1)
+        ranked = np.take_along_axis(others, order, axis=1)
+        wrong = rng.random(len(anchor)) < 0.2
+        ranked[wrong] = ranked[wrong, ::-1]
+        triplets = np.broadcast_arrays(anchor[:, None, None], ranked[:, :_N_NEAR, None], ranked[:, None, _N_NEAR:])
+        columns = [column.ravel() for column in triplets]
+        distinct = columns[1] != columns[2]  # drawn twice
+        table = dict(zip(("anchor", "near", "far"), (column[distinct] for column in columns), strict=True))
+        pq.write_table(pa.table(table), folder / f"triplets-{begin:06}.parquet", 2**20)
+        n_triplets += int(distinct.sum())
+    return n_triplets
+
+
+class _Counting:
+    """A Ray cluster, whose workers are kept in a list to ask for their traffic."""
+
+    def __init__(self, workers: list[RayWorkers]) -> None:
+        self._workers = workers
+        self._engine = RayEngine(n_workers=_N_WORKERS, timeout=3600.0)
+        self.engine = self._engine.engine
+
+    @contextmanager
+    def shared(self, shares, n_features, *, logistic, origin=None):
+        with self._engine.shared(shares, n_features, logistic=logistic, origin=origin) as (workers, *rest):
+            self._workers.append(workers)
+            yield workers, *rest
+
+
+def measure(folder: Path, n_triplets: int) -> dict[str, object]:
+    """Time until the first iteration, time and traffic of the others, and the most memory of each process."""
+    files = ComparisonFiles(folder / "points.parquet", str(folder / "triplets-*.parquet"), id="id")
+    marks: list[tuple[float, tuple[int, ...]]] = []
+    workers: list[RayWorkers] = []
+    peaks: list[float] = []
+
+    def mark(record: object) -> None:
+        marks.append((perf_counter(), tuple(workers[0].traffic)))
+        if len(marks) == _ITERATIONS:
+            peaks.extend(memory())
+
+    begun = perf_counter()
+    boosted = solve(FileProblem(files), max_iter=_ITERATIONS, place=_Counting(workers), on_iteration=[mark])
+    n = len(marks) - 1
+    rounds, sent, received = ((b - a) / n for a, b in zip(marks[0][1], marks[-1][1], strict=True))
+    return {
+        "triplets": float(n_triplets),
+        "workers": _N_WORKERS,
+        "until the first iteration is done, s": marks[0][0] - begun,
+        "iteration, s": (marks[-1][0] - marks[0][0]) / n,
+        "rounds": rounds,
+        "sent, kB": sent / 1e3,
+        "received, kB": received / 1e3,
+        "memory of this process, GB": peaks[0],
+        "of a worker, GB": max(peaks[1:]),
+        "loss": boosted.history[-1].loss,
+        "violated": boosted.history[-1].violated,
+    }
+
+
+def memory() -> list[float]:
+    """The most that was used, in GB: by this process, then by each worker."""
+    ours, workers = 0.0, []
+    for folder in Path("/proc").iterdir():
+        with suppress(OSError, ValueError, IndexError):
+            most = int((folder / "status").read_text().partition("VmHWM:")[2].split()[0]) / 1e6
+            if folder.name == str(os.getpid()):
+                ours = most
+            elif (folder / "cmdline").read_bytes().startswith(b"ray::Worker"):
+                workers.append(most)
+    return [ours, *workers]
