@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import perf_counter
@@ -17,6 +18,7 @@ from boostmetric.solver.learn import learn
 
 _N_POINTS, _N_FEATURES, _N_TRIPLETS = 100_000, 128, 2_000_000
 _N_GROUPS, _PER_SIDE = 100_000, 3
+_FEW = 2_000
 _ITERATIONS = 12
 _N_WORKERS = 2
 
@@ -30,6 +32,7 @@ def run(data_dir: Path | None) -> list[dict[str, object]]:
     return [
         *compare("triplets", points, Comparisons.from_triplets(answered(points, rng, _N_TRIPLETS, 1))),
         *compare("groups", points, Comparisons.from_triplets(answered(points, rng, _N_GROUPS, _PER_SIDE))),
+        *rounds_alone(points, Comparisons.from_triplets(answered(points, rng, _FEW, 1))),
     ]
 
 
@@ -51,9 +54,10 @@ def answered(points: np.ndarray, rng: np.random.Generator, n: int, k: int) -> np
 
 def compare(kind: str, points: np.ndarray, comparisons: Comparisons) -> list[dict[str, object]]:
     """A row for threads, and one for workers."""
-    threads = measure("threads", points, comparisons, Threads(_N_WORKERS), [])
+    threads = measure(f"{_N_WORKERS} threads", points, comparisons, Threads(_N_WORKERS), [])
     counted: list[RayWorkers] = []
-    cluster = measure("Ray workers", points, comparisons, _Counting(counted), counted)
+    place = _Counting(counted, _N_WORKERS)
+    cluster = measure(f"{_N_WORKERS} Ray workers", points, comparisons, place, counted)
     cluster["CPU, times that of threads"] = float(cluster["CPU an iteration, s"]) / float(
         threads["CPU an iteration, s"]
     )
@@ -61,15 +65,26 @@ def compare(kind: str, points: np.ndarray, comparisons: Comparisons) -> list[dic
     return [{"comparisons": kind} | row for row in (threads, cluster)]
 
 
+def rounds_alone(points: np.ndarray, comparisons: Comparisons) -> Iterator[dict[str, object]]:
+    """So few comparisons that rounds take the time: what each costs, and each worker in it."""
+    for n_workers in (1, 2, 4, 8):
+        counted: list[RayWorkers] = []
+        place = _Counting(counted, n_workers)
+        yield {"comparisons": f"{_FEW:,} triplets"} | measure(
+            f"{n_workers} Ray workers", points, comparisons, place, counted
+        )
+
+
 class _Counting:
     """A Ray cluster, whose workers are kept in a list to ask for their traffic."""
 
-    def __init__(self, workers: list[RayWorkers]) -> None:
+    def __init__(self, workers: list[RayWorkers], n_workers: int) -> None:
         self._workers = workers
+        self._n_workers = n_workers
 
     @contextmanager
     def engine(self, points, comparisons, *, logistic):
-        with RayEngine(n_workers=_N_WORKERS).engine(points, comparisons, logistic=logistic) as workers:
+        with RayEngine(n_workers=self._n_workers).engine(points, comparisons, logistic=logistic) as workers:
             self._workers.append(workers)
             yield workers
 
@@ -89,7 +104,7 @@ def measure(
     (wall, cpu, before), (wall_end, cpu_end, after) = marks[2], marks[-1]
     rounds, sent, received = ((b - a) / n for a, b in zip(before, after, strict=True))
     row: dict[str, object] = {
-        "on": f"{_N_WORKERS} {name}",
+        "on": name,
         "iteration, s": (wall_end - wall) / n,
         "CPU an iteration, s": (cpu_end - cpu) / n,
         "loss": boosted.history[-1].loss,
