@@ -9,7 +9,7 @@ in a space no larger than the number of points: a rotation into it is exact and 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -102,6 +102,47 @@ def centre_and_scale(points: Given) -> tuple[Coordinates, int]:
         return scaled, 0
     _, spread = np.frexp(largest)
     return np.ldexp(scaled, -int(spread), out=scaled), int(size) + int(spread)
+
+
+@dataclass(frozen=True)
+class Shift:
+    """Dense points less the first of them, divided by the power of two that brings the largest coordinate into [1/2, 1).
+
+    All follows from the first point and the range of each coordinate, to the last bit: so those who have a part of the
+    points each get the same numbers as one who has them all, which with a mean, a sum in some order, they would not.
+
+    Attributes
+    ----------
+    first : ndarray of shape (n_features,)
+        Divided by ``2**size`` already, so that no difference overflows.
+    size, spread : int
+        Exponents to divide by before and after.
+    """
+
+    first: FloatArray
+    size: int
+    spread: int
+
+    @classmethod
+    def of(cls, first: NDArray[Any], low: NDArray[Any], high: NDArray[Any]) -> Shift:
+        """For points whose coordinates lie between `low` and `high`, both of which some point has."""
+        size = int(np.frexp(max(largest_size(low), largest_size(high)))[1])
+        shift = cls(np.ldexp(first.astype(np.float64), -size), size, 0)
+        # Rounding keeps the order, so that no other difference is larger.
+        largest = max(largest_size(shift.place(end[None])) for end in (low, high))
+        return replace(shift, spread=int(np.frexp(largest)[1]))
+
+    @property
+    def exponent(self) -> int:
+        """Of the power of two that distances are divided by."""
+        return self.size + self.spread
+
+    def place(self, points: NDArray[Any]) -> FloatArray:
+        """Points in these coordinates."""
+        placed = points.astype(np.float64, order="C")
+        np.ldexp(placed, -self.size, out=placed)
+        placed -= self.first
+        return np.ldexp(placed, -self.spread, out=placed)
 
 
 def scale_in_range(points: Given) -> tuple[Coordinates, int]:
