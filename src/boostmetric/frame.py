@@ -106,7 +106,7 @@ def centre_and_scale(points: Given) -> tuple[Coordinates, int]:
 
 @dataclass(frozen=True)
 class Shift:
-    """Dense points less the first of them, divided by the power of two that brings the largest coordinate into [1/2, 1).
+    """Dense points less the first of them, divided by a power of two that brings the largest coordinate into [1/2, 1).
 
     All follows from the first point and the range of each coordinate, to the last bit: so those who have a part of the
     points each get the same numbers as one who has them all, which with a mean, a sum in some order, they would not.

@@ -63,7 +63,7 @@ class RayEngine:
     @contextmanager
     def engine(self, points: Coordinates, comparisons: Comparisons, *, logistic: bool) -> Iterator[RayWorkers]:
         ray = require("ray", "ray", 'engine="ray"')
-        with self._connected(ray):
+        with self.connected(ray):
             n_workers = self.n_workers or int(ray.cluster_resources().get("CPU", 1))
             shares = [_restricted(points, part) for part in _cut(comparisons, n_workers)]
             workers = RayWorkers(ray, shares, logistic, points.shape[1], self.timeout)
@@ -73,7 +73,7 @@ class RayEngine:
                 workers.close()
 
     @contextmanager
-    def _connected(self, ray: Any) -> Iterator[None]:
+    def connected(self, ray: Any) -> Iterator[None]:
         """Connected to the cluster, as before if that was so."""
         if ray.is_initialized():
             yield

@@ -205,7 +205,7 @@ def read_points(
     claimed.update((name, "to keep") for name in keep if name not in claimed)
     for name, what in claimed.items():
         shards.first.column(name, {"id": "of ids", "label": "of labels"}.get(what, what))
-    features = _same_features(shards, claimed, vector, columns, ignore)
+    features = same_features(shards, claimed, vector, columns, ignore)
 
     complaints, matrix = Complaints(), Matrix(features, shards.n_rows)
     ids, labels, kept = list[Ids](), list[Ids](), {name: list[Ids]() for name in keep}
@@ -235,7 +235,7 @@ def read_points(
     return table
 
 
-def _same_features(
+def same_features(
     shards: Shards,
     claimed: dict[str, str],
     vector: str | None,
