@@ -1,5 +1,6 @@
 """Targets and impostors mined part by part: the same as of all points at once, in this process and on a cluster."""
 
+import gc
 import json
 import os
 import signal
@@ -17,7 +18,7 @@ import pytest
 from sklearn.datasets import load_iris, load_wine
 from typer.testing import CliRunner
 
-from boostmetric import BoostMetric, ComparisonBoostMetric, Comparisons
+from boostmetric import BoostMetric, ComparisonBoostMetric, Comparisons, neighbor_streams
 from boostmetric.cli import app
 from boostmetric.cluster import mine_neighbors
 from boostmetric.engines.ray import RayEngine
@@ -124,6 +125,18 @@ def test_more_points_of_an_anchor_than_there_is_room_for():
     same, others = search.nearest()
     assert same.values.tolist() == [3000, 2998]
     assert others.values.tolist() == [2999, 2997]
+
+
+def test_batches_are_not_held():
+    """Nor is there garbage to collect, which may happen late."""
+    X = np.random.default_rng(0).standard_normal((40, 3))
+    search = NearestSoFar(X, np.arange(40) % 2, np.arange(40), 1, 1, 0.0)
+    gc.disable()
+    try:
+        search.offer(X, np.arange(40) % 2, 0)
+        assert not any(isinstance(thing, neighbor_streams._Batch) for thing in gc.get_objects())
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize("ids", ["text", "mixed", "rows"])

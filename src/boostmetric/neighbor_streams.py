@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from threading import local
 from typing import Any
 
@@ -94,16 +95,13 @@ class _Batch:
         np.ldexp(centred, self.exponent, out=centred)
         rounded = centred.astype(np.float32)
         self._single = rounded, square_lengths(rounded)
-        self._double = Once(self._in_double_precision)
+        # Not a method of this object, which would then be held until garbage is collected.
+        self._double = Once(partial(_with_squares, points, centre, self.exponent))
         self._room = local()
-
-    def _in_double_precision(self) -> tuple[FloatArray, FloatArray]:
-        centred = self.around(self.points)
-        return centred, square_lengths(centred)
 
     def around(self, anchors: FloatArray) -> FloatArray:
         """Anchors in the same units."""
-        return np.ldexp(anchors - self._centre, self.exponent)
+        return _centred(anchors, self._centre, self.exponent)
 
     def products(self, around: FloatArray, *, single: bool) -> tuple[NDArray[Any], NDArray[Any], float]:
         """Products of the anchors with the points, half the squares of the points, and how far a square may be off."""
@@ -120,6 +118,15 @@ class _Batch:
         if room is None or len(room) < n_anchors:
             room = self._room.products = np.empty((n_anchors, len(self.points)), dtype=np.float32)
         return room[:n_anchors]
+
+
+def _centred(points: FloatArray, centre: FloatArray, exponent: int) -> FloatArray:
+    return np.ldexp(points - centre, exponent)
+
+
+def _with_squares(points: FloatArray, centre: FloatArray, exponent: int) -> tuple[FloatArray, FloatArray]:
+    centred = _centred(points, centre, exponent)
+    return centred, square_lengths(centred)
 
 
 class _Piece:

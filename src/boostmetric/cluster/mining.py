@@ -122,7 +122,7 @@ def mine_neighbors(
     counts = np.array([folder.found(part) or (0, 0) for part in parts])
     n_anchors, n_rows = counts.sum(axis=0).tolist()
     return MinedNeighbors(
-        str(folder.path / "part-*.parquet"),
+        str(Path(output) / "part-*.parquet"),
         sum(files.sizes),
         len(seen.classes),
         len(parts),
