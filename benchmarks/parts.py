@@ -79,7 +79,7 @@ def used() -> list[tuple[float, float]]:
     """CPU seconds and the most memory: of this process first, then of the workers of the cluster that it started."""
     found, ours, ticks = {}, os.getpid(), os.sysconf("SC_CLK_TCK")
     for folder in Path("/proc").iterdir():
-        with suppress(OSError, ValueError):
+        with suppress(OSError, ValueError, IndexError):  # not a process, or one of the system
             fields = (folder / "stat").read_text().rpartition(")")[2].split()
             memory = int((folder / "status").read_text().partition("VmHWM:")[2].split()[0]) / 1024
             worker = (folder / "cmdline").read_bytes().startswith((b"ray::IDLE", b"ray::answer"))

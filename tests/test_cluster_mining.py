@@ -127,6 +127,21 @@ def test_more_points_of_an_anchor_than_there_is_room_for():
     assert others.values.tolist() == [2999, 2997]
 
 
+@pytest.mark.parametrize("batch", [1, 2, 5])
+def test_the_first_of_those_that_are_equal_up_to_rounding(batch):
+    """Also if it is farther by less than the rounding; and not if a still nearer one comes, from which it is not."""
+    for x, expected in (
+        ([0.0, 0.5 + 8e-7, 0.5, 0.9], [1]),
+        ([0.0, 0.5 + 8e-7, 0.5, 0.5 - 4e-7], [2]),
+        ([0.0, 0.5 + 8e-7, 0.5, 0.5], [1]),
+    ):
+        X, y = np.array(x)[:, None], np.zeros(len(x), dtype=int)
+        search = NearestSoFar(X[:1], y[:1], np.zeros(1, dtype=int), 1, 1, 1e-6)
+        for first in range(0, len(X), batch):
+            search.offer(X[first : first + batch], y[first : first + batch], first)
+        assert search.nearest()[0].values.tolist() == expected
+
+
 def test_batches_are_not_held():
     """Nor is there garbage to collect, which may happen late."""
     X = np.random.default_rng(0).standard_normal((40, 3))
