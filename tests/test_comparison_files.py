@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from boostmetric import ComparisonBoostMetric, Comparisons
-from boostmetric.frame import Extent, Origin, centre_and_scale
+from boostmetric.frame import Shift
 from boostmetric.tables import ComparisonFiles, TableError, TableNotFoundError
 from boostmetric.tables.files import Rows, Sample, _hashed
 
@@ -134,22 +134,20 @@ def test_graded_results_with_queries_of_their_own(tmp_path):
 
 
 @pytest.mark.parametrize("spread", [1e-3, 1.0, 1e150])
-def test_an_origin_of_several_extents(spread):
+def test_a_shift_to_the_middle(spread):
     points = spread * np.random.default_rng(0).standard_normal((40, 3)) + 5 * spread
-    extents = [Extent.of(part) for part in np.array_split(points.astype(np.float32 if spread == 1 else float), 3)]
-    origin = Origin.of(extents)
-    placed, (centred, _) = origin.place(points), centre_and_scale(points)
-    assert np.allclose(origin.mean, points.mean(axis=0))
-    assert 0.25 <= np.abs(placed).max() < 1.0
-    assert np.allclose(placed * 2.0**origin.exponent, points - points.mean(axis=0), atol=1e-6 * spread)
-    assert centred.shape == placed.shape
+    shift = Shift.to_the_middle(points.min(axis=0), points.max(axis=0))
+    placed = shift.place(points)
+    assert np.allclose(placed.min(axis=0), -placed.max(axis=0))
+    assert 0.5 <= np.abs(placed).max() < 1.0
+    differences = (placed[1:] - placed[0]) * 2.0**shift.exponent
+    assert np.allclose(differences, points[1:] - points[0], atol=1e-12 * spread)
 
 
 def test_points_that_are_too_far_apart_are_refused():
-    huge = np.array([[1.7e308], [-1.7e308]])
     with pytest.raises(ValueError, match="spread over about 1e308"):
-        Origin.of([Extent.of(huge[:1]), Extent.of(huge[1:])])
-    assert Origin.of([Extent.of(np.ones((3, 2)))]).place(np.ones((1, 2))).tolist() == [[0.0, 0.0]]
+        Shift.to_the_middle(np.array([-1.7e308]), np.array([1.7e308]))
+    assert Shift.to_the_middle(np.ones(2), np.ones(2)).place(np.ones((1, 2))).tolist() == [[0.0, 0.0]]
 
 
 def test_without_an_engine_the_files_are_read_here(tmp_path, ids):

@@ -9,9 +9,8 @@ in a space no larger than the number of points: a rotation into it is exact and 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.linalg
@@ -24,8 +23,6 @@ Given: TypeAlias = NDArray[np.floating[Any]] | sparse.csr_array
 
 # Squares of the spread must be ordinary float64 numbers, since step sizes and eigenvalues are returned in its units.
 _MOST_EXPONENT = 510
-# Rows of which copies are made at once.
-_ROWS_AT_ONCE = 2**14
 
 
 @dataclass(frozen=True)
@@ -93,62 +90,6 @@ class Frame(Axes):
         return coordinates if self.basis is None else np.ascontiguousarray(coordinates @ self.basis)
 
 
-class Extent(NamedTuple):
-    """Where points lie that are in several places: each says so of its own, and `Origin.of` them all is for all.
-
-    Attributes
-    ----------
-    n : int
-    mean, low, high : ndarray of shape (n_features,)
-    """
-
-    n: int
-    mean: FloatArray
-    low: FloatArray
-    high: FloatArray
-
-    @classmethod
-    def of(cls, points: NDArray[np.floating[Any]]) -> Extent:
-        """Of some points."""
-        low, high = points.min(axis=0).astype(np.float64), points.max(axis=0).astype(np.float64)
-        middle = 0.5 * low + 0.5 * high  # from which the mean is told, so that no sum overflows
-        total = np.zeros(points.shape[1])
-        for begin in range(0, len(points), _ROWS_AT_ONCE):
-            total += np.sum((points[begin : begin + _ROWS_AT_ONCE] - middle) / len(points), axis=0)
-        return cls(len(points), middle + total, low, high)
-
-
-class Origin(NamedTuple):
-    """A common origin and scale of points that are in several places.
-
-    Attributes
-    ----------
-    mean : ndarray of shape (n_features,)
-    exponent : int
-        As that of `Axes`.
-    """
-
-    mean: FloatArray
-    exponent: int
-
-    @classmethod
-    def of(cls, extents: Sequence[Extent]) -> Origin:
-        """For points in all these places; those in several count several times, which matters to no distance."""
-        n = sum(extent.n for extent in extents)
-        mean = np.sum([extent.n / n * extent.mean for extent in extents], axis=0)
-        # Half of it, which cannot overflow.
-        reach = max(largest_size(0.5 * side - 0.5 * mean) for extent in extents for side in (extent.low, extent.high))
-        exponent = int(np.frexp(reach)[1]) + 1
-        _check_exponent(exponent)
-        return cls(mean, exponent)
-
-    def place(self, points: NDArray[np.floating[Any]]) -> FloatArray:
-        """Points in these coordinates."""
-        placed = points.astype(np.float64, order="C")
-        placed -= self.mean
-        return np.asarray(np.ldexp(placed, -self.exponent, out=placed))
-
-
 def largest_size(numbers: NDArray[Any]) -> float:
     """The largest absolute value, without an array of all of them."""
     return float(max(numbers.max(initial=0.0), -numbers.min(initial=0.0)))
@@ -171,6 +112,55 @@ def centre_and_scale(points: Given) -> tuple[Coordinates, int]:
         return scaled, 0
     _, spread = np.frexp(largest)
     return np.ldexp(scaled, -int(spread), out=scaled), int(size) + int(spread)
+
+
+@dataclass(frozen=True)
+class Shift:
+    """Dense points less one point, divided by a power of two that brings the largest coordinate into [1/2, 1).
+
+    All follows from that point and the range of each coordinate, to the last bit: so those who have a part of the
+    points each get the same numbers as one who has them all, which with a mean, a sum in some order, they would not.
+
+    Attributes
+    ----------
+    origin : ndarray of shape (n_features,)
+        The point, divided by ``2**size`` already, so that no difference overflows.
+    size, spread : int
+        Exponents to divide by before and after.
+    """
+
+    origin: FloatArray
+    size: int
+    spread: int
+
+    @classmethod
+    def of(cls, point: NDArray[Any], low: NDArray[Any], high: NDArray[Any]) -> Shift:
+        """For points whose coordinates lie between `low` and `high`, both of which some point has."""
+        size = int(np.frexp(max(largest_size(low), largest_size(high)))[1])
+        shift = cls(np.ldexp(point.astype(np.float64), -size), size, 0)
+        # Rounding keeps the order, so that no other difference is larger.
+        largest = max(largest_size(shift.place(end[None])) for end in (low, high))
+        return replace(shift, spread=int(np.frexp(largest)[1]))
+
+    @classmethod
+    def to_the_middle(cls, low: NDArray[Any], high: NDArray[Any]) -> Shift:
+        """Less the middle of the range; an error where squared distances of the points could not be held."""
+        low, high = low.astype(np.float64), high.astype(np.float64)
+        shift = cls.of(0.5 * low + 0.5 * high, low, high)
+        _check_exponent(shift.exponent)
+        return shift
+
+    @property
+    def exponent(self) -> int:
+        """Of the power of two that distances are divided by."""
+        return self.size + self.spread
+
+    def place(self, points: NDArray[Any]) -> FloatArray:
+        """Points in these coordinates."""
+        placed = points.astype(np.float64, order="C")
+        np.ldexp(placed, -self.size, out=placed)
+        placed -= self.origin
+        return np.ldexp(placed, -self.spread, out=placed)
 
 
 def scale_in_range(points: Given) -> tuple[Coordinates, int]:

@@ -6,12 +6,13 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
 from boostmetric.classes import Classes
 from boostmetric.devices import check_device, torch_device
-from boostmetric.frame import centre_and_scale
+from boostmetric.frame import Coordinates, Given, Shift, centre_and_scale
 from boostmetric.neighbors import nearest, nearest_others, rounding_of_distances
 from boostmetric.ragged import Ragged
 from boostmetric.validation import check_count, checked, warn
@@ -64,10 +65,10 @@ def mine(
     torch_device(device, samples)  # which must be there, whatever the searches then need
     classes, label, sizes = np.unique(labels, return_inverse=True, return_counts=True)
     if not quiet:
-        _warn_of_small_classes(classes, sizes, n_neighbors)
+        warn_of_small_classes(classes, sizes, n_neighbors)
     _check_size(sizes, n_neighbors, n_impostors)
 
-    points, exponent = centre_and_scale(samples)
+    points, exponent = _coordinates(samples)
     rounding = float(np.ldexp(rounding_of_distances(samples), -exponent))
     anchors, targets = [], []
     for c in np.flatnonzero(sizes > 1):
@@ -84,6 +85,14 @@ def mine(
     return anchor[order], found, others.take(anchor[order])
 
 
+def _coordinates(samples: Given) -> tuple[Coordinates, int]:
+    """The points to measure distances between, and the exponent of the power of two that these are divided by."""
+    if sparse.issparse(samples):
+        return centre_and_scale(samples)
+    shift = Shift.of(samples[0], samples.min(axis=0), samples.max(axis=0))
+    return shift.place(samples), shift.exponent
+
+
 def _check_size(sizes: NDArray[np.int64], n_neighbors: int, n_impostors: int | Literal["all"]) -> None:
     """Refuse before any work what could not be numbered after it."""
     listed = 0 if n_impostors == "all" else np.minimum(sizes.sum() - sizes, n_impostors)
@@ -98,7 +107,11 @@ def _check_size(sizes: NDArray[np.int64], n_neighbors: int, n_impostors: int | L
 def check_labels(y: NDArray[Any]) -> None:
     """Refuse labels that allow no comparison."""
     check_classification_targets(y)
-    classes, sizes = np.unique(y, return_counts=True)
+    check_classes(*np.unique(y, return_counts=True))
+
+
+def check_classes(classes: NDArray[Any], sizes: NDArray[np.int64]) -> None:
+    """Refuse classes of such sizes that they allow no comparison."""
     if len(classes) < 2:
         raise ValueError(
             f"All {sizes[0]} samples have the label {classes.tolist()[0]!r}: comparisons need at least 2 classes. "
@@ -111,7 +124,7 @@ def check_labels(y: NDArray[Any]) -> None:
         )
 
 
-def _warn_of_small_classes(classes: NDArray[Any], sizes: NDArray[np.int64], n_neighbors: int) -> None:
+def warn_of_small_classes(classes: NDArray[Any], sizes: NDArray[np.int64], n_neighbors: int) -> None:
     """Warn of classes too small for all their targets."""
     small = sizes <= n_neighbors
     if small.any():

@@ -41,7 +41,7 @@ _FEW_QUERIES = 256  # the same, where each has many answers
 # device and to have its answer, which for a thousand classes of sixty points would be done a thousand times.
 _FEWEST_ON_A_DEVICE = 2**20
 _NONE = np.empty(0, dtype=np.int64)
-_MOST_ROUNDING = 1e-4  # of a distance: no tie is ever broken for a point farther than this
+MOST_ROUNDING = 1e-4  # of a distance: no tie is ever broken for a point farther than this
 
 
 def rounding_of_distances(points: Any) -> float:
@@ -388,7 +388,7 @@ def pick(
     from boostmetric.kernels import neighbors
 
     picked, reach = np.empty((len(distance), n_neighbors), dtype=np.int64), np.zeros(len(distance))
-    neighbors.pick(distance, rounding, _MOST_ROUNDING, picked, reach)
+    neighbors.pick(distance, rounding, MOST_ROUNDING, picked, reach)
     return picked, reach
 
 

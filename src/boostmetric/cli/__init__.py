@@ -11,6 +11,7 @@ from boostmetric.cli.evaluate import evaluate
 from boostmetric.cli.export import export
 from boostmetric.cli.fit import fit
 from boostmetric.cli.mine import mine
+from boostmetric.cli.neighbors import neighbors
 from boostmetric.cli.paper import paper
 from boostmetric.cli.report import report
 from boostmetric.cli.search import search
@@ -30,7 +31,7 @@ def _paragraphs(text: str | None) -> str:
 
 
 app.command()(demo)
-for command in (fit, evaluate, transform, search, mine, export, report):
+for command in (fit, evaluate, transform, search, mine, neighbors, export, report):
     app.command(cls=FileCommand, help=_paragraphs(command.__doc__))(command)
 app.command(help=_paragraphs(paper.__doc__))(paper)
 

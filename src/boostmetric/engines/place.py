@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from typing import Protocol, runtime_checkable
 
 from boostmetric.comparisons import Comparisons
-from boostmetric.frame import Coordinates, Origin
+from boostmetric.frame import Coordinates, Shift
 from boostmetric.oracles.merged import Engine
 from boostmetric.shares import Share
 
@@ -32,8 +32,8 @@ class SharingPlace(Place, Protocol):
         n_features: int,
         *,
         logistic: bool,
-        origin: Origin | None = None,
-    ) -> AbstractContextManager[tuple[Engine, Origin, float]]:
+        shift: Shift | None = None,
+    ) -> AbstractContextManager[tuple[Engine, Shift, float]]:
         """The shards of a problem, the coordinates of its points, and the weight of its groups.
 
         Parameters
@@ -42,7 +42,7 @@ class SharingPlace(Place, Protocol):
             So many shares of the problem, or fewer.
         n_features : int
         logistic : bool
-        origin : Origin, optional
+        shift : Shift, optional
             Coordinates to put the points in; by default those that suit them.
         """
         ...

@@ -27,7 +27,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from boostmetric.comparisons import Comparisons
-from boostmetric.frame import Coordinates, Extent, Origin
+from boostmetric.frame import Coordinates, Shift
 from boostmetric.optional import require
 from boostmetric.oracles.merged import MergedShard
 from boostmetric.oracles.protocol import FloatArray
@@ -81,10 +81,10 @@ class RayEngine:
         n_features: int,
         *,
         logistic: bool,
-        origin: Origin | None = None,
-    ) -> Iterator[tuple[RayWorkers, Origin, float]]:
+        shift: Shift | None = None,
+    ) -> Iterator[tuple[RayWorkers, Shift, float]]:
         with self._workers(shares, n_features, logistic) as workers:
-            yield workers, *workers.place(origin)
+            yield workers, *workers.place(shift)
 
     @contextmanager
     def _workers(
@@ -167,7 +167,7 @@ class RayWorkers:
         self._ray = ray
         self._timeout = timeout
         self._n_features = n_features
-        self._origin: Origin | None = None
+        self._shift: Shift | None = None
         # Workers begin with nothing, and are restored in the first round.
         self._shares = list(shares)
         # No processor is reserved: those of held-out comparisons would wait for them for ever.
@@ -179,12 +179,13 @@ class RayWorkers:
         self._gram_is_asked_for = False
         self.traffic = Traffic(0, 0, 0)
 
-    def place(self, origin: Origin | None) -> tuple[Origin, float]:
+    def place(self, shift: Shift | None) -> tuple[Shift, float]:
         """Let the workers load their points, and put them in coordinates; these, and the weight of all groups."""
-        if origin is None:
-            origin = Origin.of(self._persist(lambda i: self._workers[i].extent.remote(self._shares[i])))
-        self._origin = origin
-        weights = self._persist(lambda i: self._workers[i].weight.remote(self._shares[i], origin))
+        if shift is None:
+            lows, highs = zip(*self._persist(lambda i: self._workers[i].ends.remote(self._shares[i])), strict=True)
+            shift = Shift.to_the_middle(np.min(lows, axis=0), np.max(highs, axis=0))
+        self._shift = shift
+        weights = self._persist(lambda i: self._workers[i].weight.remote(self._shares[i], shift))
         if not any(weights):
             raise ValueError("There are no comparisons: at least one is needed.")
         # Of comparisons that are held out, a share may have none.
@@ -195,7 +196,7 @@ class RayWorkers:
             [item for item, weight in zip(held, weights, strict=True) if weight]
             for held in (self._workers, self._shares)
         )
-        return origin, float(sum(weights))
+        return shift, float(sum(weights))
 
     def close(self) -> None:
         """End the workers."""
@@ -236,7 +237,7 @@ class RayWorkers:
         answers = self._persist(
             lambda i: self._workers[i].ask.remote(before.number, calls, after.number),
             lambda i: self._workers[i].restore.remote(
-                self._shares[i], self._origin, before.calls(), calls, after.number
+                self._shares[i], self._shift, before.calls(), calls, after.number
             ),
         )
         self._state = after
@@ -347,14 +348,15 @@ class Worker:
         self._weight = 0.0
         self._number: int | None = None
 
-    def extent(self, share: Share) -> Extent:
-        """Where the points of a share lie."""
-        return Extent.of(self._load(share).points)
+    def ends(self, share: Share) -> tuple[FloatArray, FloatArray]:
+        """Of the range of each coordinate, for the points of a share."""
+        points = self._load(share).points
+        return points.min(axis=0), points.max(axis=0)
 
-    def weight(self, share: Share, origin: Origin | None) -> float:
+    def weight(self, share: Share, shift: Shift | None) -> float:
         """Of the groups of a share, whose points are put in coordinates; those in memory are in them already."""
         if self._shard is None:
-            self._make_shard(share, origin)
+            self._make_shard(share, shift)
         return self._weight
 
     def ask(self, number: int, calls: list[_Call], after: int) -> list[Any] | None:
@@ -362,23 +364,23 @@ class Worker:
         return self._follow(calls, after) if number == self._number else None
 
     def restore(
-        self, share: Share, origin: Origin | None, before: list[_Call], calls: list[_Call], after: int
+        self, share: Share, shift: Shift | None, before: list[_Call], calls: list[_Call], after: int
     ) -> list[Any]:
         """Answer calls after those `before`, of which the first is `rebuild`, so that they are about no state."""
-        self.weight(share, origin)
+        self.weight(share, shift)
         return self._follow([*before, *calls], after)[len(before) :]
 
     def _load(self, share: Share) -> Loaded:
         self._loaded = self._loaded or share.load()
         return self._loaded
 
-    def _make_shard(self, share: Share, origin: Origin | None) -> None:
+    def _make_shard(self, share: Share, shift: Shift | None) -> None:
         from boostmetric.engines.threads import ThreadEngine
         from boostmetric.oracles.cpu import make_shards
         from boostmetric.oracles.points import as_points
 
         (given, blocks), self._loaded = self._load(share), None
-        points = as_points(given if origin is None else origin.place(given))
+        points = as_points(given if shift is None else shift.place(given))
         del given
         shards, weight = list[object](), 0.0
         for comparisons in blocks:

@@ -161,3 +161,83 @@ def within(queries, panels, features, half_norms, skipped, limits, products, num
                                         if counts[q + r] < numbers.shape[1]:
                                             numbers[q + r, counts[q + r]] = point + lane
                                         counts[q + r] += 1
+
+
+@part_of_kernel
+def _lower(values, value):
+    """Put a value into a heap of the smallest."""
+    parent, child = 0, 1
+    while child < values.size:
+        if child + 1 < values.size and values[child + 1] > values[child]:
+            child += 1
+        if values[child] <= value:
+            break
+        values[parent] = values[child]
+        parent, child = child, 2 * child + 1
+    values[parent] = value
+
+
+@kernel
+def list_nearest(products, half_norms, label, own, margin, limits, same, others, numbers, counts):
+    """Numbers of the points that may be among the nearest of their side, in ascending order, and how many there are.
+
+    Sides are the class own[q], and the others. `limits`, of shape (n_queries, 2), are those of |p|^2 / 2 - q'p; they
+    are lowered to the largest value in a heap of the smallest so far (`same` and `others`, that come in full of
+    infinities) and a margin. A row of `numbers` holds as many as there is room for; `counts` may be larger.
+    """
+    for q in range(products.shape[0]):
+        row = products[q]
+        loosest = max(limits[q, 0], limits[q, 1])
+        for p in range(row.size):
+            value = half_norms[p] - row[p]
+            if value > loosest:
+                continue
+            side = 0 if label[p] == own[q] else 1
+            if value > limits[q, side]:
+                continue
+            if counts[q] < numbers.shape[1]:
+                numbers[q, counts[q]] = p
+            counts[q] += 1
+            heap = same[q] if side == 0 else others[q]
+            if value < heap[0]:
+                _lower(heap, value)
+                limits[q, side] = min(limits[q, side], heap[0] + margin)
+                loosest = max(limits[q, 0], limits[q, 1])
+
+
+@kernel
+def listed_distances(points, queries, row, numbers, out):
+    """out[i] = distance of query row[i] and the point numbers[i], to the bits of `distances`."""
+    for i in range(numbers.size):
+        query, point = queries[row[i]], points[numbers[i]]
+        square = 0.0
+        for f in range(query.size):
+            difference = query[f] - point[f]
+            square += difference * difference
+        out[i] = math.sqrt(square)
+
+
+@kernel
+def keep_nearest(distance, bounds, rounding, most_rounding, smallest, kept, farthest):
+    """Which points `pick` may yet choose as one of the nearest, when others with higher numbers may come.
+
+    Points are in rows, in ascending order of their numbers. One that comes after as many that are no farther as are
+    wanted, is never chosen; nor is one beyond the farthest of the wanted, and the rounding. `farthest` is infinite in
+    rows with fewer than are wanted. Scratch: `smallest`, for as many as are wanted.
+    """
+    wanted = smallest.size
+    for r in range(bounds.size - 1):
+        n = 0
+        for i in range(bounds[r], bounds[r + 1]):
+            kept[i] = n < wanted or distance[i] < smallest[wanted - 1]
+            if kept[i]:
+                place = min(n, wanted - 1)
+                while place > 0 and smallest[place - 1] > distance[i]:
+                    smallest[place] = smallest[place - 1]
+                    place -= 1
+                smallest[place] = distance[i]
+                n += 1
+        farthest[r] = smallest[wanted - 1] if n >= wanted else math.inf
+        limit = farthest[r] + min(rounding, most_rounding * farthest[r])
+        for i in range(bounds[r], bounds[r + 1]):
+            kept[i] = kept[i] and distance[i] <= limit

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from boostmetric.engines.place import SharingPlace
 from boostmetric.engines.threads import single_threaded_blas
-from boostmetric.frame import Axes, Origin
+from boostmetric.frame import Axes, Shift
 from boostmetric.oracles.held_out import WithHeldOut
 from boostmetric.oracles.losses import make_loss
 from boostmetric.oracles.sharded import ShardedOracle
@@ -59,14 +59,14 @@ class FileProblem:
             stack.enter_context(single_threaded_blas())
             n_features = self.n_features
 
-            def oracle_of(files: ComparisonFiles, origin: Origin | None) -> tuple[Oracle, Origin]:
+            def oracle_of(files: ComparisonFiles, shift: Shift | None) -> tuple[Oracle, Shift]:
                 engine, used, weight = stack.enter_context(
-                    place.shared(files.shares, n_features, logistic=loss == "logistic", origin=origin)
+                    place.shared(files.shares, n_features, logistic=loss == "logistic", shift=shift)
                 )
                 return ShardedOracle(engine, n_features, make_loss(loss, weight)), used
 
-            oracle, origin = oracle_of(self.files, None)
+            oracle, shift = oracle_of(self.files, None)
             if held_out is not None:
-                watched, _ = oracle_of(held_out.files, origin)
+                watched, _ = oracle_of(held_out.files, shift)
                 oracle = WithHeldOut(oracle, watched)
-            yield Axes(origin.exponent, None), oracle
+            yield Axes(shift.exponent, None), oracle
