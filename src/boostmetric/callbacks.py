@@ -118,7 +118,8 @@ class Steps:
     """
 
     def __init__(self, description: str, *, visible: bool) -> None:
-        self._progress = RichProgress(console=Console(stderr=True), disable=not visible)
+        # Quiet as well: before version 14.3 of rich, a bar that is disabled ends with an empty line.
+        self._progress = RichProgress(console=Console(stderr=True, quiet=not visible), disable=not visible)
         self._task = self._progress.add_task(description, total=None)
 
     def __enter__(self) -> Self:

@@ -57,11 +57,13 @@ class Display:
         return self._console.is_terminal and not self._quiet
 
     def __enter__(self) -> Self:
-        self._bar.start()
+        if self._draws:  # before version 14.3 of rich, a bar that is disabled ends with an empty line
+            self._bar.start()
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._bar.stop()
+        if self._draws:
+            self._bar.stop()
 
     def on_candidate(self, candidate: Any) -> None:
         """Remember how well a candidate of "auto" did on what is held out; the first is the Euclidean distance."""
