@@ -15,6 +15,7 @@ from boostmetric.baselines.large_margin import LargeMargin, Minimum, Value, mini
 from boostmetric.baselines.pull import PullCoordinates
 from boostmetric.callbacks import Callback
 from boostmetric.comparisons import Comparisons
+from boostmetric.estimators.learner import all_or_nothing
 from boostmetric.estimators.sklearn_callbacks import with_callbacks
 from boostmetric.frame import FloatArray
 from boostmetric.metric import MahalanobisMetric
@@ -124,6 +125,7 @@ class LMNN(Baseline):
         self.callbacks = callbacks
         self.verbose = verbose
 
+    @all_or_nothing
     @with_callbacks
     def fit(
         self,

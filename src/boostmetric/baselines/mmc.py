@@ -15,6 +15,7 @@ from boostmetric.baselines.pairs import PairSet
 from boostmetric.baselines.separation import Reached, diagonal_search, full_search, root
 from boostmetric.baselines.side_information import Pairs, Standardized, check_pairs, pairs_of_classes
 from boostmetric.callbacks import Callback
+from boostmetric.estimators.learner import all_or_nothing
 from boostmetric.estimators.sklearn_callbacks import with_callbacks
 from boostmetric.frame import FloatArray
 from boostmetric.solver.result import StopReason
@@ -135,6 +136,7 @@ class MMC(Baseline):
         self.random_state = random_state
         self.verbose = verbose
 
+    @all_or_nothing
     @with_callbacks
     def fit(
         self,

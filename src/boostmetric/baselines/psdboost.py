@@ -17,6 +17,7 @@ from boostmetric.callbacks import Callback
 from boostmetric.comparisons import Comparisons
 from boostmetric.engines.threads import single_threaded_blas
 from boostmetric.estimators.labelled import Labelled
+from boostmetric.estimators.learner import all_or_nothing
 from boostmetric.estimators.sklearn_callbacks import with_callbacks
 from boostmetric.frame import Frame
 from boostmetric.metric import with_fixed_signs
@@ -139,6 +140,7 @@ class PSDBoost(Baseline):
         self.callbacks = callbacks
         self.verbose = verbose
 
+    @all_or_nothing
     @with_callbacks
     def fit(
         self,

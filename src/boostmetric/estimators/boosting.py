@@ -30,7 +30,7 @@ from boostmetric.solver.passes import Finder, Found, best_pass, passes
 from boostmetric.solver.problem import Problem
 from boostmetric.solver.result import Boosted, Iteration, Progress, StopReason
 from boostmetric.starts import Init
-from boostmetric.tensors import mapped
+from boostmetric.tensors import finite, mapped
 from boostmetric.validation import check_choice, check_count, check_number, check_threads, warn
 
 
@@ -291,7 +291,7 @@ class Boosting(MetricLearner):
         samples = self._check_samples(X)
         for n in range(1, len(self.step_sizes_) + 1):
             metric = MahalanobisMetric.from_directions(self.directions_[:n], self.step_sizes_[:n], self.n_components)
-            yield mapped(samples, metric.components)
+            yield finite(mapped(samples, metric.components))
 
     def _check_engine(self) -> None:
         if self.engine is None:

@@ -17,7 +17,7 @@ from boostmetric.evaluation.task import (
     are_same,
     check_cuts,
     check_points,
-    check_same_features,
+    in_one_space,
     text_of,
 )
 from boostmetric.frame import Given
@@ -33,7 +33,7 @@ from boostmetric.ranking_scores import (
     recall_at_k,
     reciprocal_rank_at_k,
 )
-from boostmetric.validation import check_choice, check_number, warn
+from boostmetric.validation import as_numbers, check_choice, check_number, warn
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +95,7 @@ class RankingTask:
         points: tuple[Given, ...] = (asked,)
         if documents is not None:
             searched = check_points("documents", documents)
-            check_same_features("The queries", asked, "the documents", searched)
+            asked, searched = in_one_space("The queries", asked, "the documents", searched)
             if are_same(asked, searched):
                 raise ValueError(
                     "The documents are the queries, so that every query would find itself. Pass documents=None: each "
@@ -212,7 +212,7 @@ def _check_relevance(relevance: Any, n_queries: int, n_documents: int) -> tuple[
                 f"documents. Got shape {relevance.shape}."
             )
         table = sparse.coo_array(relevance)
-        return table.row.astype(np.int64), table.col.astype(np.int64), np.asarray(table.data, dtype=np.float64)
+        return table.row.astype(np.int64), table.col.astype(np.int64), as_numbers("relevance", table.data)
     rows = _as_rows(relevance)
     numbers = []
     for column, name, n_points in ((0, "query", n_queries), (1, "document", n_documents)):
@@ -229,10 +229,7 @@ def _check_relevance(relevance: Any, n_queries: int, n_documents: int) -> tuple[
 
 
 def _as_rows(relevance: ArrayLike) -> NDArray[np.float64]:
-    try:
-        rows = np.asarray(relevance, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError("relevance must be a sparse matrix of grades, or rows (query, document, grade).") from None
+    rows = as_numbers("relevance, a sparse matrix of grades, or rows (query, document, grade),", relevance)
     if rows.ndim != 2 or rows.shape[1] != 3 or not len(rows):
         raise ValueError(
             "relevance must be a sparse matrix of grades, or rows (query, document, grade), at least one. Got shape "

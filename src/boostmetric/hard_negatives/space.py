@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from boostmetric.evaluation.task import are_same, check_points, check_same_features
+from boostmetric.evaluation.task import are_same, check_points, in_one_space
 from boostmetric.frame import Given
 from boostmetric.metric import MahalanobisMetric, as_metric, check_columns
 from boostmetric.neighbors import rounding_of_distances
@@ -46,7 +46,7 @@ class Space:
         searched = None
         if documents is not None:
             searched = check_points("documents", documents)
-            check_same_features("The queries", asked, "the documents", searched)
+            asked, searched = in_one_space("The queries", asked, "the documents", searched)
             if are_same(asked, searched):
                 raise ValueError(
                     "The documents are the queries, so that every query would find itself. Pass documents=None: each "
@@ -108,8 +108,7 @@ class Space:
 
 
 def _mapped(name: str, points: Given, metric: MahalanobisMetric) -> FloatArray:
-    with np.errstate(over="ignore", invalid="ignore"):  # found below
-        mapped = metric.transform(points)
+    mapped = metric._mapped(points)
     wrong = np.flatnonzero(~np.isfinite(mapped).all(axis=1))
     if len(wrong):
         raise ValueError(
