@@ -154,11 +154,9 @@ class LMNN(Baseline):
         -------
         self
         """
-        from boostmetric.engines.threads import single_threaded_blas
-
         self._check_parameters()
         samples, labels = self._check_data(X, y, comparisons=comparisons)
-        with self._watched(self.n_passes * self.max_iter, (X, y)) as callbacks, single_threaded_blas():
+        with self._watched(self.n_passes * self.max_iter, (X, y)) as callbacks:
             journal = Journal(callbacks)
             if labels is None:
                 components, passes = self._from_comparisons(samples, comparisons, sample_weight, journal)

@@ -15,7 +15,6 @@ from boostmetric.baselines.baseline import Baseline, Journal
 from boostmetric.baselines.margins import Margins, TraceOne, solve
 from boostmetric.callbacks import Callback
 from boostmetric.comparisons import Comparisons
-from boostmetric.engines.threads import single_threaded_blas
 from boostmetric.estimators.labelled import Labelled
 from boostmetric.estimators.learner import all_or_nothing
 from boostmetric.estimators.sklearn_callbacks import with_callbacks
@@ -178,7 +177,7 @@ class PSDBoost(Baseline):
             problem = data.problem().restricted()
         _check_size(problem.comparisons)
         frame = Frame.of(problem.points)
-        with self._watched(self.max_iter, (X, y)) as callbacks, single_threaded_blas():
+        with self._watched(self.max_iter, (X, y)) as callbacks:
             journal = Journal(callbacks)
             stop_reason, best, bound = self._generate(Margins(frame, problem.comparisons, self.nu), frame, journal)
         self.directions_, self.step_sizes_ = with_fixed_signs(frame.lift(best.directions)), best.weights

@@ -18,6 +18,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from boostmetric.callbacks import Callback, ProgressBar
+from boostmetric.engines.threads import single_threaded_blas
 from boostmetric.estimators.sklearn_callbacks import CallbackSupportMixin, Method, SklearnCallbacks
 from boostmetric.estimators.summary import summary
 from boostmetric.metric import MahalanobisMetric
@@ -29,13 +30,17 @@ FloatArray = NDArray[np.float64]
 
 
 def all_or_nothing(fit: Method) -> Method:
-    """A fit that ends in an error, or a keyboard interrupt, leaves the learner as it was: as fitted before, or not."""
+    """A fit that ends in an error, or a keyboard interrupt, leaves the learner as it was: as fitted before, or not.
+
+    All of it runs with one thread of BLAS, whose sums, and so the last bits of the metric, depend on how many it has.
+    """
 
     @functools.wraps(fit)
     def whole(self: Any, *arguments: Any, **options: Any) -> Any:
         before = dict(vars(self))  # attributes are replaced, never changed in place
         try:
-            return fit(self, *arguments, **options)
+            with single_threaded_blas():
+                return fit(self, *arguments, **options)
         except BaseException:
             self.__dict__ = before
             raise
