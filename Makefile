@@ -6,7 +6,7 @@ export BOOSTMETRIC_DATA ?= $(wildcard ../shared/data)
 # What the code for GPUs is tested with, without one. Other users and tests do without torch.
 TORCH := torch==2.13.0 triton==3.9.0
 
-.PHONY: demo test test-torch test-ray lint bench paper paper-quick clean
+.PHONY: demo test test-torch test-ray fuzz lint bench paper paper-quick clean
 
 demo: .venv/.core
 	$(BIN)/boostmetric demo --output demo
@@ -22,6 +22,12 @@ test-torch: .venv/.torch
 # Fits on a cluster of this machine, with workers that are killed.
 test-ray: .venv/.ray
 	$(BIN)/python -m pytest -m ray
+
+# Hostile input to every public function: CASES inputs for each of about forty tests, drawn with SEED.
+CASES ?= 300
+SEED ?= 1
+fuzz: .venv/.test
+	BOOSTMETRIC_FUZZ=$(CASES) $(BIN)/python -m pytest -n 2 tests/test_fuzz.py tests/test_fuzz_files.py --hypothesis-seed=$(SEED)
 
 lint: .venv/.lint
 	$(BIN)/ruff check .

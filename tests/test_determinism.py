@@ -46,7 +46,8 @@ print("more than 512 dimensions", bits(ComparisonBoostMetric(n_jobs=n_jobs, max_
     t[:900], points=rng.standard_normal((600, 530))).components_))
 print("float32", bits(BoostMetric(n_jobs=n_jobs, max_iter=5).fit(X.astype(np.float32), y).components_))
 print("stream", bits(BoostMetric(n_jobs=n_jobs).partial_fit(X[::2], y[::2]).partial_fit(X[1::2], y[1::2]).components_))
-print("auto", bits(BoostMetric.recommended(random_state=0, n_jobs=n_jobs, max_iter=3, n_passes=1).fit(X[few, :4], y[few]).components_))
+auto = BoostMetric.recommended(random_state=0, n_jobs=n_jobs, max_iter=3, n_passes=1)
+print("auto", bits(auto.fit(X[few, :4], y[few]).components_))
 for learner in (LMNN(max_iter=5), PSDBoost(max_iter=3)):
     print(type(learner).__name__, bits(learner.fit(X[few, :12], y[few]).components_))
 for learner in (RCA(), MMC(max_iter=1, random_state=0), NCA(max_iter=1, random_state=0)):

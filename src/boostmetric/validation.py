@@ -41,6 +41,12 @@ def check_choice(name: str, value: object, choices: Collection[str]) -> None:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}. Got {value!r}.")
 
 
+def check_flag(name: str, value: object) -> None:
+    """Refuse anything but True and False."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name} must be True or False. Got {value!r}.")
+
+
 def check_threads(name: str, value: object) -> None:
     """Refuse anything but None or a whole number other than 0."""
     whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)

@@ -19,7 +19,7 @@ from boostmetric.estimators.learner import all_or_nothing
 from boostmetric.estimators.sklearn_callbacks import with_callbacks
 from boostmetric.frame import FloatArray
 from boostmetric.solver.result import StopReason
-from boostmetric.validation import check_count, check_number
+from boostmetric.validation import check_count, check_flag, check_number
 
 
 class MMC(Baseline):
@@ -203,8 +203,7 @@ class MMC(Baseline):
         return reached, StopReason.OPTIMAL
 
     def _check_parameters(self) -> None:
-        if not isinstance(self.diagonal, (bool, np.bool_)):
-            raise ValueError(f"diagonal must be True or False. Got {self.diagonal!r}.")
+        check_flag("diagonal", self.diagonal)
         if self.max_pairs is not None:
             check_count("max_pairs", self.max_pairs, alternative=", or None for all")
         check_count("max_iter", self.max_iter)

@@ -31,7 +31,7 @@ from boostmetric.solver.problem import Problem
 from boostmetric.solver.result import Boosted, Iteration, Progress, StopReason
 from boostmetric.starts import Init
 from boostmetric.tensors import finite, mapped
-from boostmetric.validation import check_choice, check_count, check_number, check_threads, warn
+from boostmetric.validation import check_choice, check_count, check_flag, check_number, check_threads, warn
 
 
 class Boosting(MetricLearner):
@@ -311,6 +311,8 @@ class Boosting(MetricLearner):
         check_choice("loss", self.loss, LOSSES)
         check_number("regularization", self.regularization)
         check_count("max_iter", self.max_iter)
+        check_flag("early_stopping", self.early_stopping)
+        check_flag("warm_start", self.warm_start)
         check_number("tol", self.tol, below=1.0)
         check_choice("line_search", self.line_search, STEP_FINDERS)
         check_number("validation_fraction", self.validation_fraction, above=0.0, below=1.0)
