@@ -6,7 +6,7 @@ export BOOSTMETRIC_DATA ?= $(wildcard ../shared/data)
 # What the code for GPUs is tested with, without one. Other users and tests do without torch.
 TORCH := torch==2.13.0 triton==3.9.0
 
-.PHONY: demo test test-torch test-ray test-oldest lint docs bench paper paper-quick release-check clean
+.PHONY: demo test test-torch test-ray test-oldest fuzz lint docs bench paper paper-quick release-check clean
 
 demo: .venv/.core
 	$(BIN)/boostmetric demo --output demo
@@ -31,6 +31,12 @@ test-oldest:
 	.venv-oldest/bin/uv pip install --quiet --python .venv-oldest/bin/python --resolution lowest-direct \
 		--exclude-newer 2025-10-01 --editable '.[test]'
 	.venv-oldest/bin/python -m pytest -n 2 -m "not torch and not ray"
+
+# Hostile input to every public function: CASES inputs for each of about forty tests, drawn with SEED.
+CASES ?= 300
+SEED ?= 1
+fuzz: .venv/.test
+	BOOSTMETRIC_FUZZ=$(CASES) $(BIN)/python -m pytest -n 2 tests/test_fuzz.py tests/test_fuzz_files.py --hypothesis-seed=$(SEED)
 
 lint: .venv/.lint
 	$(BIN)/ruff check .

@@ -298,3 +298,16 @@ def test_parts_have_all_groups_once():
         assert len(parts) <= n_parts
         assert sum(part.n_groups for part in parts) == comparisons.n_groups
         assert sorted(q for part in parts for q in part.quadruplets()) == sorted(comparisons.quadruplets())
+
+
+def test_fits_inside_of_tasks():
+    """Each in a worker of Ray, several at once: the bits of a fit in this process."""
+
+    @ray.remote(num_cpus=1)
+    def fit(seed):
+        X = np.random.default_rng(seed).standard_normal((40, 3))
+        return BoostMetric(max_iter=10, n_jobs=2).fit(X + np.arange(40)[:, None] % 2, np.arange(40) % 2).components_
+
+    here = [fit._function(seed) for seed in range(4)]
+    there = ray.get([fit.remote(seed) for seed in range(4)], timeout=300)
+    assert [a.tobytes() for a in there] == [a.tobytes() for a in here]

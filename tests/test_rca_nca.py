@@ -124,8 +124,8 @@ def test_nca_begins_where_it_is_told():
         NCA(init=np.eye(2)).fit(points, labels)
     with pytest.raises(ValueError, match="init is the zero metric"):
         NCA(init=np.zeros((1, 4))).fit(points, labels)
-    with pytest.raises(ValueError, match=r"init has components of 1e\+200"):
-        NCA(init=1e200 * np.eye(4)).fit(points, labels)
+    with pytest.raises(ValueError, match=r"init has components of 1e\+150"):
+        NCA(init=1e150 * np.eye(4)).fit(points, labels)
 
 
 def test_nca_minds_neither_an_offset_nor_an_outlier():

@@ -16,12 +16,13 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 
 from boostmetric.comparisons import Comparisons
-from boostmetric.frame import Given
+from boostmetric.frame import Given, largest_size, times_power_of_two
 from boostmetric.numbering import check_in_range
 
 FloatArray = NDArray[np.float64]
 
 _CHUNK = 2**22  # numbers held at once
+_MOST_EXPONENT = 400  # of a coordinate whose square is taken as it is
 
 
 class Satisfied(NamedTuple):
@@ -77,6 +78,7 @@ def comparison_accuracy(comparisons: Comparisons, points: Given) -> Satisfied:
     if not comparisons.n_groups:
         raise ValueError("There are no comparisons: at least one is needed.")
     check_in_range(comparisons.n_points - 1, points.shape[0])
+    points = _in_range(points)
     counted = [
         (part.anchors, part.weights * satisfied, part.weights * np.multiply(*part.side_sizes))
         for part, satisfied in _counted(comparisons, points)
@@ -92,6 +94,7 @@ def accuracy_by_pair(comparisons: Comparisons, points: Given) -> tuple[Satisfied
     """
     listed = comparisons.listed()
     check_in_range(listed.n_points - 1, points.shape[0])
+    points = _in_range(points)
     counts = _counts(listed, points)
     group = listed._sides.row // 2
     is_near = listed._sides.row % 2 == 0
@@ -102,6 +105,13 @@ def accuracy_by_pair(comparisons: Comparisons, points: Given) -> tuple[Satisfied
         satisfied, total = weight * counts, weight * others[group]
         sides.append(_added_up(listed.members[of_side], satisfied[of_side], total[of_side]))
     return sides[0], sides[1]
+
+
+def _in_range(points: Given) -> Given:
+    """Points divided by a power of two if their squares could not be held; what is longer stays longer."""
+    values: Any = points.data if sparse.issparse(points) else points
+    exponent = int(np.frexp(largest_size(values))[1])
+    return points if abs(exponent) < _MOST_EXPONENT else times_power_of_two(points, -exponent)
 
 
 def _counted(comparisons: Comparisons, points: Given) -> Iterator[tuple[Comparisons, NDArray[np.int64]]]:

@@ -9,6 +9,7 @@ for.
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
@@ -27,6 +28,7 @@ from boostmetric.grouping import (
     number_rows,
 )
 from boostmetric.numbering import (
+    as_array,
     check_numbers,
     check_rows,
     check_weights,
@@ -36,7 +38,7 @@ from boostmetric.numbering import (
 )
 from boostmetric.ragged import Ragged
 from boostmetric.tensors import as_numpy
-from boostmetric.validation import check_number
+from boostmetric.validation import as_list, check_number
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -359,9 +361,12 @@ class Comparisons:
     @classmethod
     def concatenate(cls, parts: Sequence[Comparisons]) -> Comparisons:
         """All groups of several comparisons of the same points."""
-        parts = list(parts)
+        parts = as_list("parts", parts)
         if not parts:
             raise ValueError("There is nothing to concatenate.")
+        for part in parts:
+            if not isinstance(part, cls):
+                raise TypeError(f"parts must be Comparisons. Got {reprlib.repr(part)}.")
         classes = next((part.classes for part in parts if part.classes is not None), None)
         parts = [part if part.classes is None or part.classes == classes else part.listed() for part in parts]
         bounds, anchors, n_members, n_unanchored = [np.zeros(1, dtype=np.int64)], [], 0, 0
@@ -571,8 +576,16 @@ class Comparisons:
         groups : array-like of int, or of bool of shape (n_groups,)
             Group numbers, or which groups to keep.
         """
-        numbers = np.asarray(groups)
-        chosen = np.atleast_1d(np.arange(self.n_groups)[numbers if numbers.size else numbers.astype(int)])
+        numbers = as_array("groups", groups)
+        try:
+            chosen = np.atleast_1d(np.arange(self.n_groups)[numbers if numbers.size else numbers.astype(int)])
+        except (IndexError, TypeError, ValueError) as error:
+            raise ValueError(
+                f"groups must be numbers from 0 to {self.n_groups - 1}, or {self.n_groups} truth values: {error}. Got "
+                f"{reprlib.repr(groups)}."
+            ) from None
+        if chosen.ndim != 1:
+            raise ValueError(f"groups must be a list of numbers. Got shape {numbers.shape}.")
         sides = self._sides.take(np.stack([2 * chosen, 2 * chosen + 1], axis=1).ravel())
         return self._with(sides, self.weights[chosen], self.anchors[chosen])
 

@@ -86,7 +86,7 @@ class Frame(Axes):
     def place(self, points: Given) -> Coordinates:
         """Other points in these coordinates, up to a shift that no distance sees."""
         centred, exponent = centre_and_scale(points)
-        coordinates = _times_power_of_two(centred, exponent - self.exponent)
+        coordinates = times_power_of_two(centred, exponent - self.exponent)
         return coordinates if self.basis is None else np.ascontiguousarray(coordinates @ self.basis)
 
 
@@ -100,7 +100,7 @@ def centre_and_scale(points: Given) -> tuple[Coordinates, int]:
     if sparse.issparse(points):
         rows = sparse.csr_array(points, dtype=np.float64)
         _, size = np.frexp(np.abs(rows.data).max(initial=0.0))
-        return _times_power_of_two(rows, -int(size)), int(size)
+        return times_power_of_two(rows, -int(size)), int(size)
     # Once before the mean, whose sum could overflow, and once after.
     _, size = np.frexp(largest_size(points))
     scaled = points.astype(np.float64, order="C")
@@ -178,7 +178,8 @@ def _check_exponent(exponent: int) -> None:
         )
 
 
-def _times_power_of_two(points: Any, exponent: int) -> Any:
+def times_power_of_two(points: Any, exponent: int) -> Any:
+    """Points, dense or sparse, in other units; no bit changes as long as they stay in range."""
     if sparse.issparse(points):
         return sparse.csr_array((np.ldexp(points.data, exponent), points.indices, points.indptr), shape=points.shape)
     return np.ldexp(points, exponent)

@@ -9,6 +9,7 @@ import numpy as np
 
 from boostmetric.numbering import check_lists, check_rows, refuse_rows
 from boostmetric.ragged import Ragged, run_starts
+from boostmetric.validation import as_list
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -30,6 +31,7 @@ def check_pairs(name: str, pairs: ArrayLike) -> NDArray[np.int64]:
 
 def check_side(name: str, groups: Sequence[ArrayLike] | NDArray[Any], anchors: NDArray[np.int64] | None) -> Ragged:
     """Pairs of one side of each group, as rows; of the anchors with the given points, where there are anchors."""
+    groups = groups if isinstance(groups, np.ndarray) and groups.ndim else as_list(name, groups)
     if not len(groups):
         raise ValueError(f"{name} is empty: at least one group is needed.")
     if anchors is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import reprlib
 import sys
 from collections.abc import Mapping, Sequence
@@ -12,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from boostmetric.tensors import as_floats, difference, is_tensor, lengths, mapped
-from boostmetric.validation import check_count
+from boostmetric.tensors import as_floats, difference, finite, is_tensor, lengths, mapped
+from boostmetric.validation import as_list, as_numbers, check_count
 
 if TYPE_CHECKING:  # a loaded model maps points with NumPy alone
     from scipy import sparse
@@ -82,14 +83,18 @@ class MahalanobisMetric:
         step_sizes: ArrayLike | None = None,
         about: Mapping[str, Any] | None = None,
     ) -> None:
-        L = np.asarray(components)
-        if np.iscomplexobj(L):
-            raise ValueError("components must be real numbers; they are complex.")
-        L = L.astype(np.float64, copy=False)
+        L = as_numbers("components", components)
         if L.ndim != 2 or 0 in L.shape:
             raise ValueError(f"components must have shape (n_components, n_features), both positive. Got {L.shape}.")
         if not np.isfinite(L).all():
             raise ValueError("components must be finite numbers; some are NaN or infinite.")
+        with np.errstate(over="ignore"):
+            trace = float(np.square(L).sum())
+        if trace == math.inf:
+            raise ValueError(
+                f"components go up to {np.abs(L).max():.3g}, and their squares, of which X = L'L is made, cannot be "
+                "held. Divide them by a power of two: it changes no neighbours."
+            )
         self.components: FloatArray = L
         self.feature_names = _checked_names(feature_names, L.shape[1])
         self.directions, self.step_sizes = _checked_directions(directions, step_sizes, L.shape[1])
@@ -182,6 +187,11 @@ class MahalanobisMetric:
             For a torch tensor, a tensor on its device and in its precision (float32 for shorter numbers, float64 for
             whole ones), through which gradients flow.
         """
+        answer: FloatArray = finite(self._mapped(X))
+        return answer
+
+    def _mapped(self, X: ArrayLike | sparse.sparray) -> FloatArray:
+        """As `transform`, without an error where the answer is not finite."""
         answer: FloatArray = mapped(self._check(X), self.components)
         return answer
 
@@ -198,12 +208,17 @@ class MahalanobisMetric:
         ndarray of shape (...)
             A tensor if one of them is a tensor, as `transform` has it.
         """
-        answer: FloatArray = lengths(mapped(difference(self._check(a), self._check(b)), self.components))
+        answer: FloatArray = lengths(finite(mapped(difference(self._check(a), self._check(b)), self.components)))
         return answer
 
     def __call__(self, a: ArrayLike, b: ArrayLike) -> float:
         """Distance of two points: a metric that scikit-learn's neighbour searches accept."""
-        return float(self.distance(a, b))
+        distance = self.distance(a, b)
+        if distance.ndim:
+            raise ValueError(
+                f"A metric called as a function takes two points, and {distance.shape} pairs are given. Use `distance`."
+            )
+        return float(distance)
 
     def truncate(self, rank: int | None = None) -> MahalanobisMetric:
         """The nearest metric of at most the given rank, in the Frobenius norm of X.
@@ -240,9 +255,11 @@ class MahalanobisMetric:
         if is_tensor(X):
             points = as_floats(X)
         elif sparse is not None and is_sparse:
-            points = sparse.csr_array(X, dtype=np.float64)
+            rows = sparse.csr_array(X)
+            numbers = as_numbers("The points", rows.data)
+            points = sparse.csr_array((numbers, rows.indices, rows.indptr), shape=rows.shape)
         else:
-            points = np.asarray(X, dtype=np.float64)
+            points = as_numbers("The points", X)
         n_features = self.components.shape[1]
         if points.ndim == 0 or points.shape[-1] != n_features:
             raise ValueError(f"The metric has {n_features} features, but the points have shape {tuple(points.shape)}.")
@@ -271,8 +288,8 @@ def check_columns(X: Any, feature_names: list[str] | None) -> None:
 def _checked_names(names: Sequence[str] | None, n_features: int) -> list[str] | None:
     if names is None:
         return None
-    listed = [str(name) if isinstance(name, str) else name for name in names]
-    if isinstance(names, str) or not all(isinstance(name, str) for name in listed):
+    listed = [str(name) if isinstance(name, str) else name for name in as_list("feature_names", names, of=" of texts")]
+    if not all(isinstance(name, str) for name in listed):
         raise ValueError(f"feature_names must be a list of texts. Got {names!r}.")
     if len(listed) != n_features:
         raise ValueError(f"There are {len(listed)} feature_names, but the metric has {n_features} features.")
@@ -286,7 +303,7 @@ def _checked_directions(
         return None, None
     if directions is None or step_sizes is None:
         raise ValueError("directions and step_sizes belong together: give both, or none.")
-    rows, weights = (np.asarray(some).astype(np.float64, copy=False) for some in (directions, step_sizes))
+    rows, weights = as_numbers("directions", directions), as_numbers("step_sizes", step_sizes)
     if weights.ndim != 1 or rows.shape != (len(weights), n_features):
         raise ValueError(
             "directions must have shape (n_directions, n_features) and step_sizes (n_directions,). Got "

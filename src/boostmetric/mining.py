@@ -106,7 +106,7 @@ def _check_size(sizes: NDArray[np.int64], n_neighbors: int, n_impostors: int | L
 
 def check_labels(y: NDArray[Any]) -> None:
     """Refuse labels that allow no comparison."""
-    check_classification_targets(y)
+    checked(check_classification_targets, y)
     check_classes(*np.unique(y, return_counts=True))
 
 

@@ -27,7 +27,7 @@ from scipy.spatial.distance import cdist
 from sklearn.neighbors import NearestNeighbors
 
 from boostmetric.devices import torch_device
-from boostmetric.frame import Given, largest_size
+from boostmetric.frame import Given, largest_size, times_power_of_two
 from boostmetric.neighbor_searches import ClassPanels, Once, Panels, Quick, row_chunks, square_lengths
 from boostmetric.ragged import Ragged
 
@@ -363,6 +363,11 @@ def _nearest_sparse(
 ) -> NDArray[np.int64]:
     """`nearest` by |a|^2 + |b|^2 - 2 a'b for all points, in which distances below the rounding of that sum are 0."""
     asked = points if queries is None else queries
+    largest_entry = max(largest_size(points.data), largest_size(asked.data))
+    exponent = int(np.frexp(largest_entry)[1])
+    asked = times_power_of_two(asked, -exponent)
+    points = asked if queries is None else times_power_of_two(points, -exponent)
+    rounding = float(np.ldexp(rounding, -exponent))
     square, asked_square = (np.asarray(rows.multiply(rows).sum(axis=1)).ravel() for rows in (points, asked))
     largest = max(square.max(initial=0.0), asked_square.max(initial=0.0))
     blur = (int(np.diff(points.indptr).max(initial=0)) + 4) * np.finfo(np.float64).eps * largest

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from boostmetric.ragged import Ragged
 from boostmetric.tensors import as_numpy
+from boostmetric.validation import as_numbers
 
 # Pairs and points are numbered with 32 bits: half the memory, and far pairs are what there is most of.
 _LARGEST_POINT = 2**31 - 2
@@ -35,14 +36,14 @@ def check_numbers(name: str, values: ArrayLike) -> NDArray[np.int64]:
         )
     bad = (numbers < 0) | (numbers > _LARGEST_POINT) if numbers.size else np.zeros(numbers.shape, dtype=bool)
     if bad.any():
-        place = tuple(int(axis[0]) for axis in np.nonzero(bad))
+        place = tuple(map(int, np.argwhere(bad)[0]))
         value = int(numbers[place])
         remedy = (
             "point numbers count from 0 and cannot be negative"
             if value < 0
             else f"point numbers above {_LARGEST_POINT} cannot be held"
         )
-        raise ValueError(f"{name}{list(place)} is {value}: {remedy}.")
+        raise ValueError(f"{name}{list(place) if place else ''} is {value}: {remedy}.")
     return numbers.astype(np.int64)
 
 
@@ -97,10 +98,7 @@ def check_weights(name: str, weights: ArrayLike | None, n_weights: int, of_what:
     """Weights as float64, ones where none are given; some must be positive."""
     if weights is None:
         return np.ones(n_weights)
-    try:
-        values = np.asarray(as_numpy(weights), dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name} must be numbers, one for each {of_what}.") from None
+    values = as_numbers(name, weights)
     if values.ndim == 0:
         values = np.full(n_weights, float(values))
     if values.shape != (n_weights,):
@@ -123,6 +121,15 @@ def check_weights_of_anchors(weights: NDArray[np.float64]) -> None:
     """Refuse weights of samples that leave out everything there is to compare."""
     if not weights.any():
         raise ValueError("sample_weight is zero for every sample that has another of its class: nothing is compared.")
+
+
+def number_values(name: str, values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Distinct values in ascending order, and the number of each given value among them; or an error."""
+    try:
+        distinct, number = np.unique(values, return_inverse=True)
+    except TypeError as error:
+        raise TypeError(f"{name} must be all texts or all numbers, and none missing: {error}.") from None
+    return distinct, number
 
 
 def number_pairs(a: NDArray[Any], b: NDArray[Any]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:

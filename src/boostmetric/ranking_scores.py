@@ -14,8 +14,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from boostmetric.numbering import as_array
 from boostmetric.scoring import vote
-from boostmetric.validation import check_choice, check_count
+from boostmetric.validation import as_numbers, check_choice, check_count
 
 __all__ = [
     "average_precision_at_k",
@@ -257,7 +258,7 @@ def _discounted(grades: FloatArray, gain: Gain) -> FloatArray:
 
 
 def _first(relevant: ArrayLike, k: int) -> NDArray[np.bool_]:
-    table = np.asarray(relevant)
+    table = as_array("relevant", relevant)
     if table.ndim != 2 or not (table.dtype == bool or np.isin(table, (0, 1)).all()):
         raise ValueError(
             "relevant must be True or False, one row for each query and one column for each result. Got "
@@ -268,7 +269,7 @@ def _first(relevant: ArrayLike, k: int) -> NDArray[np.bool_]:
 
 
 def _table(name: str, values: ArrayLike) -> FloatArray:
-    table = np.asarray(values, dtype=np.float64)
+    table = as_numbers(name, values)
     if table.ndim != 2:
         raise ValueError(f"{name} must have one row for each query, nearest first. Got shape {table.shape}.")
     return table
@@ -282,17 +283,18 @@ def _check_k(k: int, n_results: int, name: str = "k") -> None:
         )
 
 
-def _to_find(n_relevant: ArrayLike, relevant: ArrayLike) -> NDArray[np.int64]:
+def _to_find(n_relevant: ArrayLike, relevant: ArrayLike) -> FloatArray:
     """Relevant documents of each query, checked against those found."""
-    count, found = np.asarray(n_relevant), np.asarray(relevant).sum(axis=1)
+    count, found = as_numbers("n_relevant", n_relevant), np.asarray(relevant).sum(axis=1)
     if count.shape != found.shape:
         raise ValueError(f"n_relevant must hold one number for each of {len(found)} queries. Got shape {count.shape}.")
     if not count.all():
         raise ValueError(_nothing_to_find(int(np.argmin(count != 0))))
-    if (count < found).any():
-        query = int(np.argmax(count < found))
+    too_few = ~((count >= found) & np.isfinite(count))
+    if too_few.any():
+        query = int(np.argmax(too_few))
         raise ValueError(
-            f"n_relevant[{query}] is {count[query]}, but {found[query]} relevant results were found. It counts all "
+            f"n_relevant[{query}] is {count[query]:g}, but {found[query]} relevant results were found. It counts all "
             "relevant documents of a query."
         )
     return count

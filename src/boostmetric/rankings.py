@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from boostmetric.numbering import check_lists, check_numbers, check_weights
 from boostmetric.ragged import Ragged, run_starts
-from boostmetric.validation import check_count, warn
+from boostmetric.validation import as_list, check_count, warn
 
 IntArray = NDArray[np.int64]
 
@@ -124,8 +124,8 @@ def _check_lists(
 ) -> tuple[IntArray, Ragged, IntArray | None]:
     """The query of each list, its results, and for a flat table the order that brings its rows into lists."""
     query = check_numbers("queries", queries)
-    if not isinstance(results, (list, tuple)):
-        results = np.asarray(results)
+    if not isinstance(results, np.ndarray) or results.ndim == 0:
+        results = as_list("results", results)
     if query.ndim != 1 or len(query) != len(results):
         raise ValueError(
             f"queries must hold one point number for each list of results, or for each row of a table. Got shape "

@@ -46,6 +46,10 @@ def neighbor_labels(
 ) -> NDArray[Any]:
     """Labels of the nearest training points of each test point, nearest first."""
     train, test = (checked(check_array, X, dtype=[np.float64, np.float32]) for X in (X_train, X_test))
+    if train.shape[1] != test.shape[1]:
+        raise ValueError(
+            f"X_train has {train.shape[1]} features and X_test {test.shape[1]}. Give both in the same ones."
+        )
     known = column_or_1d(y_train)
     check_consistent_length(train, known)
     if n_neighbors > len(known):

@@ -19,7 +19,12 @@ def is_tensor(x: object) -> bool:
 
 
 def as_numpy(x: Any) -> Any:
-    """A tensor as an array on the host, float32 where NumPy has no such numbers or few bits; all else as it is."""
+    """A tensor as an array on the host, float32 where NumPy has no such numbers or few bits; all else as it is.
+
+    An array with masked entries is refused: as a plain array it would show what is under the mask.
+    """
+    if np.ma.is_masked(x):
+        raise ValueError("The array has masked entries, which have no value. Fill them, or leave these rows out.")
     if not is_tensor(x):
         return x
     _refuse_sparse(x)
@@ -41,23 +46,44 @@ def mapped(points: Any, components: NDArray[np.float64]) -> Any:
     """
     if is_tensor(points):
         return points @ points.new_tensor(components).T
-    return np.asarray(points @ components.T.astype(points.dtype, copy=False))
+    with np.errstate(over="ignore", invalid="ignore"):  # see `finite`
+        fits = not components.size or np.abs(components).max() <= np.finfo(points.dtype).max
+        answer = points @ components.T.astype(points.dtype if fits else np.float64, copy=False)
+        return np.asarray(answer, dtype=points.dtype)
+
+
+def finite(mapped: Any) -> Any:
+    """What points were mapped to, or an error if some of it is not finite. Tensors are not looked at."""
+    if not is_tensor(mapped) and not (good := np.isfinite(mapped)).all():
+        row = int(np.argmin(good.reshape(-1, good.shape[-1]).all(axis=1))) if good.ndim else 0
+        raise ValueError(
+            f"Row {row} of the points is NaN or infinite, or becomes too large to hold under the metric. Repair it, "
+            "leave it out, or rescale the points."
+        )
+    return mapped
 
 
 def difference(a: Any, b: Any) -> Any:
     """Points of `a` less points of `b`, either of which may be a tensor: on its device, and in its precision."""
+    try:
+        np.broadcast_shapes(tuple(a.shape), tuple(b.shape))
+    except ValueError:
+        shapes = f"{tuple(a.shape)} and {tuple(b.shape)}"
+        raise ValueError(f"Points of shapes {shapes} cannot be paired row by row. Give as many of each.") from None
     if is_tensor(a) != is_tensor(b):
         a, b = (a, a.new_tensor(b)) if is_tensor(a) else (b.new_tensor(a), b)
-    return a - b
+    with np.errstate(over="ignore", invalid="ignore"):  # see `finite`
+        return a - b
 
 
 def lengths(vectors: Any) -> Any:
-    """Euclidean lengths, where the vectors are."""
+    """Euclidean lengths, where the vectors are; of arrays, also where squares could not be held."""
     if is_tensor(vectors):
         import torch
 
         return torch.linalg.vector_norm(vectors, dim=-1)
-    return np.asarray(np.linalg.norm(vectors, axis=-1))
+    _, exponent = np.frexp(np.abs(vectors).max(axis=-1, initial=0.0))
+    return np.ldexp(np.linalg.norm(np.ldexp(vectors, -exponent[..., None]), axis=-1), exponent)
 
 
 def as_floats(x: Any) -> Any:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 import numbers
+import reprlib
 import sys
 import warnings
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from boostmetric.tensors import as_numpy
 
@@ -19,7 +21,7 @@ _PACKAGE = str(Path(__file__).parent)
 
 def check_count(name: str, value: object, *, alternative: str = "") -> None:
     """Refuse anything but a whole number of at least 1."""
-    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < 1:
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or not 1 <= int(value) <= sys.maxsize:
         raise ValueError(f"{name} must be a whole number of at least 1{alternative}. Got {value!r}.")
 
 
@@ -39,6 +41,12 @@ def check_choice(name: str, value: object, choices: Collection[str]) -> None:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}. Got {value!r}.")
 
 
+def check_flag(name: str, value: object) -> None:
+    """Refuse anything but True and False."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name} must be True or False. Got {value!r}.")
+
+
 def check_threads(name: str, value: object) -> None:
     """Refuse anything but None or a whole number other than 0."""
     whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
@@ -54,6 +62,26 @@ def checked(check: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
     """
     with np.errstate(invalid="ignore"):
         return check(*map(as_numpy, arguments), **options)
+
+
+def as_numbers(name: str, values: Any) -> NDArray[np.float64]:
+    """Real numbers as an array of float64, or an error. They need not be finite."""
+    try:
+        given = np.asarray(as_numpy(values))
+        if given.dtype.kind not in "biufOUS":
+            raise TypeError(f"their type is {given.dtype}")
+        with np.errstate(over="ignore"):  # of longer types; what does not fit becomes infinite
+            return given.astype(np.float64, copy=False)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"{name} must be numbers: {error}. Got {reprlib.repr(values)}.") from error
+
+
+def as_list(name: str, values: Any, *, of: str = "") -> list[Any]:
+    """The entries of a list, tuple, array or other series, or an error."""
+    scalar = isinstance(values, np.ndarray) and values.ndim == 0
+    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable) or scalar:
+        raise ValueError(f"{name} must be a list{of}. Got {reprlib.repr(values)}.")
+    return list(values)
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:

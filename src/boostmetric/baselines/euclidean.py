@@ -9,6 +9,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 
 from boostmetric.baselines.baseline import Baseline
+from boostmetric.estimators.learner import all_or_nothing
 from boostmetric.solver.result import StopReason
 from boostmetric.starts import starting_components
 from boostmetric.validation import checked
@@ -39,6 +40,7 @@ class Euclidean(Baseline):
     def __init__(self) -> None:
         pass
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the number of features.
 

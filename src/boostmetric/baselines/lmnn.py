@@ -15,6 +15,7 @@ from boostmetric.baselines.large_margin import LargeMargin, Minimum, Value, mini
 from boostmetric.baselines.pull import PullCoordinates
 from boostmetric.callbacks import Callback
 from boostmetric.comparisons import Comparisons
+from boostmetric.estimators.learner import all_or_nothing
 from boostmetric.estimators.sklearn_callbacks import with_callbacks
 from boostmetric.frame import FloatArray
 from boostmetric.metric import MahalanobisMetric
@@ -124,6 +125,7 @@ class LMNN(Baseline):
         self.callbacks = callbacks
         self.verbose = verbose
 
+    @all_or_nothing
     @with_callbacks
     def fit(
         self,
@@ -152,11 +154,9 @@ class LMNN(Baseline):
         -------
         self
         """
-        from boostmetric.engines.threads import single_threaded_blas
-
         self._check_parameters()
         samples, labels = self._check_data(X, y, comparisons=comparisons)
-        with self._watched(self.n_passes * self.max_iter, (X, y)) as callbacks, single_threaded_blas():
+        with self._watched(self.n_passes * self.max_iter, (X, y)) as callbacks:
             journal = Journal(callbacks)
             if labels is None:
                 components, passes = self._from_comparisons(samples, comparisons, sample_weight, journal)

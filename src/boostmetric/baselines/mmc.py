@@ -15,10 +15,11 @@ from boostmetric.baselines.pairs import PairSet
 from boostmetric.baselines.separation import Reached, diagonal_search, full_search, root
 from boostmetric.baselines.side_information import Pairs, Standardized, check_pairs, pairs_of_classes
 from boostmetric.callbacks import Callback
+from boostmetric.estimators.learner import all_or_nothing
 from boostmetric.estimators.sklearn_callbacks import with_callbacks
 from boostmetric.frame import FloatArray
 from boostmetric.solver.result import StopReason
-from boostmetric.validation import check_count, check_number
+from boostmetric.validation import check_count, check_flag, check_number
 
 
 class MMC(Baseline):
@@ -135,6 +136,7 @@ class MMC(Baseline):
         self.random_state = random_state
         self.verbose = verbose
 
+    @all_or_nothing
     @with_callbacks
     def fit(
         self,
@@ -201,8 +203,7 @@ class MMC(Baseline):
         return reached, StopReason.OPTIMAL
 
     def _check_parameters(self) -> None:
-        if not isinstance(self.diagonal, (bool, np.bool_)):
-            raise ValueError(f"diagonal must be True or False. Got {self.diagonal!r}.")
+        check_flag("diagonal", self.diagonal)
         if self.max_pairs is not None:
             check_count("max_pairs", self.max_pairs, alternative=", or None for all")
         check_count("max_iter", self.max_iter)

@@ -12,6 +12,7 @@ from sklearn.neighbors import NeighborhoodComponentsAnalysis
 
 from boostmetric.baselines.baseline import Baseline, Journal, check_not_zero
 from boostmetric.callbacks import Callback
+from boostmetric.estimators.learner import all_or_nothing
 from boostmetric.estimators.sklearn_callbacks import with_callbacks
 from boostmetric.frame import FloatArray, scale_in_range
 from boostmetric.metric import MahalanobisMetric
@@ -102,6 +103,7 @@ class NCA(Baseline):
         self.random_state = random_state
         self.verbose = verbose
 
+    @all_or_nothing
     @with_callbacks
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Learn the metric.
@@ -121,6 +123,8 @@ class NCA(Baseline):
         samples, labels = self._check_data(X, y)
         points, exponent = scale_in_range(samples)
         unit = _distance_of_neighbors(points)
+        if not points.any():
+            raise ValueError("All samples are equal: no metric can tell them apart. Check that X holds the samples.")
         with self._watched(self.max_iter, (X, y)) as callbacks:
             journal = Journal(callbacks)
 

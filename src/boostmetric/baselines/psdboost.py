@@ -15,8 +15,8 @@ from boostmetric.baselines.baseline import Baseline, Journal
 from boostmetric.baselines.margins import Margins, TraceOne, solve
 from boostmetric.callbacks import Callback
 from boostmetric.comparisons import Comparisons
-from boostmetric.engines.threads import single_threaded_blas
 from boostmetric.estimators.labelled import Labelled
+from boostmetric.estimators.learner import all_or_nothing
 from boostmetric.estimators.sklearn_callbacks import with_callbacks
 from boostmetric.frame import Frame
 from boostmetric.metric import with_fixed_signs
@@ -139,6 +139,7 @@ class PSDBoost(Baseline):
         self.callbacks = callbacks
         self.verbose = verbose
 
+    @all_or_nothing
     @with_callbacks
     def fit(
         self,
@@ -176,7 +177,7 @@ class PSDBoost(Baseline):
             problem = data.problem().restricted()
         _check_size(problem.comparisons)
         frame = Frame.of(problem.points)
-        with self._watched(self.max_iter, (X, y)) as callbacks, single_threaded_blas():
+        with self._watched(self.max_iter, (X, y)) as callbacks:
             journal = Journal(callbacks)
             stop_reason, best, bound = self._generate(Margins(frame, problem.comparisons, self.nu), frame, journal)
         self.directions_, self.step_sizes_ = with_fixed_signs(frame.lift(best.directions)), best.weights

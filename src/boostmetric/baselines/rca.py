@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from boostmetric.baselines.baseline import Baseline, Journal
+from boostmetric.estimators.learner import all_or_nothing
 from boostmetric.frame import FloatArray, Frame
 from boostmetric.solver.result import StopReason
 from boostmetric.starts import spread, within_classes
@@ -64,6 +65,7 @@ class RCA(Baseline):
     def __init__(self, n_components: int | None = None) -> None:
         self.n_components = n_components
 
+    @all_or_nothing
     def fit(self, X: ArrayLike, y: ArrayLike | None = None, *, chunklets: ArrayLike | None = None) -> Self:
         """Learn the metric.
 

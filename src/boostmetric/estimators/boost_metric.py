@@ -18,7 +18,7 @@ from boostmetric.callbacks import Callback, Checkpoint, Steps, tell
 from boostmetric.engines.place import Place
 from boostmetric.estimators.boosting import Boosting
 from boostmetric.estimators.labelled import Labelled
-from boostmetric.estimators.learner import FloatArray
+from boostmetric.estimators.learner import FloatArray, all_or_nothing
 from boostmetric.estimators.selection import AUTO, Candidate, Path, choose, find_candidates, iterations
 from boostmetric.estimators.sklearn_callbacks import with_callbacks
 from boostmetric.metric import MahalanobisMetric
@@ -248,6 +248,7 @@ class BoostMetric(Boosting):
         """
         return cls(**{**_RECOMMENDED, **overrides})
 
+    @all_or_nothing
     @with_callbacks
     def fit(
         self,
@@ -420,6 +421,7 @@ class BoostMetric(Boosting):
         X, y = eval_set
         return self._labelled(X, y, None, reset=False)
 
+    @all_or_nothing
     def partial_fit(
         self, X: ArrayLike | sparse.spmatrix | sparse.sparray, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> Self:

@@ -30,8 +30,8 @@ from boostmetric.solver.passes import Finder, Found, best_pass, passes
 from boostmetric.solver.problem import Problem
 from boostmetric.solver.result import Boosted, Iteration, Progress, StopReason
 from boostmetric.starts import Init
-from boostmetric.tensors import mapped
-from boostmetric.validation import check_choice, check_count, check_number, check_threads, warn
+from boostmetric.tensors import finite, mapped
+from boostmetric.validation import check_choice, check_count, check_flag, check_number, check_threads, warn
 
 
 class Boosting(MetricLearner):
@@ -290,7 +290,7 @@ class Boosting(MetricLearner):
         samples = self._check_samples(X)
         for n in range(1, len(self.step_sizes_) + 1):
             metric = MahalanobisMetric.from_directions(self.directions_[:n], self.step_sizes_[:n], self.n_components)
-            yield mapped(samples, metric.components)
+            yield finite(mapped(samples, metric.components))
 
     def _check_engine(self) -> None:
         if self.engine is None:
@@ -310,6 +310,8 @@ class Boosting(MetricLearner):
         check_choice("loss", self.loss, LOSSES)
         check_number("regularization", self.regularization)
         check_count("max_iter", self.max_iter)
+        check_flag("early_stopping", self.early_stopping)
+        check_flag("warm_start", self.warm_start)
         check_number("tol", self.tol, below=1.0)
         check_choice("line_search", self.line_search, STEP_FINDERS)
         check_number("validation_fraction", self.validation_fraction, above=0.0, below=1.0)

@@ -15,6 +15,7 @@ from boostmetric.callbacks import Callback
 from boostmetric.comparisons import Comparisons
 from boostmetric.engines.place import Place
 from boostmetric.estimators.from_files import FromFiles
+from boostmetric.estimators.learner import all_or_nothing
 from boostmetric.estimators.samples import (
     as_comparisons,
     as_rows,
@@ -25,7 +26,7 @@ from boostmetric.estimators.samples import (
 from boostmetric.estimators.sklearn_callbacks import with_callbacks
 from boostmetric.frame import Given
 from boostmetric.metric import MahalanobisMetric
-from boostmetric.numbering import check_in_range
+from boostmetric.numbering import as_array, check_in_range
 from boostmetric.points import Points
 from boostmetric.solver.learn import SOLVERS, SolverName
 from boostmetric.solver.passes import Found
@@ -192,6 +193,7 @@ class ComparisonBoostMetric(FromFiles):
             verbose=verbose,
         )
 
+    @all_or_nothing
     @with_callbacks
     def fit(
         self,
@@ -285,6 +287,7 @@ class ComparisonBoostMetric(FromFiles):
         self.fit(comparisons, y, points=points, **arguments)
         return self.transform(points.X if isinstance(points, Points) else points)
 
+    @all_or_nothing
     def partial_fit(
         self,
         comparisons: ArrayLike | Comparisons,
@@ -427,7 +430,8 @@ class ComparisonBoostMetric(FromFiles):
         return Problem(points, as_comparisons(rows, as_numpy(y), sample_weight, by_number=not hold_points(comparisons)))
 
     def _check_points(self, points: Any, *, reset: bool) -> Given:
-        if not reset and len(shape := np.shape(points)) == 2 and shape[1] != self.n_features_in_:
+        shape = getattr(points, "shape", None) or as_array("points", points).shape
+        if not reset and len(shape) == 2 and shape[1] != self.n_features_in_:
             raise ValueError(
                 f"The points have {shape[1]} features, but the metric was learned with {self.n_features_in_}. Give the "
                 "points in the same features."

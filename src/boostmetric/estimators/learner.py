@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from abc import ABCMeta, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,14 +18,34 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from boostmetric.callbacks import Callback, ProgressBar
-from boostmetric.estimators.sklearn_callbacks import CallbackSupportMixin, SklearnCallbacks
+from boostmetric.engines.threads import single_threaded_blas
+from boostmetric.estimators.sklearn_callbacks import CallbackSupportMixin, Method, SklearnCallbacks
 from boostmetric.estimators.summary import summary
 from boostmetric.metric import MahalanobisMetric
 from boostmetric.solver.result import Iteration
-from boostmetric.tensors import check_finite, check_samples, is_tensor, mapped
-from boostmetric.validation import check_count, checked
+from boostmetric.tensors import check_finite, check_samples, finite, is_tensor, mapped
+from boostmetric.validation import as_numbers, check_count, checked
 
 FloatArray = NDArray[np.float64]
+
+
+def all_or_nothing(fit: Method) -> Method:
+    """A fit that ends in an error, or a keyboard interrupt, leaves the learner as it was: as fitted before, or not.
+
+    All of it runs with one thread of BLAS, whose sums, and so the last bits of the metric, depend on how many it has.
+    """
+
+    @functools.wraps(fit)
+    def whole(self: Any, *arguments: Any, **options: Any) -> Any:
+        before = dict(vars(self))  # attributes are replaced, never changed in place
+        try:
+            with single_threaded_blas():
+                return fit(self, *arguments, **options)
+        except BaseException:
+            self.__dict__ = before
+            raise
+
+    return cast(Method, whole)
 
 
 class MetricLearner(
@@ -50,7 +71,7 @@ class MetricLearner(
             For a torch tensor, a tensor on its device and in its precision (float32 for shorter numbers, float64 for
             whole ones), computed there, through which gradients flow.
         """
-        answer: NDArray[np.floating[Any]] = mapped(self._check_samples(X), self.components_)
+        answer: NDArray[np.floating[Any]] = finite(mapped(self._check_samples(X), self.components_))
         return answer
 
     def get_metric(self) -> MahalanobisMetric:
@@ -107,7 +128,7 @@ class MetricLearner(
         ndarray of shape (n_pairs,)
             For a torch tensor, a tensor, as `transform` has it.
         """
-        points: Any = pairs if is_tensor(pairs) else np.asarray(pairs)
+        points: Any = pairs if is_tensor(pairs) else as_numbers("pairs", pairs)
         if points.ndim != 3 or points.shape[1] != 2:
             raise ValueError(f"pairs must have shape (n_pairs, 2, n_features). Got shape {tuple(points.shape)}.")
         return self._plain_metric().distance(points[:, 0], points[:, 1])

@@ -17,7 +17,7 @@ from boostmetric.evaluation.result import Evaluation, Row
 from boostmetric.evaluation.task import Task
 from boostmetric.metric import as_metric
 from boostmetric.ranking_scores import Gain
-from boostmetric.validation import check_choice, check_count
+from boostmetric.validation import as_list, check_choice, check_count
 
 Random = int | np.random.RandomState | None
 
@@ -267,6 +267,7 @@ def scores_by_rank(
     full = len(orthogonal.components)
     if ranks is None:
         ranks = [*(2**power for power in range(full.bit_length()) if 2**power < full), full]
+    ranks = as_list("ranks", ranks)
     for rank in ranks:
         check_count("ranks", rank)
         if rank > full:

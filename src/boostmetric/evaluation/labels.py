@@ -18,8 +18,8 @@ from boostmetric.evaluation.task import (
     are_same,
     check_cuts,
     check_points,
-    check_same_features,
     check_text_or_numbers,
+    in_one_space,
     text_of,
 )
 from boostmetric.frame import Given
@@ -32,7 +32,7 @@ from boostmetric.ranking_scores import (
     reciprocal_rank_at_k,
     votes_right,
 )
-from boostmetric.validation import check_choice, warn
+from boostmetric.validation import check_choice, checked, warn
 
 Clusters = Literal["query", "class"]
 
@@ -100,7 +100,7 @@ class LabelTask:
             known, n_searched = right, len(right) - 1
         else:
             searched, known = _check_reference(reference)
-            check_same_features("The queries", queries, "the reference", searched)
+            queries, searched = in_one_space("The queries", queries, "the reference", searched)
             if are_same(queries, searched):
                 raise ValueError(
                     "The reference is X itself, so that every query would find itself. Leave the reference out: each "
@@ -183,7 +183,7 @@ def _check_labelled(name: str, X: Any, y: ArrayLike) -> tuple[Given, NDArray[Any
     points = check_points(name, X)
     labels = column_or_1d(y, warn=True)
     check_consistent_length(points, labels)
-    check_classification_targets(labels)
+    checked(check_classification_targets, labels)
     return points, labels.astype(str) if labels.dtype == object else labels
 
 

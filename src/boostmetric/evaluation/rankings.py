@@ -31,7 +31,7 @@ from boostmetric.ranking_scores import (
     recall_at_k,
     reciprocal_rank_at_k,
 )
-from boostmetric.validation import check_choice, check_number, warn
+from boostmetric.validation import as_numbers, check_choice, check_number, warn
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,7 +200,7 @@ def _check_relevance(relevance: Any, n_queries: int, n_documents: int) -> tuple[
                 f"documents. Got shape {relevance.shape}."
             )
         table = sparse.coo_array(relevance)
-        return table.row.astype(np.int64), table.col.astype(np.int64), np.asarray(table.data, dtype=np.float64)
+        return table.row.astype(np.int64), table.col.astype(np.int64), as_numbers("relevance", table.data)
     rows = _as_rows(relevance)
     numbers = []
     for column, name, n_points in ((0, "query", n_queries), (1, "document", n_documents)):
@@ -217,10 +217,7 @@ def _check_relevance(relevance: Any, n_queries: int, n_documents: int) -> tuple[
 
 
 def _as_rows(relevance: ArrayLike) -> NDArray[np.float64]:
-    try:
-        rows = np.asarray(relevance, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError("relevance must be a sparse matrix of grades, or rows (query, document, grade).") from None
+    rows = as_numbers("relevance, a sparse matrix of grades, or rows (query, document, grade),", relevance)
     if rows.ndim != 2 or rows.shape[1] != 3 or not len(rows):
         raise ValueError(
             "relevance must be a sparse matrix of grades, or rows (query, document, grade), at least one. Got shape "

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state, column_or_1d
 
 from boostmetric.grouping import drawn
+from boostmetric.numbering import number_values
 from boostmetric.validation import check_number
 
 Rows = NDArray[np.int64]
@@ -73,7 +74,7 @@ def _split(
     noun: str, values: ArrayLike, test_fraction: float, random_state: int | np.random.RandomState | None
 ) -> tuple[Rows, Rows]:
     check_number("test_fraction", test_fraction, above=0.0, below=1.0)
-    distinct, number = np.unique(column_or_1d(values), return_inverse=True)
+    distinct, number = number_values(noun, column_or_1d(values))
     if len(distinct) < 2:
         raise ValueError(f"There must be at least 2 {noun} to have some on each side. Got {len(distinct)}.")
     held_out = drawn(len(distinct), test_fraction, check_random_state(random_state))[number]

@@ -105,13 +105,16 @@ def check_points(name: str, X: Any) -> Given:
     return sparse.csr_array(points) if sparse.issparse(points) else np.asarray(points)
 
 
-def check_same_features(name: str, points: Given, other_name: str, other: Given) -> None:
-    """Refuse points of different spaces."""
+def in_one_space(name: str, points: Given, other_name: str, other: Given) -> tuple[Given, Given]:
+    """Points of both, sparse if one of them is, or an error if they have different features."""
     if points.shape[1] != other.shape[1]:
         raise ValueError(
             f"{name} have {points.shape[1]} features and {other_name} {other.shape[1]}. Both must be described by the "
             "same features."
         )
+    if sparse.issparse(points) == sparse.issparse(other):
+        return points, other
+    return sparse.csr_array(points), sparse.csr_array(other)
 
 
 def check_queries(queries: Any, documents: Any) -> tuple[Given, ...]:
@@ -120,7 +123,7 @@ def check_queries(queries: Any, documents: Any) -> tuple[Given, ...]:
     if documents is None:
         return (asked,)
     searched = check_points("documents", documents)
-    check_same_features("The queries", asked, "the documents", searched)
+    asked, searched = in_one_space("The queries", asked, "the documents", searched)
     if are_same(asked, searched):
         raise ValueError(
             "The documents are the queries, so that every query would find itself. Pass documents=None: each query is "

@@ -18,9 +18,11 @@ from scipy import sparse
 from boostmetric.export.matrix import Learned, metric_of, rounded
 from boostmetric.files import replacing
 from boostmetric.metric import FloatArray, MahalanobisMetric
+from boostmetric.tensors import finite
 from boostmetric.validation import check_choice, check_number
 
 _SHARE = 0.125  # of the length of a document: its appended coordinate at most
+_FLATTEST, _STEEPEST = 2.0**-1000, 2.0**1000  # sizes whose inverse can be held as well
 
 
 class QuerySide:
@@ -73,7 +75,12 @@ class QuerySide:
         self.metric = metric_of(metric)
         # |d'Xd| / 2 is at most this times the length of d.
         steepest = float(self.metric.eigenvalues[0]) * document_length / 2
-        self.scale = float(2.0 ** np.floor(np.log2(_SHARE / steepest))) if steepest > 0 else 1.0
+        if not steepest < _STEEPEST:
+            raise ValueError(
+                f"Under this metric the numbers of documents of length {document_length:g} become {steepest:g}, and "
+                "larger than can be held. Divide the components by a power of two: it changes no neighbours."
+            )
+        self.scale = float(2.0 ** np.floor(np.log2(_SHARE / steepest))) if steepest > _FLATTEST else 1.0
 
     @property
     def matrix(self) -> FloatArray:
@@ -91,7 +98,9 @@ class QuerySide:
         -------
         ndarray of shape (..., n_features)
         """
-        return np.asarray(self.metric.transform(queries) @ self.metric.components)
+        mapped = self.metric.transform(queries)
+        with np.errstate(over="ignore", invalid="ignore"):  # see `finite`
+            return np.asarray(finite(mapped @ self.metric.components))
 
     def document_numbers(self, documents: ArrayLike | sparse.sparray) -> FloatArray:
         """The number -d'Xd / 2 of each document d.
@@ -104,7 +113,9 @@ class QuerySide:
         -------
         ndarray of shape (...)
         """
-        return np.asarray(-0.5 * np.square(self.metric.transform(documents)).sum(axis=-1))
+        mapped = self.metric.transform(documents)
+        with np.errstate(over="ignore"):  # see `finite`
+            return np.asarray(-0.5 * finite(np.square(mapped).sum(axis=-1, keepdims=True))[..., 0])
 
     def extended_queries(self, queries: ArrayLike | sparse.sparray) -> FloatArray:
         """Queries of one more coordinate, for an inner product with `extended_documents`.

@@ -15,7 +15,7 @@ from boostmetric.hard_negatives.space import Numbers, Space
 from boostmetric.hard_negatives.window import Listed, candidates, candidates_by_class
 from boostmetric.mining import check_labels
 from boostmetric.neighbors import nearest
-from boostmetric.numbering import check_rows, refuse_rows
+from boostmetric.numbering import as_array, check_rows, number_values, refuse_rows
 from boostmetric.validation import check_count, check_number
 
 Choice = Literal["nearest", "random"]
@@ -124,7 +124,7 @@ def mine_triplets(
     guards = _guards(space, relative_margin, margin, near_duplicate, groups)
     pairs = _check_pairs("positives", positives, space)
     relevant = [pairs]
-    if excluded is not None and np.size(excluded):
+    if excluded is not None and as_array("excluded", excluded).size:
         relevant.append(_check_pairs("excluded", excluded, space))
     if space.is_one_set:
         relevant += [rows[:, ::-1] for rows in relevant]
@@ -246,7 +246,7 @@ def _guards(
         raise ValueError(
             f"groups must name one group for each of {space.documents.shape[0]} documents. Got {len(names)}."
         )
-    return Guards(absolute, relative, near_duplicate, np.unique(names, return_inverse=True)[1])
+    return Guards(absolute, relative, near_duplicate, number_values("groups", names)[1])
 
 
 def _check_pairs(name: str, rows: ArrayLike, space: Space) -> Numbers:

@@ -98,8 +98,7 @@ class Space:
 
 
 def _mapped(name: str, points: Given, metric: MahalanobisMetric) -> FloatArray:
-    with np.errstate(over="ignore", invalid="ignore"):  # found below
-        mapped = metric.transform(points)
+    mapped = metric._mapped(points)
     wrong = np.flatnonzero(~np.isfinite(mapped).all(axis=1))
     if len(wrong):
         raise ValueError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from boostmetric.frame import Given
+from boostmetric.frame import Given, centre_and_scale
 from boostmetric.metric import MahalanobisMetric
 from boostmetric.report.page import Html, html, paragraph, percent, table
 
@@ -81,6 +81,8 @@ def _cut(n_features: int) -> str:
 
 
 def _variances(points: Given) -> FloatArray:
+    """Of each feature, up to a common factor."""
+    points, _ = centre_and_scale(points)
     if isinstance(points, np.ndarray):
         return np.asarray(points.var(axis=0, dtype=np.float64))
     mean = np.asarray(points.mean(axis=0), dtype=np.float64).ravel()

@@ -105,6 +105,8 @@ def write_model_report(
     if learned is None:
         raise ValueError("metric is None: a report is about a learned metric. Pass a fitted learner or its metric.")
     check_count("sample_queries", sample_queries)
+    if title is not None and not isinstance(title, str):
+        raise TypeError(f"title must be a text. Got {title!r}.")
     subject = subject_of(task, points, ids, labels, reference_ids, reference_labels)
     rng = check_random_state(random_state)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from boostmetric.evaluation.labels import LabelTask
 from boostmetric.evaluation.rankings import RankingTask
 from boostmetric.evaluation.task import check_points
 from boostmetric.frame import Given
+from boostmetric.validation import as_list
 
 Numbers = NDArray[np.int64]
 
@@ -156,9 +157,7 @@ def _named(points: Given, ids: Any, labels: Any, noun: str, prefix: str) -> Name
 def _column(name: str, values: Any, n: int) -> list[Any] | None:
     if values is None:
         return None
-    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
-        raise ValueError(f"{name} must be a list with an entry for each point. Got {values!r}.")
-    listed = values.tolist() if hasattr(values, "tolist") else list(values)
+    listed = as_list(name, values.tolist() if hasattr(values, "tolist") else values)
     if len(listed) != n:
         raise ValueError(f"There are {len(listed)} {name}, but {n} points that they are those of.")
     return listed

@@ -14,7 +14,7 @@ from boostmetric.metric import as_metric, check_columns
 from boostmetric.retrieval.backends import Extent, make_backend
 from boostmetric.retrieval.file import StoredIndex, load_index, save_index
 from boostmetric.retrieval.ids import as_array, as_ids, listed, number_behind, refuse_repeated
-from boostmetric.validation import check_count
+from boostmetric.validation import as_numbers, check_count
 
 FloatArray = NDArray[np.float64]
 
@@ -310,7 +310,7 @@ class MetricIndex:
         """Points as the metric maps them, a part at a time, or an error; at least one part."""
         if self.metric is not None:
             check_columns(X, self.metric.feature_names)
-        given = sparse.csr_array(X) if sparse.issparse(X) else np.asarray(X)
+        given = sparse.csr_array(X) if sparse.issparse(X) else as_numbers(name, X)
         if given.ndim != 2:
             raise ValueError(f"{name} must have shape (n_points, n_features), also for one point. Got {given.shape}.")
         if given.shape[1] != (self.n_features or given.shape[1]) or not given.shape[1]:
@@ -330,9 +330,8 @@ class MetricIndex:
 
     def _map(self, part: Any) -> FloatArray:
         if self.metric is not None:
-            return self.metric.transform(part)
-        dense = part.toarray() if sparse.issparse(part) else part
-        return np.array(dense, dtype=np.float64, order="C")
+            return self.metric._mapped(part)
+        return np.array(as_numbers("The points", part.toarray() if sparse.issparse(part) else part), order="C")
 
     def _ids_as_array(self) -> NDArray[Any]:
         if self._id_array is None:

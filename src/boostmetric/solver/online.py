@@ -79,7 +79,10 @@ class Stream:
             for _ in range(_ROUNDS):
                 oracle.rebuild(frame.lower(rows), np.ones(len(rows)), at_once=True)
                 values, vectors = _gradient(oracle, rng)
-                oracle.project(vectors, values - v)
+                gradient = values - v
+                # Only its direction counts: the step is set below. Its squares must be in range.
+                gradient = np.ldexp(gradient, -np.frexp(np.abs(gradient).max())[1])
+                oracle.project(vectors, gradient)
                 along = oracle.moments(np.zeros(1))
                 change = float(along.second[0] + along.first[0] ** 2)  # mean square, over the comparisons' weights
                 if change == 0.0:
@@ -87,7 +90,7 @@ class Stream:
                 step = rate / math.sqrt(change)
                 rows = _positive_part(
                     np.concatenate([rows, frame.lift(vectors)]),
-                    np.concatenate([np.ones(len(rows)), step * (values - v)]),
+                    np.concatenate([np.ones(len(rows)), step * gradient]),
                 )
         current = np.ldexp(rows, -frame.exponent) / unit
         share = 2 / (n_batches + 1)

@@ -1,0 +1,322 @@
+"""Fits in threads, in forked and other processes, and interrupted: no deadlock, and an estimator that is fitted or not.
+
+What could hang runs in a process of its own that is ended after some time.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from joblib import Parallel, delayed
+from sklearn.exceptions import NotFittedError
+from threadpoolctl import threadpool_info
+
+from boostmetric import BoostMetric, ComparisonBoostMetric
+from boostmetric.baselines import LMNN, MMC, NCA, RCA, PSDBoost
+from boostmetric.retrieval import MetricIndex
+
+SECONDS = 240  # until something hangs, on a busy machine
+
+
+def blobs(seed=0, n=60, n_features=4):
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % 3
+    return rng.standard_normal((n, n_features)) + 2 * np.eye(3, n_features)[y], y
+
+
+def fit(seed=0, n_jobs=1):
+    return BoostMetric(max_iter=15, n_jobs=n_jobs).fit(*blobs(seed)).components_
+
+
+def blas_threads():
+    return [module["num_threads"] for module in threadpool_info() if module["user_api"] == "blas"]
+
+
+def run(script, *, environment=None, seconds=SECONDS):
+    """The output of a Python script in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        timeout=seconds,
+        check=False,
+        env={**os.environ, **(environment or {})},
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_fits_in_several_threads_at_once():
+    before = blas_threads()
+    alone = [fit(seed) for seed in range(8)]
+    with ThreadPoolExecutor(8) as pool:
+        together = list(pool.map(fit, range(8), [1, 2] * 4))
+    assert [a.tobytes() for a in together] == [a.tobytes() for a in alone]
+    assert blas_threads() == before
+
+
+def test_a_fit_that_fails_in_a_thread_disturbs_no_other():
+    def bad(_):
+        with pytest.raises(ValueError, match="NaN"):
+            BoostMetric().fit(np.full((20, 2), np.nan), np.arange(20) % 2)
+
+    before, alone = blas_threads(), fit()
+    with ThreadPoolExecutor(4) as pool:
+        others = pool.map(bad, range(40))
+        together = list(pool.map(fit, [0] * 10))
+        list(others)
+    assert {a.tobytes() for a in together} == {alone.tobytes()}
+    assert blas_threads() == before
+
+
+@pytest.mark.parametrize("backend", ["loky", "multiprocessing", "threading"])
+def test_under_joblib(backend):
+    alone = [fit(seed).tobytes() for seed in range(4)]
+    together = Parallel(2, backend=backend, timeout=SECONDS)(delayed(fit)(seed) for seed in range(4))
+    assert [a.tobytes() for a in together] == alone
+
+
+FORKED = """
+import multiprocessing, sys, threading, warnings
+warnings.simplefilter("ignore")
+import numpy as np
+from boostmetric import BoostMetric
+from boostmetric.retrieval import MetricIndex
+rng = np.random.default_rng(0)
+y = np.arange(300) % 3
+X = rng.standard_normal((300, 12)) + 2 * np.eye(3, 12)[y]
+def fit(n_jobs):
+    metric = BoostMetric(max_iter=15, n_jobs=n_jobs, init="rca", early_stopping=True, random_state=0).fit(X, y)
+    MetricIndex(metric).add(X).search(X, 3)
+    return metric.components_.tobytes()
+here = fit(2)
+stop = threading.Event()
+def go_on():
+    while not stop.is_set():
+        fit(2)
+if "while" in sys.argv:
+    threading.Thread(target=go_on, daemon=True).start()
+context = multiprocessing.get_context("fork")
+for _ in range(5 if "while" in sys.argv else 1):
+    with context.Pool(2) as pool:
+        there = pool.map_async(fit, [1, 2, 1]).get(timeout=100)
+    assert set(there) == {here}, "other bits"
+stop.set()
+print("done")
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+@pytest.mark.parametrize("moment", ["after", "while"])
+def test_forked_after_and_during_fits(moment):
+    """Threads, and the locks that they hold, are not forked along."""
+    assert run(FORKED.replace("sys.argv", f"{[moment]}")) == "done"
+
+
+INTERRUPTED = """
+import os, random, signal, sys, threading, time, warnings
+warnings.simplefilter("ignore")
+import numpy as np
+from sklearn.exceptions import NotFittedError
+from threadpoolctl import threadpool_info
+import boostmetric
+from boostmetric import *
+from boostmetric.baselines import *
+
+rng = np.random.default_rng(0)
+def blobs(n, n_features):
+    y = np.arange(n) % 3
+    return rng.standard_normal((n, n_features)) + 2 * np.eye(3, n_features)[y], y
+first, second = blobs(60, 4), blobs(90, {width})
+make = lambda: {learner}
+call = lambda learner, data: learner.{verb}(*data)
+call(make(), second)  # compiles
+def state(learner):
+    return sorted((name, value.tobytes() if isinstance(value, np.ndarray) else str(value))
+                  for name, value in vars(learner).items() if name.endswith("_"))
+def blas():
+    return [m["num_threads"] for m in threadpool_info() if m["user_api"] == "blas"]
+threads, cores = threading.active_count(), blas()
+expected = [None, state(call(make(), first))]
+start = time.perf_counter()
+expected.append(state(call(make(), second)))
+took = time.perf_counter() - start
+expected.append(state(call(call(make(), first), second)))  # another metric, where batches are learned from
+seen = [0, 0, 0, 0]
+random.seed({seed})
+for number in range({n}):
+    learner = make()
+    if number % 2:
+        call(learner, first)
+    def interrupt(when=random.uniform(0, 1.2 * took)):
+        time.sleep(when)
+        os.kill(os.getpid(), signal.SIGINT)
+    timer = threading.Thread(target=interrupt)
+    try:
+        timer.start()
+        call(learner, second)
+        timer.join()
+        time.sleep(0.01)
+        ended = 2
+    except KeyboardInterrupt:
+        ended = None
+    try:
+        timer.join()
+    except KeyboardInterrupt:
+        pass
+    found = state(learner)
+    if not found:
+        try:
+            learner.transform(first[0])
+            raise SystemExit("transforms without having learned")
+        except NotFittedError:
+            seen[0] += 1
+    else:
+        assert found in expected[1:], ([name for name, _ in found], number)
+        assert (found == expected[2]) if number % 2 == 0 else (found in (expected[1], expected[3]))
+        seen[expected.index(found)] += 1
+        learner.transform(first[0] if found == expected[1] else second[0])
+assert state(call(make(), second)) == expected[2], "a later fit is another one"
+for _ in range(100):
+    if threading.active_count() <= threads:
+        break
+    time.sleep(0.05)
+assert threading.active_count() <= threads, "threads were left over"
+assert blas() == cores, "BLAS was left with other threads"
+print(*seen)
+"""
+
+
+LEARNERS = {
+    "BoostMetric(max_iter=40, n_jobs=2)": ("fit", 30),
+    "BoostMetric.recommended(max_iter=2, n_passes=1, random_state=0)": ("fit", 8),
+    "BoostMetric()": ("partial_fit", 30),
+    "LMNN(max_iter=10)": ("fit", 20),
+}
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends signals")
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_interrupted_at_any_moment(learner):
+    """As fitted before, not fitted, or fitted: whatever the moment, nothing in between."""
+    verb, n = LEARNERS[learner]
+    n *= int(os.environ.get("BOOSTMETRIC_INTERRUPTS", 1))
+    script = INTERRUPTED
+    width = 5 if verb == "fit" else 4  # a batch has the features of those before it
+    for name, value in {"learner": learner, "verb": verb, "n": n, "seed": 0, "width": width}.items():
+        script = script.replace("{" + name + "}", str(value))
+    not_fitted, before, *after = map(int, run(script).split())
+    assert not_fitted + before + sum(after) == n
+    assert not_fitted + before > 0
+
+
+@pytest.mark.parametrize(
+    "learner",
+    [BoostMetric(max_iter=3), RCA(), LMNN(max_iter=3), MMC(max_iter=3), NCA(max_iter=3), PSDBoost(max_iter=3)],
+)
+@pytest.mark.filterwarnings("ignore")
+def test_a_fit_that_is_refused_leaves_all_as_it_was(learner):
+    X, y = blobs()
+    wide = np.hstack([X, X])
+    with pytest.raises(ValueError, match="label"):
+        learner.fit(wide, np.zeros(60))
+    with pytest.raises(NotFittedError):
+        learner.transform(X)
+    assert not [name for name in vars(learner) if name.endswith("_")]
+    before = learner.fit(X, y).transform(X)
+    with pytest.raises(ValueError, match="label"):
+        learner.fit(wide, np.zeros(60))
+    assert learner.n_features_in_ == 4
+    assert np.array_equal(learner.transform(X), before)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_batch_that_is_refused_leaves_all_as_it_was():
+    X, _ = blobs()
+    metric = ComparisonBoostMetric(max_iter=3).fit([[0, 1, 2], [3, 4, 5]], points=X)
+    before, score = metric.components_, metric.score([[0, 1, 2]])
+    with pytest.raises(ValueError, match="name point 99"):
+        metric.partial_fit([[0, 1, 99]], points=X)
+    assert metric.components_ is before
+    assert metric.score([[0, 1, 2]]) == score  # with the points of the fit
+
+
+COLD = """
+import numpy as np
+from boostmetric import BoostMetric
+rng = np.random.default_rng(0)
+print("started", flush=True)
+print(BoostMetric(max_iter=3).fit(rng.standard_normal((40, 3)), np.arange(40) % 2).components_.tobytes().hex())
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends signals")
+def test_processes_that_are_ended_while_kernels_compile_leave_a_good_cache(tmp_path):
+    """Two at once, one killed and one interrupted, and then one that is left alone."""
+    environment = {"NUMBA_CACHE_DIR": str(tmp_path)}
+    expected = run(COLD)
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", COLD],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, **environment},
+        )
+        for _ in range(2)
+    ]
+    for process in processes:
+        process.stdout.readline()
+    deadline = time.monotonic() + SECONDS
+    while len(list(tmp_path.rglob("*.nbc"))) < 3 and time.monotonic() < deadline:
+        time.sleep(0.001)
+    for process, number in zip(processes, (signal.SIGKILL, signal.SIGINT), strict=True):
+        process.send_signal(number)
+    for process in processes:
+        process.communicate(timeout=SECONDS)
+    assert any(process.returncode for process in processes)
+    assert run(COLD, environment=environment) == expected
+    assert run(COLD, environment=environment) == expected  # from the cache
+
+
+def test_many_fits_do_not_grow_the_process():
+    """What one fit leaves behind would show after hundreds: Python's own memory, and that of the process."""
+    X, y = blobs()
+    comparisons = [[0, 1, 2], [3, 4, 5], [6, 7, 8]]
+    n = int(os.environ.get("BOOSTMETRIC_FITS", 60))
+
+    def work():
+        metric = BoostMetric(max_iter=4, n_jobs=2).fit(X, y)
+        metric.partial_fit(X, y)
+        ComparisonBoostMetric(max_iter=4).fit(comparisons, points=X).score(comparisons)
+        MetricIndex(metric).add(X).search(X, 2)
+
+    for _ in range(15):
+        work()
+    resident = _resident()
+    for _ in range(n):
+        work()
+    more = _resident() - resident
+    assert more < 4e6 + 5e3 * n, f"{more / n:.0f} bytes of the process for each"
+    tracemalloc.start()
+    work()
+    before = tracemalloc.get_traced_memory()[0]
+    for _ in range(20):
+        work()
+    grown = tracemalloc.get_traced_memory()[0] - before
+    tracemalloc.stop()
+    assert grown < 20_000, f"{grown / 20:.0f} bytes are left by each"
+
+
+def _resident():
+    """Bytes that this process has in memory; 0 where the system does not tell."""
+    try:
+        with open("/proc/self/statm") as file:  # noqa: PTH123
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return 0
