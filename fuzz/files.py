@@ -31,12 +31,16 @@ def main() -> None:
     kind = sys.argv.pop(1)
     path = Path(tempfile.mkdtemp()) / f"file.{kind}"
 
+    def check(error: ValueError) -> None:
+        if str(path) not in str(error):
+            raise AssertionError("the message does not name the file") from error
+
     def read_stored(content: bytes) -> None:
         path.write_bytes(content)
         try:
             STORED[kind](path)
         except ValueError as error:
-            assert str(path) in str(error), "the message does not name the file"
+            check(error)
 
     def read_table(content: bytes) -> None:
         path.write_bytes(content)
@@ -50,7 +54,7 @@ def main() -> None:
             try:
                 read()
             except TableError as error:
-                assert str(path) in str(error), "the message does not name the file"
+                check(error)
 
     atheris.Setup(sys.argv, read_stored if kind in STORED else read_table)
     atheris.Fuzz()

@@ -149,7 +149,7 @@ def test_batches_are_not_held():
     gc.disable()
     try:
         search.offer(X, np.arange(40) % 2, 0)
-        assert not any(isinstance(thing, neighbor_streams._Batch) for thing in gc.get_objects())
+        assert not any(type(thing) is neighbor_streams._Batch for thing in gc.get_objects())
     finally:
         gc.enable()
 

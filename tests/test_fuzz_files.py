@@ -162,7 +162,9 @@ def _parquet(draw):
         parquet.write_table(
             pa.table(
                 {
-                    name: pa.array([x if type(x) is float else x.encode("utf-8", "replace").decode() for x in column])
+                    name.encode("utf-8", "replace").decode(): pa.array(
+                        [x if type(x) is float else x.encode("utf-8", "replace").decode() for x in column]
+                    )
                     for name, column in texts.items()
                 }
             ),
@@ -285,3 +287,13 @@ def test_stored_files(tmp_path_factory, whole_files, kind, data):
         X, y = rng.standard_normal((20, 3)), np.arange(20) % 2
         fitted = attempt(BoostMetric(max_iter=4).fit, X, y, resume_from=path)
         assert fitted is None or np.isfinite(fitted.components_).all()
+
+
+def test_checkpoint_of_an_unknown_compression(tmp_path, whole_files):
+    """Found by atheris: zipfile says NotImplementedError."""
+    content = bytearray(whole_files["checkpoint"])
+    for mark, place in ((b"PK\x03\x04", 8), (b"PK\x01\x02", 10)):
+        content[content.index(mark) + place] = 77
+    (tmp_path / "checkpoint").write_bytes(content)
+    with pytest.raises(ValueError, match=r"is not a checkpoint of a fit, or not a whole one \(That compression method"):
+        Checkpoint.load(tmp_path / "checkpoint")

@@ -43,8 +43,12 @@ MASKED = np.ma.masked_array(X, mask=X > 1)
         (lambda: METRIC(X, X), r"takes two points, and \(12,\) pairs are given"),
         (lambda: METRIC.truncate(10**30), "rank must be a whole number"),
         (lambda: BoostMetric().fit(MASKED, Y), "masked entries"),
-        (lambda: BoostMetric().fit(X, Y).transform(X * 1e308), "Row 0 of the points is NaN or infinite, or becomes"),
+        (
+            lambda: BoostMetric(regularization=0.0).fit(X * 1e-100, Y).transform(X * 1e250),
+            "Row 0 of the points is NaN or infinite, or",
+        ),
         (lambda: BoostMetric().fit(X, Y).pair_distance([["a"]]), "pairs must be numbers"),
+        (lambda: BoostMetric(early_stopping=np.array([1, 2])).fit(X, Y), "early_stopping must be True or False"),
         (lambda: LMNN(n_neighbors=10**30).fit(X, Y), "n_neighbors must be a whole number"),
         (lambda: NCA().fit(np.ones((6, 2)), [0, 0, 0, 1, 1, 1]), "All samples are equal"),
         (lambda: Comparisons.concatenate(3), "parts must be a list. Got 3"),
@@ -90,6 +94,16 @@ def test_refused(call, message):
 def test_distances_whose_squares_cannot_be_held():
     metric = MahalanobisMetric([[1e100, 0.0], [0.0, 1e-100]])
     assert metric.distance([[0.0, 0.0]] * 2, [[1e100, 0.0], [0.0, 1e-100]]) == pytest.approx([1e200, 1e-200])
+
+
+def test_distances_of_one_point_from_sparse_ones():
+    expected = METRIC.distance(X, X[:1])
+    for a, b in (
+        (sparse.csr_array(X), X[:1]),
+        (X, sparse.csr_array(X[:1])),
+        *[[sparse.csr_array(p) for p in (X, X[:1])]],
+    ):
+        assert METRIC.distance(a, b) == pytest.approx(expected)
 
 
 def test_float32_samples_under_a_metric_beyond_float32():

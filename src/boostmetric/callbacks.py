@@ -14,14 +14,13 @@ from pathlib import Path
 from time import monotonic
 from types import TracebackType
 from typing import Any, Protocol, Self, runtime_checkable
-from zipfile import BadZipFile
 
 import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as RichProgress
 
-from boostmetric.files import replacing
+from boostmetric.files import BROKEN, replacing
 from boostmetric.solver.result import Iteration, Progress, StopReason
 from boostmetric.validation import check_count, check_number
 
@@ -251,7 +250,7 @@ class Checkpoint:
                 raise ValueError(f"its format is version {content['version']}, this boostmetric reads {_VERSION}")
             best = {name.removeprefix("best_"): array for name, array in content.items() if name.startswith("best_")}
             progress = replace(_progress(content), best=_progress(best) if best else None)
-        except (BadZipFile, EOFError, KeyError, OSError, TypeError, ValueError) as error:
+        except BROKEN as error:
             raise ValueError(
                 f"{str(path)!r} is not a checkpoint of a fit, or not a whole one ({error}). Leave resume_from out to "
                 "begin a new fit."

@@ -1,13 +1,34 @@
-"""Files that are either whole or not there."""
+"""Files that are either whole or not there; and what is raised where one is not as it was written."""
 
 from __future__ import annotations
 
 import os
 import shutil
+import struct
 import tempfile
+import tokenize
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from zipfile import BadZipFile
+
+# What NumPy and zipfile raise where bytes of npy and npz files are not as they were written. NotImplementedError, of
+# an unknown compression, is a RuntimeError; a wrong shape may ask for more memory than there is.
+BROKEN = (
+    BadZipFile,
+    zlib.error,
+    tokenize.TokenError,
+    struct.error,
+    EOFError,
+    OSError,
+    ValueError,
+    TypeError,
+    KeyError,
+    RuntimeError,
+    OverflowError,
+    MemoryError,
+)
 
 
 @contextmanager

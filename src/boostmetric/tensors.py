@@ -72,6 +72,8 @@ def difference(a: Any, b: Any) -> Any:
         raise ValueError(f"Points of shapes {shapes} cannot be paired row by row. Give as many of each.") from None
     if is_tensor(a) != is_tensor(b):
         a, b = (a, a.new_tensor(b)) if is_tensor(a) else (b.new_tensor(a), b)
+    if a.shape != b.shape:  # which only dense points broadcast to
+        a, b = (points.toarray() if hasattr(points, "toarray") else points for points in (a, b))
     with np.errstate(over="ignore", invalid="ignore"):  # see `finite`
         return a - b
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import tokenize
 import zipfile
-import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,20 +12,9 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from boostmetric.files import BROKEN
 from boostmetric.tables.complaints import TableError
 from boostmetric.tables.reading import Chunk, Column, Table
-
-# What NumPy and zipfile raise where bytes are not as they were written.
-_BROKEN = (
-    zipfile.BadZipFile,
-    zlib.error,
-    tokenize.TokenError,
-    EOFError,
-    OSError,
-    ValueError,
-    KeyError,
-    RuntimeError,
-)
 
 
 class ArrayTable(Table):
@@ -80,7 +67,7 @@ class ArrayTable(Table):
             yield
         except TableError:
             raise
-        except _BROKEN as error:
+        except BROKEN as error:
             if "pickle" in str(error) or "Object arrays" in str(error):
                 raise TableError(
                     f"{self.path}: holds Python objects, which are not loaded because loading them can run code. Save "
