@@ -72,8 +72,8 @@ class _Counting:
         self.engine = self._engine.engine
 
     @contextmanager
-    def shared(self, shares, n_features, *, logistic, origin=None):
-        with self._engine.shared(shares, n_features, logistic=logistic, origin=origin) as (workers, *rest):
+    def shared(self, shares, n_features, *, logistic, shift=None):
+        with self._engine.shared(shares, n_features, logistic=logistic, shift=shift) as (workers, *rest):
             self._workers.append(workers)
             yield workers, *rest
 
