@@ -160,7 +160,8 @@ def test_rounds_of_a_fit(name, loss, n):
         place=place,
         on_iteration=[count],
     )
-    assert np.diff(rounds, axis=0)[1:].tolist() == [[n, 1]] * 5
+    assert np.diff(rounds, axis=0).tolist() == [[n, 1]] * 6
+    assert rounds[0] == [n + 2, 2]  # and those for the metric and the direction at the start
 
 
 class Lost:

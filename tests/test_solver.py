@@ -34,13 +34,14 @@ class FewMoments:
     def __init__(self, m, u=None):
         self.m = np.asarray(m, dtype=float)
         self.log_u = np.log(np.full(len(self.m), 1 / len(self.m)) if u is None else np.asarray(u))
-        self.n_evaluations = 0
+        self.n_evaluations = self.n_rounds = 0
 
     def histogram(self):
         return None
 
     def moments(self, steps):
         self.n_evaluations += len(steps)
+        self.n_rounds += 1
         rows = []
         for w in steps:
             x = self.log_u + w * self.m
@@ -54,6 +55,7 @@ GROWTHS = {
     "one against many": [-1.0] * 999 + [1.0],
     "tiny rest": [-1.0, -1.0, 1e-6],
     "wide": [-1e-6, -1e3, 1e-3, 5.0, -7.0],
+    "fast": [-1e14, -2e14, 0.5e14],
 }
 
 
@@ -82,8 +84,11 @@ def test_several_steps_at_once_lead_to_the_same(m, at_once, off):
 def test_several_steps_at_once_without_root_are_capped(guess):
     oracle = FewMoments([-1.0, -2.0, -1e-3])
     expected = exact_step(oracle, 1e-7)
-    oracle.steps_at_once = 5
-    assert exact_step(oracle, 1e-7, guess) == expected
+    oracle.steps_at_once, oracle.n_rounds = 5, 0
+    step = exact_step(oracle, 1e-7, guess)
+    assert step.capped
+    assert step.size == pytest.approx(expected.size, rel=1e-12)
+    assert oracle.n_rounds <= 12
     assert exact_step(FewMoments([1.0, -0.5]), 1e-7, guess).size == 0.0
 
 
@@ -102,14 +107,14 @@ class Counting:
             yield self
 
     def each(self, verb, *arguments):
-        self.n_evaluations += verb == "moments"
+        self.n_evaluations += verb in ("moments", "histogram")
         return self.threads.each(verb, *arguments)
 
 
 @pytest.mark.parametrize("loss", ["exponential", "logistic"])
 @pytest.mark.parametrize("name", ["wine", "balance", "balance-all", "mixed"])
 def test_two_evaluations_of_several_steps_are_enough(name, loss):
-    """After the first iterations, before which little is known; and the steps are those of one at a time."""
+    """In the first iteration, before which nothing is known, as in later ones; the steps are those of one at a time."""
     problem, place, counts = make_problem(name), Counting(), []
 
     def find_step(oracle, v, guess=None):
@@ -132,8 +137,18 @@ def test_two_evaluations_of_several_steps_are_enough(name, loss):
             on_iteration=lambda record, so_far: None,
             rng=np.random.RandomState(0),
         )
-    assert max(counts[1:]) <= 3
-    assert set(counts[10:]) <= {2}
+    assert set(counts) == {2}
+
+
+@pytest.mark.parametrize("m", GROWTHS.values(), ids=GROWTHS)
+@pytest.mark.parametrize("off", [None, 0.02, 0.3, 1.0, 3.0, 30.0])
+def test_wrong_guesses_cost_no_evaluation(m, off):
+    """Two are enough without a guess, or with one that is far off."""
+    oracle = FewMoments(m)
+    expected = exact_step(oracle, 1e-9).size
+    oracle.steps_at_once, oracle.n_rounds = 5, 0
+    assert exact_step(oracle, 1e-9, off and off * expected).size == pytest.approx(expected, rel=1e-12)
+    assert oracle.n_rounds == 2
 
 
 def test_newton_needs_few_evaluations():

@@ -9,7 +9,7 @@ restarted is in none, and says so.
 Calls are few. To project on a direction has no answer, so it waits for the next call and goes along; and after a step
 the direction is asked for, so a worker sends it along with the answer to the step. So an iteration takes two rounds
 for single comparisons, whose histogram knows every step, and three for groups, of which several steps are asked for at
-once; now and then one or two more.
+once, and many where little is known of the step.
 """
 
 from __future__ import annotations

@@ -27,12 +27,15 @@ class Mass:
         <G, X> / S, G being minus the gradient of S with respect to the metric X.
     violated, weight : float
         As in `State`.
+    has_histogram : bool
+        Whether there is a `histogram` of the growths along a direction.
     """
 
     log_mass: float
     margin: float
     violated: float
     weight: float
+    has_histogram: bool
 
     @classmethod
     def merge(cls, parts: Sequence[Mass]) -> Mass:
@@ -45,6 +48,7 @@ class Mass:
             margin=float(share @ [part.margin for part in parts]),
             violated=sum(part.violated for part in parts),
             weight=sum(part.weight for part in parts),
+            has_histogram=all(part.has_histogram for part in parts),
         )
 
 

@@ -38,7 +38,7 @@ class MergedShard:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._share = np.ones(0)  # of each shard in the mass of all, since the last rebuild or commit
-        self._all_single = True  # until a shard says that it has no histogram, which it then never has
+        self._has_histogram = False  # until the shards, in a rebuild, say that all of them have one
 
     def rebuild(self, directions: FloatArray, step_sizes: FloatArray, at_once: bool = False) -> Mass:
         return self._settle(self._engine.each("rebuild", directions, step_sizes, at_once))
@@ -48,7 +48,9 @@ class MergedShard:
 
     def _settle(self, masses: list[Mass]) -> Mass:
         self._share, _ = mix(np.array([mass.log_mass for mass in masses]))
-        return Mass.merge(masses)
+        mass = Mass.merge(masses)
+        self._has_histogram = mass.has_histogram
+        return mass
 
     def gram(self) -> FloatArray:
         return self._mix(self._engine.each("gram"))
@@ -69,8 +71,4 @@ class MergedShard:
         return MassMoments.merge(self._engine.each("moments", steps))
 
     def histogram(self) -> Histogram | None:
-        if not self._all_single:
-            return None
-        parts = self._engine.each("histogram")
-        self._all_single = all(part is not None for part in parts)
-        return Histogram.merge(parts) if self._all_single else None
+        return Histogram.merge(self._engine.each("histogram")) if self._has_histogram else None

@@ -24,7 +24,11 @@ class Shard(ABC):
     Attributes
     ----------
     n_features : int
+    has_histogram : bool
+        Whether `histogram` has an answer.
     """
+
+    has_histogram = False
 
     def __init__(self, n_features: int, weight: float, logistic: bool) -> None:
         self.n_features = n_features
@@ -59,7 +63,7 @@ class Shard(ABC):
         shift, mass, margin, violated = self._move(step).tolist()
         self._mass = max(mass, _LEAST_MASS)
         self._log_mass = shift + math.log(self._mass)
-        return Mass(self._log_mass, margin / self._mass, violated, self._weight)
+        return Mass(self._log_mass, margin / self._mass, violated, self._weight, self.has_histogram)
 
     @abstractmethod
     def _moments(self, w: float) -> FloatArray:

@@ -23,6 +23,7 @@ class SingleShard(PairShard):
 
     def __init__(self, points: PointRows, comparisons: Comparisons, logistic: bool) -> None:
         super().__init__(points, comparisons, logistic)
+        self.has_histogram = not logistic
         self._near, self._far = np.ascontiguousarray(comparisons.members.reshape(-1, 2).T.astype(np.uint32))
         n_padded = comparisons.n_groups + -comparisons.n_groups % WIDTH
         self._omega, self._rho, self._m, self._u = aligned_zeros(4, n_padded)
@@ -51,7 +52,7 @@ class SingleShard(PairShard):
         return sums
 
     def histogram(self) -> Histogram | None:
-        if self._logistic:
+        if not self.has_histogram:
             return None
         # Bins of a power of two that reach as far as any growth in this shard.
         _, exponent = math.frexp(max(self._m.max(), -self._m.min()) / singles.HALF_BINS)

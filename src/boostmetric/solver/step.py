@@ -13,13 +13,15 @@ a comparison that the direction does not touch, phi falls towards a limit that i
 
 An evaluation of `moments` may be a round over a network, which costs the same for one step or for several. Then several
 are asked for at once (`Oracle.steps_at_once`): those around a guess along with 0, and then those around the root that
-is expected from them. That takes two evaluations, where one step at a time takes three or four.
+is expected from them. Where these say little of the root, as when there is no guess or a wrong one, many are asked for,
+all over the place where it may be, so close to each other that it is known wherever it is. That takes two evaluations,
+where one step at a time takes three or four.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -39,13 +41,25 @@ _OF_ROUNDING = 0.05
 # The error of an interpolated step is of the third order in its distance to the last point: after an update of this
 # relative size the step is exact to rounding.
 _TOLERANCE = 1e-5
-# Relative size of the last correction to a step that several points were interpolated for, after which it is exact.
+# Relative size of the last corrections to a step that several points were interpolated for, after which it is exact.
 _LAST_CORRECTION = 1e-12
 # Steps around a guess are so many times each other; more, and those on both sides of the root are no guide to it.
 _RATIO = 2.0
 # Steps around a proposal reach so many times its error to both sides, and at least this far, relative to it: points
 # much closer than that are no better, and miss the root where the error was underrated.
 _SPREAD, _LEAST_SPREAD = 4.0, 5e-3
+# With an error larger than this, relative to the proposal, steps are spread all over the bracket.
+_MOST_ERROR = 5e-3
+# Each is so many times the one before, close enough for an interpolation that is exact to rounding almost always; so
+# many at least, and at most, in a bracket; and so many beyond each of its ends, for roots next to them.
+_DENSE_RATIO, _LEAST_DENSE, _MOST_DENSE, _BEYOND = 1.07, 20, 200, 2
+# While the bracket has no end, they reach so many times as far as its beginning, or so many natural units if that is 0:
+# Newton's step from 0 may be too short a hundred times.
+_FAR, _FAR_UNITS = 2.0**5, 2.0**8
+# So many points are interpolated, those nearest to the root; more add rounding only.
+_MOST_NODES = 16
+# Parts that a capped step is looked for in at once.
+_SECTIONS = 64
 _BISECTION_TOLERANCE = 1e-13
 _MOST_EVALUATIONS = 200
 # Relative error of the histogram up to which its step is taken; a longer one is only a start.
@@ -127,15 +141,32 @@ class _Line:
         self.exact = max(_BISECTION_TOLERANCE, rounding)
 
     def at(self, w: float) -> _Point:
-        return self._points(np.array([w]), self._evaluate(np.array([w])))[0]
+        return self.along(np.array([w]))[0]
 
-    def around(self, w: float, error: float, low: float, high: float) -> list[_Point]:
-        """Some points inside a bracket: w itself, and others on both sides, as far as its error and nearer."""
-        extent = min(max(_SPREAD * error, _LEAST_SPREAD * w), w)
-        left, right = min(extent, 0.9 * (w - low)), min(extent, 0.9 * (high - w))
-        others = [side * 3.0**-i for i in range(self.at_once // 2) for side in (-left, right)]
-        steps = w + np.array([0.0, *others])[: self.at_once]
+    def along(self, steps: NDArray[np.float64]) -> list[_Point]:
         return self._points(steps, self._evaluate(steps))
+
+    def around(self, w: float, error: float, low: float, high: float | None) -> list[_Point]:
+        """Some points inside a bracket: w itself, and others on both sides, as far as its error and nearer.
+
+        Where the error is large, points all over the bracket.
+        """
+        if self.at_once > 1 and error > _MOST_ERROR * w:
+            return self.along(self._dense(low, high))
+        extent = min(max(_SPREAD * error, _LEAST_SPREAD * w), w)
+        end = self.reach if high is None else high
+        left, right = min(extent, 0.9 * (w - low)), min(extent, 0.9 * (end - w))
+        others = [side * 3.0**-i for i in range(self.at_once // 2) for side in (-left, right)]
+        return self.along(w + np.array([0.0, *others])[: self.at_once])
+
+    def _dense(self, low: float, high: float | None) -> NDArray[np.float64]:
+        """A geometric sequence of steps all over a bracket; if it has no end, as far as is likely, and the reach."""
+        end = min(_FAR * low or _FAR_UNITS * self.unit, self.reach) if high is None else high
+        begin = low or 0.25 * min(_newton(self.start), self.unit, end)
+        n = min(max(math.ceil(math.log(end / begin) / math.log(_DENSE_RATIO)), _LEAST_DENSE), _MOST_DENSE)
+        exponents = np.arange(-_BEYOND, n + _BEYOND + 1) / n
+        steps = begin * (end / begin) ** exponents[(exponents != 0) & (exponents != 1)]  # the ends are known
+        return np.append(steps[steps < self.reach], [self.reach] if high is None else [])
 
     def _points(self, steps: NDArray[np.float64], moments: Moments) -> list[_Point]:
         fall = self._loss - moments.loss - self._v * steps
@@ -186,9 +217,9 @@ def _root(line: _Line, proposal: float | None = None) -> Step:
 
     Two points with their slopes and curvatures give w as a cubic of the slope, and its value at slope 0: about three
     evaluations where Newton's method, which uses one point, takes five. Further points, where several are asked for at
-    once, give a polynomial of higher degree. While no point right of the root is known, a step may grow eightfold at
-    most; inside the bracket, a proposal that leaves it, or follows a slope that did not halve, is replaced by the
-    middle.
+    once, give the slope as a polynomial of higher degree. While no point right of the root is known, a step may grow
+    eightfold at most; inside the bracket, a proposal that leaves it, or follows a slope that did not halve, is replaced
+    by the middle.
     """
     if line.start.slope >= 0:
         return _NO_STEP
@@ -199,13 +230,13 @@ def _root(line: _Line, proposal: float | None = None) -> Step:
     slow = False
     for _ in range(_MOST_EVALUATIONS):
         if high is None:
-            proposal = min(proposal, 8 * max(near[0].w, line.unit), line.reach)
+            proposal, error = min(proposal, 8 * max(near[0].w, line.unit), line.reach), math.inf
         elif slow or not low.w < proposal < high.w:
             proposal, error = 0.5 * (low.w + high.w), math.inf
-        asked = line.around(proposal, error, low.w, line.reach if high is None else high.w)
-        previous, near = near[0], [*sorted(asked, key=_steepness), *near][: 2 * line.at_once]
-        point = near[0]
-        if abs(point.slope) <= line.flat:
+        asked = line.around(proposal, error, low.w, None if high is None else high.w)
+        previous, near = near[0], [*sorted(asked, key=_steepness), *near][: 2 * len(asked)]
+        point = min((point for point in asked if _steepness(point) <= line.flat), default=near[0])
+        if _steepness(point) <= line.flat:
             break
         proposal, error = _interpolated(near)
         if abs(proposal - point.w) <= _TOLERANCE * point.w or error < _LAST_CORRECTION * proposal:
@@ -234,9 +265,12 @@ def _capped(line: _Line) -> Step:
     """The step at which a loss that falls all the way has fallen by _CAPPED_FALL, or the end of the reach."""
     low, high = 0.0, line.reach
     if line.at(high).fall > _CAPPED_FALL:
+        n = 2 if line.at_once == 1 else _SECTIONS
+        i = np.arange(1, n)
         while high - low > _BISECTION_TOLERANCE * high:
-            middle = 0.5 * (low + high)
-            low, high = (middle, high) if line.at(middle).fall < _CAPPED_FALL else (low, middle)
+            inside = line.along(((n - i) * low + i * high) / n)
+            low = max((point.w for point in inside if point.fall < _CAPPED_FALL), default=low)
+            high = min((point.w for point in inside if not point.fall < _CAPPED_FALL), default=high)
     return Step(high, capped=True)
 
 
@@ -245,19 +279,22 @@ def _newton(point: _Point) -> float:
 
 
 def _interpolated(points: list[_Point]) -> tuple[float, float]:
-    """Where the slope is 0, if w is a polynomial of the slope through points, nearest first; and its likely error.
+    """Where the slope is 0, by interpolation between points, the least steep first; and its likely error.
 
-    Points are added for as long as each corrects the result by less than the one before.
+    With two points, w is a cubic of the slope. With more, the slope is a polynomial of w, by as many of the nearest
+    points as are likely to have the least error.
     """
     b = points[0]
     w = _inverse_cubic(points[1], b) if len(points) > 1 else _newton(b)
-    error, size = abs(w - b.w), abs(w - _newton(b))
-    for correction, its_size in _corrections(points):
-        if not its_size < size:
-            break
-        w += correction
-        # One that is small by chance says less than both together.
-        error, size = math.sqrt(size * its_size), its_size
+    error = abs(w - b.w)
+    if len(points) < 3 or not math.isfinite(w):
+        return w, error
+    likely, size = [(error, w)], error
+    for root in _polynomial_roots(points, w):
+        before, size, w = size, abs(root - w), root
+        # One correction may be small by chance.
+        likely.append((max(before, size), w))
+    error, w = min(likely)
     return w, error
 
 
@@ -272,19 +309,30 @@ def _inverse_cubic(a: _Point, b: _Point) -> float:
     return b.w + at_a * (a.w - b.w) + rise * (slope_a / a.curvature + slope_b / b.curvature)
 
 
-def _corrections(points: list[_Point]) -> list[tuple[float, float]]:
-    """What the third point and each further one add to the inverse cubic through the first two, and the size of that.
+def _polynomial_roots(points: list[_Point], w: float) -> Iterator[float]:
+    """Roots near w of Hermite's interpolation of the slope by the nearest three points, four, and so on.
 
-    These are the terms of Newton's form of Hermite's interpolation: every point counts twice.
+    Of each polynomial, in Newton's form, one step of Newton's method from the root before: as points are added, the
+    corrections become small as fast as those of his method.
     """
-    w, _, slope, curvature = np.repeat(np.array(points), 2, axis=0).T
-    divided, factor, terms = w - w[0], 1.0, []
-    with np.errstate(all="ignore"):  # where slopes are equal or curvatures 0, and corrections not finite
-        for k in range(1, len(w)):
-            divided = np.diff(divided) / (slope[k:] - slope[:-k])
+    nodes = sorted({point.w: point for point in points}.values(), key=lambda point: abs(point.w - w))[:_MOST_NODES]
+    x, _, slope, curvature = np.repeat(np.array(nodes), 2, axis=0).T  # every point counts twice
+    # From w, in units in which high powers stay in range.
+    unit = abs(nodes[-1].w - w)
+    x, t = (x - w) / unit, 0.0
+    divided, c = slope, [float(slope[0])]
+    with np.errstate(all="ignore"):  # a point by itself, and points that are too close for high powers after all
+        for k in range(1, len(x)):
+            divided = np.diff(divided) / (x[k:] - x[:-k])
             if k == 1:
-                divided[::2] = 1.0 / curvature[::2]
-            factor *= -slope[k - 1]
-            terms.append(divided[0] * factor)
-    pairs = np.array(terms[3:]).reshape(-1, 2)
-    return list(zip(pairs.sum(axis=1).tolist(), np.abs(pairs).sum(axis=1).tolist(), strict=True))
+                divided[::2] = unit * curvature[::2]
+            c.append(float(divided[0]))
+    terms = list(zip(c, x.tolist(), strict=True))
+    for n in range(6, len(terms) + 1, 2):
+        value = derivative = 0.0
+        for c_k, x_k in reversed(terms[:n]):
+            derivative = derivative * (t - x_k) + value
+            value = value * (t - x_k) + c_k
+        if 0 < derivative < math.inf and math.isfinite(value):  # else the polynomial is no guide to the slope
+            t -= value / derivative
+            yield w + unit * t
