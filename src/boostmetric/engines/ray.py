@@ -14,10 +14,11 @@ once, and many where little is known of the step.
 
 from __future__ import annotations
 
+import ctypes
 import math
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from ipaddress import ip_address
 from time import monotonic
@@ -36,6 +37,8 @@ from boostmetric.validation import check_count, check_number
 
 # A call: a verb and its arguments.
 _Call = tuple[Any, ...]
+# A parameter of mallopt(3): arrays of at least this size are mapped, each by itself.
+_MMAP_THRESHOLD = -3
 # So often is a worker restored in one round, before the round is given up.
 _MOST_RESTORATIONS = 5
 
@@ -342,6 +345,7 @@ class Worker:
 
     def __init__(self, logistic: bool) -> None:
         self._one_thread = threadpool_limits(limits=1, user_api="blas")  # for as long as the process lives
+        _give_memory_back()
         self._logistic = logistic
         self._loaded: Loaded | None = None
         self._shard: MergedShard | None = None
@@ -398,6 +402,16 @@ class Worker:
             answer[np.triu_indices(len(answer))] if call[0] == "gram" else answer
             for call, answer in zip(calls, answers, strict=True)
         ]
+
+
+def _give_memory_back() -> None:
+    """Let the C library give arrays that are freed back to the system.
+
+    That of Linux keeps those of up to 32 MB for further use, once such a one was freed. Of what is made while a share
+    is built, as much stays then as the shards take.
+    """
+    with suppress(OSError, AttributeError, TypeError):  # where there is no such library, or no such function
+        ctypes.CDLL(None).mallopt(_MMAP_THRESHOLD, 2**20)
 
 
 @dataclass(frozen=True)
