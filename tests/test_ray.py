@@ -14,7 +14,7 @@ import pytest
 from sklearn.base import clone
 
 from boostmetric import BoostMetric, ComparisonBoostMetric
-from boostmetric.engines.ray import RayEngine, Worker, _cut, _State
+from boostmetric.engines.ray import HeldShare, RayEngine, Worker, _cut, _State
 from boostmetric.engines.threads import Threads
 from boostmetric.solver.learn import learn
 from boostmetric.solver.problem import Problem
@@ -245,7 +245,10 @@ BoostMetric(max_iter=10, engine=engine, callbacks=[Checkpoint({str(checkpoint)!r
     *load_wine(return_X_y=True)
 )
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    # The cluster of the tests has the loopback address, where a driver looks for none unless it is told so.
+    environment = {**os.environ, "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=300)
     assert done.returncode == -signal.SIGKILL, done.stderr
     expected = BoostMetric(max_iter=10).fit(X, y)
     found = BoostMetric(max_iter=10, engine=RayEngine(n_workers=3)).fit(X, y, resume_from=checkpoint)
@@ -265,12 +268,12 @@ def test_a_restored_worker_is_in_the_same_state():
         for xi, factor in directions:
             calls += [("project", xi, factor), ("commit", 0.2)]
         calls.append(("project", one, np.ones(1)))
-        share = [ray.put((problem.points, problem.comparisons))]
+        share = HeldShare(ray.put((problem.points, problem.comparisons)))
         state = _State().after(calls)
         lived, restored = Worker(logistic=False), Worker(logistic=False)
         assert lived.ask(0, calls, state.number) is None
-        lived.restore(share, calls, state.number)
-        restored.restore(share, state.calls(), state.number)
+        lived.restore(share, None, [], calls, state.number)
+        restored.restore(share, None, [], state.calls(), state.number)
         asked = [("moments", steps), ("gram",)]
         a, b = (worker.ask(state.number, asked, state.number) for worker in (lived, restored))
         assert np.array_equal(a[0].log_mass, b[0].log_mass)

@@ -388,7 +388,8 @@ class Worker:
         del given
         shards, weight = list[object](), 0.0
         for comparisons in blocks:
-            shards += make_shards(points, comparisons, logistic=self._logistic)
+            # One of each kind: there is one thread, and more would go over the points more often.
+            shards += make_shards(points, comparisons, logistic=self._logistic, most=1)
             weight += float(comparisons.weights.sum())
         if shards:
             self._shard = MergedShard(ThreadEngine(shards, 1))

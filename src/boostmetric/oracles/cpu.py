@@ -24,8 +24,10 @@ _MOST_SHARDS = 64
 _MOST_ON_POINTS = 0.5
 
 
-def make_shards(points: PointRows, comparisons: Comparisons, *, logistic: bool = False) -> list[Shard]:
-    """Cut a problem into shards of similar size, each of one kind of groups.
+def make_shards(
+    points: PointRows, comparisons: Comparisons, *, logistic: bool = False, most: int = _MOST_SHARDS
+) -> list[Shard]:
+    """Cut a problem into shards of similar size, each of one kind of groups; at most so many of each kind.
 
     The number of shards depends on the problem only. Every shard goes over its points when it finds a direction, so
     fewer are made of groups that share many points or features.
@@ -36,7 +38,7 @@ def make_shards(points: PointRows, comparisons: Comparisons, *, logistic: bool =
     shards: list[Shard] = []
     for kind, chosen in ((GroupShard, ~single & ~is_open), (SingleShard, single)):
         n_members = int(sizes[chosen].sum())
-        pieces = _cut(chosen, sizes, min(_MOST_SHARDS, n_members / _MEMBERS_PER_SHARD))
+        pieces = _cut(chosen, sizes, min(most, n_members / _MEMBERS_PER_SHARD))
         parts = [comparisons.subset(groups) for groups in pieces]
         # Nanoseconds, roughly, of the kernels over the members, and over the points.
         kernel_cost = n_members * (25 + points.n_features / 3)
@@ -48,7 +50,7 @@ def make_shards(points: PointRows, comparisons: Comparisons, *, logistic: bool =
     if comparisons.classes is not None:
         _check_memory(int(is_open.sum()), comparisons.classes)
         columns = Columns(points, comparisons.classes)
-        n_shards = min(_MOST_SHARDS, is_open.sum() / _ROWS_PER_SHARD)
+        n_shards = min(most, is_open.sum() / _ROWS_PER_SHARD)
         pieces = _cut(is_open, sizes, n_shards)
         shards += [BlockShard(points, comparisons.subset(groups), logistic, columns) for groups in pieces]
     return shards
