@@ -31,6 +31,7 @@ BROKEN = (
     TypeError,
     KeyError,
     RuntimeError,
+    SyntaxError,
     OverflowError,
     MemoryError,
 )
