@@ -115,7 +115,7 @@ def test_boost_metric(data):
         assert_learner(metric, X)
 
 
-@cases(12)
+@cases(6)
 @given(st.data())
 def test_recommended_boost_metric(data):
     X = data.draw(matrices(rows=st.integers(6, 20)))

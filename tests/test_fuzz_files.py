@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import zipfile
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from boostmetric import BoostMetric, MahalanobisMetric
 from boostmetric.callbacks import Checkpoint
 from boostmetric.retrieval import MetricIndex
-from boostmetric.tables import PointTable, read_comparisons, read_points, read_positives, read_relevance
+from boostmetric.tables import PointTable, TableError, read_comparisons, read_points, read_positives, read_relevance
 from hostile import WORDS, attempt, cases, seeds, seldom
 
 IDS = ["a", "b", "c", "日本", "1", "é"]
@@ -89,11 +90,9 @@ def _csv(draw, delimiter):
     return "\n".join(delimiter.join(row) for row in _table(draw)).encode("utf-8", "surrogatepass")
 
 
-JSON = st.recursive(
-    st.one_of(st.none(), st.booleans(), st.integers(-(10**30), 10**30), st.floats(), st.sampled_from(CELLS)),
-    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.sampled_from(HEADERS), inner, max_size=3)),
-    max_leaves=6,
-)
+LEAVES = st.one_of(st.none(), st.booleans(), st.integers(-(10**30), 10**30), st.floats(), st.sampled_from(CELLS))
+NESTED = st.one_of(st.lists(LEAVES, max_size=3), st.dictionaries(st.sampled_from(HEADERS), LEAVES, max_size=3))
+JSON = st.one_of(LEAVES, LEAVES, NESTED, st.lists(NESTED, max_size=2))
 
 
 def _number(text):
@@ -297,3 +296,65 @@ def test_checkpoint_of_an_unknown_compression(tmp_path, whole_files):
     (tmp_path / "checkpoint").write_bytes(content)
     with pytest.raises(ValueError, match=r"is not a checkpoint of a fit, or not a whole one \(That compression method"):
         Checkpoint.load(tmp_path / "checkpoint")
+
+
+def rewritten(content, **changes):
+    """An npz file with other bytes for some of its members."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(file, "w") as new:
+        for member in old.namelist():
+            new.writestr(member, changes.get(member.removesuffix(".npy"), old.read(member)))
+    return file.getvalue()
+
+
+def bytes_of(array):
+    file = io.BytesIO()
+    np.save(file, array)
+    return file.getvalue()
+
+
+IMPOSSIBLE = np.array([0x110000], dtype=np.uint32).view("U1")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"directions": b"no array"}, "a part of it is not an array"),
+        ({"problem": bytes_of(IMPOSSIBLE)}, "a text in it has the character 0x110000, which there is not"),
+        ({"directions": bytes_of(np.full((3, 3), np.nan))}, "directions are not finite numbers"),
+        ({"step_sizes": bytes_of(np.array(["a", "b", "c"]))}, "step_sizes are not finite numbers"),
+    ],
+)
+def test_checkpoint_with_other_members(tmp_path, whole_files, change, message):
+    """Found by atheris, or looked for after that."""
+    (tmp_path / "checkpoint").write_bytes(rewritten(whole_files["checkpoint"], **change))
+    with pytest.raises(ValueError, match=rf"or not a whole one \({message}"):
+        Checkpoint.load(tmp_path / "checkpoint")
+
+
+def test_text_of_characters_that_do_not_exist(tmp_path):
+    """Found by atheris: a SystemError."""
+    np.savez(tmp_path / "p.npz", X=np.eye(1), id=IMPOSSIBLE.astype(">U1"))
+    with pytest.raises(TableError, match=r"not a whole npz file \(a text in it has the character 0x110000"):
+        read_points(tmp_path / "p.npz", id="id")
+
+
+def test_compressed_text_that_is_broken_and_not_utf8(tmp_path):
+    """Found by hypothesis: the search for the line that is not UTF-8 ran into the broken end."""
+    content = gzip.compress(b"x,y\n\xff\xfe,1\n" * 3, mtime=0)
+    (tmp_path / "p.csv.gz").write_bytes(content[:-9])
+    with pytest.raises(TableError, match=r"not a whole gzip file|is not UTF-8 text"):
+        read_points(tmp_path / "p.csv.gz")
+
+
+def test_ids_in_a_matrix(tmp_path):
+    np.savez(tmp_path / "p.npz", X=np.eye(3), id=np.eye(3))
+    with pytest.raises(TableError, match=r"\[1.0, 0.0, 0.0\] cannot be an id"):
+        read_points(tmp_path / "p.npz", id="id")
+
+
+def test_header_of_a_type_that_is_no_type(tmp_path):
+    """Found by atheris: a SyntaxError of NumPy's."""
+    (tmp_path / "p.npy").write_bytes(bytes_of(np.eye(2)).replace(b"'<f8'", b"',f8'"))
+    with pytest.raises(TableError, match="not a whole npy file"):
+        read_points(tmp_path / "p.npy")

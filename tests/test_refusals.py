@@ -11,7 +11,7 @@ from boostmetric.baselines import LMNN, NCA
 from boostmetric.comparison_scores import comparison_accuracy
 from boostmetric.evaluation import LabelTask, evaluate, evaluate_rankings, scores_by_rank, split_classes
 from boostmetric.export import query_side
-from boostmetric.hard_negatives import mine_triplets
+from boostmetric.hard_negatives import mine_from_labels, mine_triplets
 from boostmetric.neighbors import nearest
 from boostmetric.ranking_scores import hit_at_k, ndcg_at_k, recall_at_k
 from boostmetric.report import write_model_report
@@ -140,6 +140,20 @@ def test_labels_that_are_huge_numbers():
     for call in (lambda y: BoostMetric().fit(X, y), lambda y: evaluate(None, X, y, k=1)):
         with pytest.raises(ValueError, match="Unknown label type: continuous"):
             call(Y * 1e300)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_nca_where_the_means_of_the_classes_are_equal():
+    """scikit-learn's start by discriminants has none then."""
+    points, labels = np.array([[0.1, 0.2], [0.6, 0.7]] * 4), np.array([1, 1, 0, 1, 1, 0, 0, 0])
+    assert np.isfinite(NCA(1, max_iter=3, init="auto").fit(points, labels).components_).all()
+    with pytest.raises(ValueError, match=r'classes differ, and they are equal\. Use init="pca"'):
+        NCA(1, max_iter=3, init="lda").fit(points, labels)
+
+
+def test_hard_negatives_as_far_as_can_be_held():
+    far = np.array([[0.0], [1.7e308], [0.0], [1.7e308]])
+    assert "Mean distance: positive" in mine_from_labels(far, [0, 0, 1, 1]).describe()
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")

@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as RichProgress
 
-from boostmetric.files import BROKEN, replacing
+from boostmetric.files import BROKEN, replacing, whole_array
 from boostmetric.solver.result import Iteration, Progress, StopReason
 from boostmetric.validation import check_count, check_number
 
@@ -245,7 +245,7 @@ class Checkpoint:
             raise FileNotFoundError(f"There is no checkpoint {str(path)!r}. Leave resume_from out to begin a new fit.")
         try:
             with Path(path).open("rb") as opened, np.load(opened, allow_pickle=False) as file:
-                content = {name: file[name] for name in file.files}
+                content = {name: whole_array(file[name]) for name in file.files}
             if int(content["version"]) != _VERSION:
                 raise ValueError(f"its format is version {content['version']}, this boostmetric reads {_VERSION}")
             best = {name.removeprefix("best_"): array for name, array in content.items() if name.startswith("best_")}
@@ -295,6 +295,9 @@ def _progress(content: dict[str, Any]) -> Progress:
     )
     if progress.directions.shape[0] != len(progress.step_sizes) or progress.directions.ndim != 2:
         raise ValueError("directions and step sizes do not fit each other")
+    for name in ("directions", "step_sizes"):
+        if content[name].dtype.kind != "f" or not np.isfinite(content[name]).all():
+            raise ValueError(f"{name} are not finite numbers")
     return progress
 
 

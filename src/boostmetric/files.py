@@ -5,13 +5,18 @@ from __future__ import annotations
 import os
 import shutil
 import struct
+import sys
 import tempfile
 import tokenize
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 from zipfile import BadZipFile
+
+import numpy as np
+from numpy.typing import NDArray
 
 # What NumPy and zipfile raise where bytes of npy and npz files are not as they were written. NotImplementedError, of
 # an unknown compression, is a RuntimeError; a wrong shape may ask for more memory than there is.
@@ -26,9 +31,21 @@ BROKEN = (
     TypeError,
     KeyError,
     RuntimeError,
+    SyntaxError,
     OverflowError,
     MemoryError,
 )
+
+
+def whole_array(loaded: Any) -> NDArray[Any]:
+    """What `numpy.load` returned, or an error where that is no array, or text of characters that do not exist."""
+    if not isinstance(loaded, np.ndarray):  # NumPy gives the bytes of a member that it does not know
+        raise ValueError("a part of it is not an array")
+    if loaded.dtype.kind == "U" and loaded.dtype.itemsize:
+        codes = np.ascontiguousarray(loaded.reshape(-1), dtype=loaded.dtype.newbyteorder("=")).view(np.uint32)
+        if codes.max(initial=0) > sys.maxunicode:  # Python's error in making a str of it is a SystemError
+            raise ValueError(f"a text in it has the character {int(codes.max()):#x}, which there is not")
+    return loaded
 
 
 @contextmanager

@@ -135,7 +135,7 @@ class NCA(Baseline):
 
             nca = _Remembering(
                 self.n_components,
-                init=self._start(samples, unit, exponent),
+                init=self._start(samples, labels, unit, exponent),
                 max_iter=self.max_iter,
                 tol=self.tol,
                 callback=on_iteration,
@@ -147,10 +147,17 @@ class NCA(Baseline):
         self._finish(np.ldexp(nca.components_ / unit, -exponent), journal, journal.stopped or stop_reason)
         return self
 
-    def _start(self, samples: FloatArray, unit: float, exponent: int) -> str | FloatArray:
+    def _start(self, samples: FloatArray, labels: Any, unit: float, exponent: int) -> str | FloatArray:
         """Where scikit-learn is to begin, in its units."""
         if isinstance(self.init, str):
-            return self.init
+            if self.init not in ("auto", "lda") or _means_differ(samples, labels, exponent):
+                return self.init
+            if self.init == "lda":
+                raise ValueError(
+                    'init="lda" begins with the directions along which the means of the classes differ, and they are '
+                    'equal. Use init="pca".'
+                )
+            return "pca"
         given = starting_components(self.init, samples)
         assert given is not None
         rows = MahalanobisMetric(check_not_zero(given)).truncate(self.n_components).components
@@ -179,6 +186,13 @@ class _Remembering(NeighborhoodComponentsAnalysis):
         loss, gradient = super()._loss_grad_lbfgs(*arguments)
         self.last_loss = float(loss)
         return loss, gradient
+
+
+def _means_differ(samples: FloatArray, labels: Any, exponent: int) -> bool:
+    """Whether the classes have different means, by more than rounding."""
+    scaled = np.ldexp(samples, -exponent)
+    means = np.array([scaled[labels == label].mean(axis=0) for label in np.unique(labels)])
+    return bool(np.ptp(means, axis=0).max() > len(samples) * np.finfo(np.float64).eps * np.abs(scaled).max())
 
 
 def _distance_of_neighbors(points: FloatArray) -> float:

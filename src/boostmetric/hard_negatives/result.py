@@ -126,7 +126,7 @@ class Mined:
             if len(queries):
                 lines.append(f"Without a {missing}: {text_of(len(queries), 'queries')}; the first is {queries[0]}.")
         if len(self):
-            positive, negative = self.distances.mean(axis=0)
+            positive, negative = (self.distances / len(self)).sum(axis=0)  # a sum of them all may not be held
             lines.append(
                 f"Mean distance: positive {positive:.3g}, negative {negative:.3g}; {self.share_violated:.1%} of the "
                 "negatives are nearer than their positive.".replace("%", " %")

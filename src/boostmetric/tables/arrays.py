@@ -12,7 +12,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boostmetric.files import BROKEN
+from boostmetric.files import BROKEN, whole_array
 from boostmetric.tables.complaints import TableError
 from boostmetric.tables.reading import Chunk, Column, Table
 
@@ -46,9 +46,9 @@ class ArrayTable(Table):
         with self._errors():
             loaded = np.load(self.path, allow_pickle=False)
             if not self._named:
-                return np.asarray(loaded)
+                return whole_array(loaded)
             with loaded:
-                return np.asarray(loaded[name])
+                return whole_array(loaded[name])
 
     def _headers(self) -> Iterator[tuple[str, tuple[tuple[int, ...], np.dtype[Any]]]]:
         if not self._named:

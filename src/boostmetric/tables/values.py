@@ -142,8 +142,9 @@ class Part:
 
     def _names(self, what: str, remedy: str, *, loose: bool, blank: bool = False) -> Ids:
         values = self._values
-        if isinstance(values, np.ndarray) and values.ndim == 1:
-            if values.dtype.kind in ("biu" if loose else "iu") and not (values.size and values.max() > _LARGEST):
+        if isinstance(values, np.ndarray):
+            whole = values.ndim == 1 and values.dtype.kind in ("biu" if loose else "iu")
+            if whole and not (values.size and values.max() > _LARGEST):
                 return values.astype(np.int64)
             values = values.tolist()
         if not self._chunk.typed and all(map(WHOLE.fullmatch, values)):
