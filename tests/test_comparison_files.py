@@ -107,6 +107,9 @@ def test_a_sample_does_not_depend_on_how_ids_are_written():
     counts, _ = np.histogram(hashes, bins=10, range=(0, 1))
     assert np.all(abs(counts - 600) < 120)
     assert _hashed(["007", "ü", ""], 5).shape == (3,)
+    large = [2**63 - 1, -(2**63), 1234567890123456789]
+    assert np.array_equal(_hashed(np.array(large), 5), _hashed(list(map(str, large)), 5))
+    assert _hashed([str(2**63)], 5) < 1.0
 
 
 def test_groups_about_no_point_are_sampled_by_the_first():
@@ -198,6 +201,57 @@ def test_repeated_and_bad_points_are_named_with_their_rows(tmp_path):
 
 def files_at(folder):
     return ComparisonFiles(str(folder / "points" / "*"), str(folder / "triplets" / "*"))
+
+
+def test_a_file_may_be_given_twice(tmp_path):
+    given = files(tmp_path, None)
+    paths = [str(tmp_path / "triplets" / f"part-{number}.parquet") for number in (0, 0, 1, 2)]
+    for n_shares in (1, 3, 8):
+        shares = replace(given, comparisons=paths).shares(n_shares)
+        assert sum(block.n_comparisons for share in shares for block in share.load().blocks) == 800
+
+
+def test_equal_row_groups_are_shared_out(tmp_path):
+    sizes = [[rows.end - rows.begin for rows in share.rows] for share in files(tmp_path, None).shares(12)]
+    assert sizes == [[1]] * 12
+
+
+def test_shares_without_a_comparison(tmp_path):
+    weights = np.repeat([0.0, 1.0], [200, 400])
+    columns = {role: TRIPLETS[:, k].tolist() for k, role in enumerate(("anchor", "near", "far"))}
+    given = replace(
+        files(tmp_path, None), comparisons=write_rows(tmp_path / "weighted", weight=weights.tolist(), **columns)
+    )
+    assert [len(list(share.load().blocks)) for share in given.shares(3)] == [0, 1, 1]
+    grades = {"query": [0, 0, 1, 1], "document": [2, 3, 4, 5], "grade": [1, 1, 1, 0]}
+    graded = replace(given, comparisons=write_rows(tmp_path / "grades", n_files=2, **grades))
+    assert [len(list(share.load().blocks)) for share in graded.shares(2)] == [0, 1]
+
+
+def test_none_of_the_ids_is_known(tmp_path):
+    given = replace(files(tmp_path, TEXTS), id=None, ignore="id")
+    with pytest.raises(TableError, match="'sku-"):
+        given.shares(1)[0].load()
+
+
+def test_vectors_of_other_lengths(tmp_path):
+    given = files(tmp_path, None)
+    write_points(tmp_path / "points", np.ones((40, 5)), n_files=1)  # the first file; comparisons name others as well
+    with pytest.raises(TableError, match=r"the vector has 4 numbers, those before it have 5"):
+        given.shares(1)[0].load()
+    other = replace(given, points=write_points(tmp_path / "none", np.ones((1, 0)), n_files=1))
+    with pytest.raises(TableError, match=r"row 0 .*column 'vector': no value"):
+        _ = other.n_features
+
+
+def test_what_only_fit_and_score_take(tmp_path):
+    metric, given = ComparisonBoostMetric(max_iter=2), files(tmp_path, None)
+    with pytest.raises(ValueError, match="tuples and files have none"):
+        metric.fit_transform(given)
+    metric.fit(given)
+    for ask in (metric.decision_function, metric.predict, metric.partial_fit):
+        with pytest.raises(TypeError, match="ComparisonFiles are for fit and score"):
+            ask(given)
 
 
 def test_what_workers_cannot_read(tmp_path):

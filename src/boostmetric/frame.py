@@ -140,7 +140,7 @@ class Shift:
         shift = cls(np.ldexp(point.astype(np.float64), -size), size, 0)
         # Rounding keeps the order, so that no other difference is larger.
         largest = max(largest_size(shift.place(end[None])) for end in (low, high))
-        return replace(shift, spread=int(np.frexp(largest)[1]))
+        return replace(shift, spread=int(np.frexp(largest)[1]) if largest else -size)
 
     @classmethod
     def to_the_middle(cls, low: NDArray[Any], high: NDArray[Any]) -> Shift:

@@ -101,6 +101,8 @@ class FiledParts:
 
     def describe(self) -> str:
         """What was understood."""
+        if self.held_out is not None:
+            self.held_out.describe()  # complains of columns before any work
         return f"{self.train.describe()}\n  validated on: {self.how}"
 
     def as_dict(self) -> dict[str, Any]:

@@ -55,7 +55,8 @@ class RayEngine:
     n_workers : int, optional
         Processes to work with; by default one for each processor of the cluster.
     timeout : float, default=600.0
-        Seconds after which a worker that has not answered is taken for lost, and started again.
+        Seconds after which a worker that has not answered is taken for lost, and started again; more than it needs to
+        read its share.
     """
 
     address: str | None = None
@@ -190,7 +191,10 @@ class RayWorkers:
         self._shift = shift
         weights = self._persist(lambda i: self._workers[i].weight.remote(self._shares[i], shift))
         if not any(weights):
-            raise ValueError("There are no comparisons: at least one is needed.")
+            raise ValueError(
+                "There are no comparisons: at least one is needed. Where anchors are held out by a share of them, none "
+                "or all may be: choose another random_state, another share, or give files to hold out."
+            )
         # Of comparisons that are held out, a share may have none.
         for worker, weight in zip(self._workers, weights, strict=True):
             if not weight:
@@ -260,8 +264,9 @@ class RayWorkers:
                 return [answers[i] for i in range(len(self._workers))]
             ask = again or ask
         raise RuntimeError(
-            f"A worker was lost {1 + _MOST_RESTORATIONS} times in one round. Look at the cluster (`ray status`), its "
-            "memory above all; a fit with a Checkpoint goes on with resume_from."
+            f"A worker was lost, or took more than {self._timeout:g} s, {1 + _MOST_RESTORATIONS} times in one round. "
+            "Look at the cluster (`ray status`), its memory above all; a fit with a Checkpoint goes on with "
+            "resume_from."
         )
 
     def _answers(self, asked: dict[int, Any]) -> dict[int, Any]:
@@ -274,7 +279,7 @@ class RayWorkers:
         answers = {}
         for i, reference in asked.items():
             try:
-                answer = self._ray.get(reference, timeout=max(deadline - monotonic(), 0.0))
+                answer = self._ray.get(reference, timeout=max(deadline - monotonic(), 1.0))
             except errors.GetTimeoutError:
                 self._ray.kill(self._workers[i], no_restart=False)
                 continue
@@ -432,7 +437,7 @@ def _cut(comparisons: Comparisons, n_parts: int) -> list[Comparisons]:
     """Consecutive groups in so many parts, or fewer, with about as many members each."""
     near, far = comparisons.side_sizes
     ends = np.cumsum(near + far)
-    cuts = np.searchsorted(ends, ends[-1] * np.arange(1, n_parts) / n_parts)
+    cuts = np.searchsorted(ends - 0.5 * (near + far), ends[-1] * np.arange(1, n_parts) / n_parts)
     groups = np.split(np.arange(comparisons.n_groups), np.unique(cuts))
     return [comparisons.subset(part) for part in groups if len(part)]
 

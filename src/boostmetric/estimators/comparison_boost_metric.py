@@ -280,9 +280,9 @@ class ComparisonBoostMetric(FromFiles):
         -------
         ndarray of shape (n_points, rank)
         """
-        if hold_points(comparisons):
+        if hold_points(comparisons) or isinstance(comparisons, ComparisonFiles):
             raise ValueError(
-                "fit_transform maps `points`, and tuples have none: call fit, then transform what you need."
+                "fit_transform maps `points`, and tuples and files have none: call fit, then transform what you need."
             )
         self.fit(comparisons, y, points=points, **arguments)
         return self.transform(points.X if isinstance(points, Points) else points)
@@ -400,6 +400,11 @@ class ComparisonBoostMetric(FromFiles):
 
     def _given_points(self, comparisons: object, points: Any, *, fitted: bool = False) -> Any:
         """The points that were meant, or an error; None for tuples, which bring their own."""
+        if isinstance(comparisons, ComparisonFiles):
+            raise TypeError(
+                "ComparisonFiles are for fit and score. Read them for anything else: boostmetric.tables.read_points, "
+                "read_comparisons."
+            )
         if hold_points(comparisons):
             if points is not None:
                 raise ValueError("points are given beside tuples of points: leave them out, or name points by number.")

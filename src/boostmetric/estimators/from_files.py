@@ -59,6 +59,11 @@ class FromFiles(Boosting):
             self.__dict__.pop("feature_names_in_", None)
             if names is not None:
                 self.feature_names_in_ = np.array(names, dtype=object)
+        elif names is not None and hasattr(self, "feature_names_in_") and names != self.feature_names_in_.tolist():
+            raise ValueError(
+                f"The points have the features {names}, but the metric was learned with "
+                f"{self.feature_names_in_.tolist()}. Name the columns in the same order (columns)."
+            )
         elif n_features != self.n_features_in_:
             raise ValueError(
                 f"The points have {n_features} features, but the metric was learned with {self.n_features_in_}. Give "

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from boostmetric.comparisons import Comparisons
 from boostmetric.ragged import run_starts
-from boostmetric.tables.complaints import Complaints, TableError, plural
+from boostmetric.tables.complaints import Complaints, NoComparisonsError, TableError, plural
 from boostmetric.tables.lookup import Rows
 from boostmetric.validation import warn
 
@@ -204,7 +204,7 @@ def _leave_out(rows: Rows, lists: _Lists, useful: NDArray[np.bool_], notes: list
     first = f"query {rows.name(rows['query'][row])} ({rows.shards.place(row)}) {reason}"
     if not useful.any():
         remedy = "Give all results that were shown, with their positions" if clicks else "Add results of other grades"
-        raise TableError(f"{rows.shards}: no list gives a comparison. The first, of {first}. {remedy}.")
+        raise NoComparisonsError(f"{rows.shards}: no list gives a comparison. The first, of {first}. {remedy}.")
     gives, are = ("gives", "is") if (~useful).sum() == 1 else ("give", "are")
     left_out = f"{int((~useful).sum()):,} of {len(useful):,} lists {gives} no comparison and {are} left out"
     note = f"{left_out}; the first, of {first}"

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from boostmetric.comparisons import Comparisons
 from boostmetric.tables import building
-from boostmetric.tables.complaints import Complaints, TableError, plural
+from boostmetric.tables.complaints import Complaints, NoComparisonsError, TableError, plural
 from boostmetric.tables.kinds import KINDS, recognise, with_named_columns
 from boostmetric.tables.lookup import Rows, read_rows
 from boostmetric.tables.points import PointTable
@@ -218,7 +218,7 @@ def _check_weights(rows: Rows) -> None:
         complaints.add(place, f"the weight is {rows.weights[row]:g}", _FIX_WEIGHT)
     complaints.raise_if_any()
     if not rows.weights.any():
-        raise TableError(
+        raise NoComparisonsError(
             f"{rows.shards}: all weights are 0, which leaves out every row. Give a positive weight to some."
         )
 

@@ -25,6 +25,10 @@ class TableError(ValueError):
     """
 
 
+class NoComparisonsError(TableError):
+    """Nothing follows from what a file says, though nothing in it is wrong."""
+
+
 class TableNotFoundError(TableError, FileNotFoundError):
     """There is no file of this name.
 

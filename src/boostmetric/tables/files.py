@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,16 +17,18 @@ from boostmetric.comparisons import Comparisons
 from boostmetric.frame import Given
 from boostmetric.shares import Loaded
 from boostmetric.tables.comparisons import ComparisonTable, compare, read_comparisons, stack
-from boostmetric.tables.complaints import Complaints, TableError, plural
+from boostmetric.tables.complaints import Complaints, NoComparisonsError, TableError, plural
 from boostmetric.tables.features import Features
 from boostmetric.tables.kinds import KINDS, recognise
 from boostmetric.tables.parquet import ParquetTable
 from boostmetric.tables.points import PointTable, features_of, read_points, read_some_points
 from boostmetric.tables.reading import Shards
 from boostmetric.tables.sources import Source, open_row_groups, open_tables
-from boostmetric.tables.values import WHOLE, Ids, Part, joined
+from boostmetric.tables.values import Ids, Part, joined
 from boostmetric.validation import check_choice, check_count, check_number
 
+# Whole numbers as they are written in one way only.
+_WHOLE = re.compile(r"0|-?[1-9][0-9]{0,18}")
 # Rows that a worker makes comparisons of at once: some hundred bytes each, until they are packed.
 _ROWS_AT_ONCE = 2**21
 # Kinds whose comparisons are within rows, not between them: a file may be cut anywhere.
@@ -80,7 +82,8 @@ def _hashed(ids: Ids, seed: int) -> NDArray[np.float64]:
 
 
 def _number(text: str) -> int:
-    if WHOLE.fullmatch(text):
+    """The number that a text is, as it would be in a column of whole numbers; or one that stands for it."""
+    if _WHOLE.fullmatch(text) and -(2**63) <= int(text) < 2**63:
         return int(text)
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little", signed=True)
 
@@ -93,12 +96,20 @@ class _PointFiles:
     id: str | None
     vector: str | None
     columns: tuple[str, ...] | None
-    ignore: tuple[str, ...]
+    n_features: int
 
     def read(self, only: Ids) -> PointTable:
         """The points of some ids."""
         shards = open_tables(self.files)
-        return read_some_points(shards, self.id, None, self.vector, self.columns, self.ignore, only=only)
+        table = read_some_points(shards, self.id, None, self.vector, self.columns, only=only)
+        if not len(table):  # whoever looks these ids up will say so
+            return replace(table, points=np.zeros((0, self.n_features)))
+        if table.n_features != self.n_features:
+            raise TableError(
+                f"{shards}: the first vector in column {self.vector!r} has {plural(self.n_features, 'number')}, others "
+                f"have {table.n_features:,}. All vectors must have one length: correct or remove the others."
+            )
+        return table
 
 
 @dataclass(frozen=True)
@@ -131,7 +142,10 @@ class FileShare:
         points = self.points.read(self._ids([role for role in roles if role not in asked]))
         queries = None if self.queries is None else self.queries.read(self._ids(asked))
         tables = [None if table is None else _named(table) for table in (points, queries)]
-        return Loaded(stack(points, queries), self._blocks(*tables))
+        stacked = stack(points, queries)
+        if not len(stacked):
+            next(self._blocks(*tables))  # complains of the ids
+        return Loaded(stacked, self._blocks(*tables))
 
     def _ids(self, roles: Sequence[str]) -> Ids:
         """All ids in the columns of some roles, once each."""
@@ -147,9 +161,12 @@ class FileShare:
         assert points is not None
         ids = joined([_known(table) for table in (queries, points) if table is not None])
         for rows in self._cut():
-            _, comparisons, _ = compare(
-                self._opened(rows), self.kind, self.columns, points, queries, self.max_per_query, grouped=False
-            )
+            try:
+                _, comparisons, _ = compare(
+                    self._opened(rows), self.kind, self.columns, points, queries, self.max_per_query, grouped=False
+                )
+            except NoComparisonsError:  # here; there may be some elsewhere
+                continue
             chosen = comparisons if self.sample is None else self.sample.of(comparisons, ids)
             if chosen is not None:
                 yield chosen
@@ -365,7 +382,8 @@ class ComparisonFiles:
         ends = np.cumsum(sizes)
         if not len(ends) or not ends[-1]:
             raise TableError(f"{self._comparison_files}: there are no rows. At least one is needed.")
-        cuts = np.unique(np.searchsorted(ends, ends[-1] * np.arange(1, n) / n))
+        # A unit belongs where its middle lies.
+        cuts = np.unique(np.searchsorted(ends - 0.5 * np.array(sizes), ends[-1] * np.arange(1, n) / n))
         whole = [tuple(_merged(units[i] for i in part if sizes[i])) for part in np.split(np.arange(len(units)), cuts)]
         points = self._files_of(self.points)
         queries = None if self.queries is None else self._files_of(self.queries)
@@ -378,7 +396,7 @@ class ComparisonFiles:
         columns = None if self._features.is_vector else self._features.names
         vector = self._features.names[0] if self._features.is_vector else None
         files = tuple(str(table.path.absolute()) for table in shards.tables)
-        return _PointFiles(files, self.id, vector, columns, ())
+        return _PointFiles(files, self.id, vector, columns, self.n_features)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -393,11 +411,16 @@ class ComparisonFiles:
         return digest.hexdigest()
 
 
-def _merged(units: Iterator[Rows]) -> Iterator[Rows]:
-    """Row groups of a file that follow each other as one."""
-    for path, rows in groupby(units, key=lambda unit: unit.path):
-        together = list(rows)
-        yield Rows(path, together[0].begin, together[-1].end)
+def _merged(units: Iterable[Rows]) -> list[Rows]:
+    """Row groups of a file that follow each other as one; a file may be given twice."""
+    merged: list[Rows] = []
+    for unit in units:
+        last = merged[-1] if merged else None
+        if last is not None and last.path == unit.path and last.end <= unit.begin:
+            merged[-1] = Rows(unit.path, last.begin, unit.end)
+        else:
+            merged.append(unit)
+    return merged
 
 
 def _parquet(source: Source) -> Shards:

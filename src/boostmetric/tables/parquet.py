@@ -78,9 +78,11 @@ class ParquetTable(Table):
         """Length of the first list of a column."""
         with self._opened() as file:
             for batch in file.iter_batches(batch_size=1, columns=[name]):
-                values = self._values(batch.column(name))
-                return len(values[0]) if values[0] is not None else 0
-        return 0
+                (first,) = self._values(batch.column(name))
+                if first is None or not len(first):
+                    raise TableError(f"{self.place(0)}, column {name!r}: no value. Fill it in, or remove the row.")
+                return len(first)
+        raise TableError(f"{self.path}: there are no rows. At least one is needed.")
 
     @contextmanager
     def _opened(self) -> Iterator[Any]:

@@ -14,7 +14,7 @@ from boostmetric.tables.reading import Chunk, Shards
 from boostmetric.tables.text import is_blank, parse_number
 
 # Whole numbers that are written in one way only, so that text and number can be told from each other: not 007, +7, -0.
-WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
+_WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 _SMALLEST, _LARGEST = -(2**63), 2**63 - 1
 _VALUES_PER_CHECK = 2**20
 
@@ -147,12 +147,12 @@ class Part:
             if whole and not (values.size and values.max() > _LARGEST):
                 return values.astype(np.int64)
             values = values.tolist()
-        if not self._chunk.typed and all(map(WHOLE.fullmatch, values)):
+        if not self._chunk.typed and all(map(_WHOLE.fullmatch, values)):
             return np.fromiter(map(int, values), dtype=np.int64, count=len(values))
         if set(map(type, values)) == {int} and min(values) >= _SMALLEST and max(values) <= _LARGEST:
             return np.array(values, dtype=np.int64)
         texts = [self._text(offset, value, what, remedy, loose, blank) for offset, value in enumerate(values)]
-        if all(type(value) is not str for value in values) and all(map(WHOLE.fullmatch, texts)):
+        if all(type(value) is not str for value in values) and all(map(_WHOLE.fullmatch, texts)):
             return np.fromiter(map(int, texts), dtype=np.int64, count=len(texts))
         return texts
 
