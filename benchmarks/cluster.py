@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, process_time
 
 import numpy as np
 
@@ -93,20 +93,21 @@ def measure(
     name: str, points: np.ndarray, comparisons: Comparisons, place: Place, workers: list[RayWorkers]
 ) -> dict[str, object]:
     """Time, CPU time and traffic of an iteration, without the first three."""
-    marks: list[tuple[float, float, tuple[int, int, int]]] = []
+    marks: list[tuple[float, float, float, tuple[int, int, int]]] = []
 
     def mark(record: object) -> None:
         traffic = tuple(workers[0].traffic) if workers else (0, 0, 0)
-        marks.append((perf_counter(), cpu_seconds(), traffic))
+        marks.append((perf_counter(), cpu_seconds(), process_time(), traffic))
 
     boosted = learn(points, comparisons, max_iter=_ITERATIONS, place=place, on_iteration=[mark])
     n = _ITERATIONS - 3
-    (wall, cpu, before), (wall_end, cpu_end, after) = marks[2], marks[-1]
+    (wall, cpu, own, before), (wall_end, cpu_end, own_end, after) = marks[2], marks[-1]
     rounds, sent, received = ((b - a) / n for a, b in zip(before, after, strict=True))
     row: dict[str, object] = {
         "on": name,
         "iteration, s": (wall_end - wall) / n,
         "CPU an iteration, s": (cpu_end - cpu) / n,
+        "of it in this process, s": (own_end - own) / n,
         "loss": boosted.history[-1].loss,
     }
     return row | ({"rounds": rounds, "sent, kB": sent / 1e3, "received, kB": received / 1e3} if workers else {})
