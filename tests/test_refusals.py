@@ -51,6 +51,11 @@ MASKED = np.ma.masked_array(X, mask=X > 1)
         (lambda: BoostMetric(early_stopping=np.array([1, 2])).fit(X, Y), "early_stopping must be True or False"),
         (lambda: LMNN(n_neighbors=10**30).fit(X, Y), "n_neighbors must be a whole number"),
         (lambda: NCA().fit(np.ones((6, 2)), [0, 0, 0, 1, 1, 1]), "All samples are equal"),
+        (lambda: NCA(max_iter=3).fit(X * 1e-154, Y), "components go up to .*cannot be held"),
+        (
+            lambda: ComparisonBoostMetric().fit([[0, 1, 2]], points=X).partial_fit([[0, 1, 2]], points=np.ndarray),
+            "Expected 2D array|must be",
+        ),
         (lambda: Comparisons.concatenate(3), "parts must be a list. Got 3"),
         (lambda: Comparisons.concatenate([TRIPLETS, None]), "parts must be Comparisons. Got None"),
         (lambda: Comparisons.from_groups(0, 0), "near must be a list. Got 0"),

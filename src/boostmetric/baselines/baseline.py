@@ -82,6 +82,12 @@ class Journal:
         return self.stopped is not None
 
 
+def trace_of(rows: FloatArray) -> float:
+    """The trace of X = L'L, given L; infinite where it cannot be held, and the metric will be refused."""
+    with np.errstate(over="ignore"):
+        return float(np.square(rows).sum())
+
+
 def check_not_zero(components: FloatArray) -> FloatArray:
     """A linear map to begin with, or an error."""
     if not components.any():

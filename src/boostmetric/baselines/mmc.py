@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
-from boostmetric.baselines.baseline import Baseline, Journal
+from boostmetric.baselines.baseline import Baseline, Journal, trace_of
 from boostmetric.baselines.pairs import PairSet
 from boostmetric.baselines.separation import Reached, diagonal_search, full_search, root
 from boostmetric.baselines.side_information import Pairs, Standardized, check_pairs, pairs_of_classes
@@ -197,7 +197,7 @@ class MMC(Baseline):
                 return reached, StopReason.NOTHING_TO_IMPROVE
             reached = replace(following, bound=min(bound, following.bound))
             rows = components(reached.metric)
-            if journal.add(-reached.objective, rows.copy, trace=float(np.square(rows).sum())):
+            if journal.add(-reached.objective, rows.copy, trace=trace_of(rows)):
                 assert journal.stopped is not None
                 return reached, journal.stopped
         return reached, StopReason.OPTIMAL

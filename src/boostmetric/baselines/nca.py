@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.neighbors import NeighborhoodComponentsAnalysis
 
-from boostmetric.baselines.baseline import Baseline, Journal, check_not_zero
+from boostmetric.baselines.baseline import Baseline, Journal, check_not_zero, trace_of
 from boostmetric.callbacks import Callback
 from boostmetric.estimators.learner import all_or_nothing
 from boostmetric.estimators.sklearn_callbacks import with_callbacks
@@ -130,7 +130,7 @@ class NCA(Baseline):
 
             def on_iteration(flat: FloatArray, _: int) -> None:
                 rows = np.ldexp(flat.reshape(-1, samples.shape[1]) / unit, -exponent)
-                if journal.add(nca.last_loss, rows.copy, trace=float(np.square(rows).sum())):
+                if journal.add(nca.last_loss, rows.copy, trace=trace_of(rows)):
                     raise StopIteration  # which SciPy understands
 
             nca = _Remembering(

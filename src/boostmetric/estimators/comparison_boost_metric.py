@@ -435,7 +435,9 @@ class ComparisonBoostMetric(FromFiles):
         return Problem(points, as_comparisons(rows, as_numpy(y), sample_weight, by_number=not hold_points(comparisons)))
 
     def _check_points(self, points: Any, *, reset: bool) -> Given:
-        shape = getattr(points, "shape", None) or as_array("points", points).shape
+        shape = getattr(points, "shape", None)
+        if not isinstance(shape, tuple):
+            shape = as_array("points", points).shape
         if not reset and len(shape) == 2 and shape[1] != self.n_features_in_:
             raise ValueError(
                 f"The points have {shape[1]} features, but the metric was learned with {self.n_features_in_}. Give the "
