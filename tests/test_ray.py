@@ -40,11 +40,12 @@ def difference(a, b):
 
 
 @pytest.mark.parametrize("n_workers", [1, 2, 4, 8])
-@pytest.mark.parametrize(("name", "loss"), [("triplets", "exponential"), ("iris", "logistic")])
-def test_same_metric_as_in_one_process(name, loss, n_workers):
+# Eight iterations come to the optimum of the triplets, where rounding decides about a ninth.
+@pytest.mark.parametrize(("name", "loss", "max_iter"), [("triplets", "exponential", 7), ("iris", "logistic", 15)])
+def test_same_metric_as_in_one_process(name, loss, max_iter, n_workers):
     problem = make_problem(name)
     one, many = (
-        learn(problem.points, problem.comparisons, loss=loss, max_iter=15, place=place)
+        learn(problem.points, problem.comparisons, loss=loss, max_iter=max_iter, place=place)
         for place in (Threads(), RayEngine(n_workers=n_workers))
     )
     assert difference(many, one) < 1e-9
