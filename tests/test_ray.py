@@ -40,17 +40,20 @@ def difference(a, b):
 
 
 @pytest.mark.parametrize("n_workers", [1, 2, 4, 8])
-# Eight iterations come to the optimum of the triplets, where rounding decides about a ninth.
-@pytest.mark.parametrize(("name", "loss", "max_iter"), [("triplets", "exponential", 7), ("iris", "logistic", 15)])
-def test_same_metric_as_in_one_process(name, loss, max_iter, n_workers):
+@pytest.mark.parametrize(("name", "loss"), [("triplets", "exponential"), ("iris", "logistic")])
+def test_same_metric_as_in_one_process(name, loss, n_workers):
     problem = make_problem(name)
     one, many = (
-        learn(problem.points, problem.comparisons, loss=loss, max_iter=max_iter, place=place)
+        learn(problem.points, problem.comparisons, loss=loss, max_iter=15, place=place)
         for place in (Threads(), RayEngine(n_workers=n_workers))
     )
     assert difference(many, one) < 1e-9
     assert many.stop_reason == one.stop_reason
-    assert [r.violated for r in many.history] == pytest.approx([r.violated for r in one.history], abs=1e-12)
+    # Eight iterations come to the optimum of the triplets, and rounding decides whether there is a ninth.
+    n = 8 if name == "triplets" else 15
+    violated = [[record.violated for record in fit.history] for fit in (many, one)]
+    assert violated[0][:n] == pytest.approx(violated[1][:n], abs=1e-12)
+    assert all(n <= len(values) <= n + (name == "triplets") for values in violated)
 
 
 def test_all_impostors():

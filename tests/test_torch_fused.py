@@ -244,7 +244,9 @@ def test_learning(n_impostors, loss, monkeypatch):
         learn(X, comparisons, loss=loss, max_iter=3, **place) for place in ({}, {"place": Device(DEVICE, single=True)})
     )
     assert np.linalg.norm(matrix(device) - matrix(threads)) < 1e-5 * np.linalg.norm(matrix(threads))
-    assert device.history[-1].loss == pytest.approx(threads.history[-1].loss, rel=5e-6)
+    # Matrix units cut off where the interpreter rounds: on an H200 the logistic loss was 1.01e-6 from that of threads.
+    bound = 1e-6 if DEVICE == "cpu" else 5e-6
+    assert device.history[-1].loss == pytest.approx(threads.history[-1].loss, rel=bound)
 
 
 @pytest.mark.parametrize("ratio", [1e-1, 1e-3, 1e-4])

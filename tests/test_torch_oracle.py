@@ -527,8 +527,11 @@ def test_long_fits_in_single_precision_come_as_far():
         for d in ("cpu", DEVICE)
     )
     assert device.n_iter_ == cpu.n_iter_ == 150
-    # Directions that are nearly as good as each other lead to different ways, the same in double precision.
-    assert device.history_[-1].loss < cpu.history_[-1].loss + 0.2
+    losses = [[record.loss for record in metric.history_] for metric in (device, cpu)]
+    assert losses[0][:30] == pytest.approx(losses[1][:30], abs=1e-4)
+    # Then directions are nearly as good as each other, and rounding leads to different ways. On an H200 two runs ended
+    # 0.06 below and 0.08 above the CPU, and one in double precision 0.08 above.
+    assert losses[0][-1] == pytest.approx(losses[1][-1], abs=0.05 if DEVICE == "cpu" else 0.2)
 
 
 @pytest.mark.parametrize("size", [1e-5, 3e-7, 1e-8])

@@ -226,6 +226,8 @@ class ComparisonFiles:
         form groups, which would depend on where files are cut (``grouped`` in `boostmetric.Comparisons.from_triplets`).
     queries : path, pattern or sequence, optional
         Files of the queries, where they are not among the points; with the same columns.
+    sample : Sample, optional
+        Which anchors the comparisons are of, where `split` has chosen; all by default.
 
     Examples
     --------
