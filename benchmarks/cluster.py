@@ -21,10 +21,11 @@ _N_GROUPS, _PER_SIDE = 100_000, 3
 _FEW = 2_000
 _ITERATIONS = 12
 _N_WORKERS = 2
+_N_TURNS = 3
 
 
 def run(data_dir: Path | None) -> list[dict[str, object]]:
-    """2 million triplets, and 100,000 groups, on 100,000 x 128 points: on two threads and on two workers of Ray."""
+    """2 million triplets, and 100,000 groups, on 100,000 x 128 points: on threads and on two workers of Ray."""
     if importlib.util.find_spec("ray") is None:
         raise LeftOutError("It needs ray: pip install 'boostmetric[ray]'.")
     rng = np.random.default_rng(0)
@@ -53,16 +54,29 @@ def answered(points: np.ndarray, rng: np.random.Generator, n: int, k: int) -> np
 
 
 def compare(kind: str, points: np.ndarray, comparisons: Comparisons) -> list[dict[str, object]]:
-    """A row for threads, and one for workers."""
-    threads = measure(f"{_N_WORKERS} threads", points, comparisons, Threads(_N_WORKERS), [])
-    counted: list[RayWorkers] = []
-    place = _Counting(counted, _N_WORKERS)
-    cluster = measure(f"{_N_WORKERS} Ray workers", points, comparisons, place, counted)
-    cluster["CPU, times that of threads"] = float(cluster["CPU an iteration, s"]) / float(
-        threads["CPU an iteration, s"]
-    )
-    cluster["loss, relative difference"] = abs(float(cluster["loss"]) / float(threads["loss"]) - 1)
-    return [{"comparisons": kind} | row for row in (threads, cluster)]
+    """A row for one thread, one for as many threads as workers, and one for workers: medians, measured in turn."""
+    runs: dict[str, list[dict[str, float]]] = {}
+    for _ in range(_N_TURNS):
+        counted: list[RayWorkers] = []
+        places = {
+            "1 thread": Threads(),
+            f"{_N_WORKERS} threads": Threads(_N_WORKERS),
+            f"{_N_WORKERS} Ray workers": _Counting(counted, _N_WORKERS),
+        }
+        for name, place in places.items():
+            runs.setdefault(name, []).append(measure(points, comparisons, place, counted))
+    rows = {name: median_of(of_place) for name, of_place in runs.items()}
+    *beside, cluster = rows
+    for name in beside:
+        ratio = rows[cluster]["CPU an iteration, s"] / rows[name]["CPU an iteration, s"]
+        rows[cluster][f"CPU, times that of {name}"] = ratio
+    rows[cluster]["loss, relative difference"] = abs(rows[cluster]["loss"] / rows[beside[0]]["loss"] - 1)
+    return [{"comparisons": kind, "on": name} | row for name, row in rows.items()]
+
+
+def median_of(rows: list[dict[str, float]]) -> dict[str, float]:
+    """The median of each figure: other work on the machine disturbs some of them."""
+    return {name: float(np.median([row[name] for row in rows])) for name in rows[0]}
 
 
 def rounds_alone(points: np.ndarray, comparisons: Comparisons) -> Iterator[dict[str, object]]:
@@ -70,9 +84,8 @@ def rounds_alone(points: np.ndarray, comparisons: Comparisons) -> Iterator[dict[
     for n_workers in (1, 2, 4, 8):
         counted: list[RayWorkers] = []
         place = _Counting(counted, n_workers)
-        yield {"comparisons": f"{_FEW:,} triplets"} | measure(
-            f"{n_workers} Ray workers", points, comparisons, place, counted
-        )
+        row = measure(points, comparisons, place, counted)
+        yield {"comparisons": f"{_FEW:,} triplets", "on": f"{n_workers} Ray workers"} | row
 
 
 class _Counting:
@@ -89,9 +102,7 @@ class _Counting:
             yield workers
 
 
-def measure(
-    name: str, points: np.ndarray, comparisons: Comparisons, place: Place, workers: list[RayWorkers]
-) -> dict[str, object]:
+def measure(points: np.ndarray, comparisons: Comparisons, place: Place, workers: list[RayWorkers]) -> dict[str, float]:
     """Time, CPU time and traffic of an iteration, without the first three."""
     marks: list[tuple[float, float, float, tuple[int, int, int]]] = []
 
@@ -103,8 +114,7 @@ def measure(
     n = _ITERATIONS - 3
     (wall, cpu, own, before), (wall_end, cpu_end, own_end, after) = marks[2], marks[-1]
     rounds, sent, received = ((b - a) / n for a, b in zip(before, after, strict=True))
-    row: dict[str, object] = {
-        "on": name,
+    row = {
         "iteration, s": (wall_end - wall) / n,
         "CPU an iteration, s": (cpu_end - cpu) / n,
         "of it in this process, s": (own_end - own) / n,

@@ -7,6 +7,7 @@ from time import perf_counter
 import numpy as np
 
 from boostmetric import Comparisons
+from boostmetric.crew import Crew
 from boostmetric.engines.threads import ThreadEngine, single_threaded_blas
 from boostmetric.frame import Frame
 from boostmetric.oracles.cpu import make_shards
@@ -43,13 +44,14 @@ def run(data_dir: Path | None) -> list[dict[str, object]]:
     """
     del data_dir
     points, comparisons = labelled_problem(10_000_000)
-    shards = make_shards(as_points(Frame.of(points).points), comparisons)
+    crew = Crew(N_THREADS)
+    shards = make_shards(as_points(Frame.of(points).points, crew), comparisons)
     members = sum(len(shard._members) for shard in shards if isinstance(shard, GroupShard))
     pairs = sum(len(shard._second) for shard in shards)
     n_points = sum(len(shard._points) for shard in shards)
     width = points.shape[1]
-    with single_threaded_blas(), ThreadEngine(shards, N_THREADS) as engine:
-        oracle = ShardedOracle(engine, width, ExponentialLoss())
+    with single_threaded_blas(), crew:
+        oracle = ShardedOracle(ThreadEngine(shards, crew), width, ExponentialLoss())
         oracle.rebuild(np.zeros((0, width)), np.zeros(0))
         xi = np.linalg.eigh(oracle.gram())[1][:, -1]
         oracle.project(xi)
@@ -131,6 +133,6 @@ def copy_bandwidth() -> float:
             np.copyto(self.target, self.source)
 
     parts = [Part() for _ in range(N_THREADS)]
-    with ThreadEngine(parts, N_THREADS) as engine:  # type: ignore[arg-type]
-        seconds = best_of(lambda: engine.each("copy"), prepare=lambda: None)
+    with Crew(N_THREADS) as crew:
+        seconds = best_of(lambda: crew.each(Part.copy, parts), prepare=lambda: None)
     return 16 * 2**26 * N_THREADS / seconds / 1e9

@@ -384,6 +384,7 @@ class Worker:
         return self._loaded
 
     def _make_shard(self, share: Share, shift: Shift | None) -> None:
+        from boostmetric.crew import Crew
         from boostmetric.engines.threads import ThreadEngine
         from boostmetric.oracles.cpu import make_shards
         from boostmetric.oracles.points import as_points
@@ -397,7 +398,7 @@ class Worker:
             shards += make_shards(points, comparisons, logistic=self._logistic, most=1)
             weight += float(comparisons.weights.sum())
         if shards:
-            self._shard = MergedShard(ThreadEngine(shards, 1))
+            self._shard = MergedShard(ThreadEngine(shards, Crew()))
         self._weight = weight
 
     def _follow(self, calls: list[_Call], after: int) -> list[Any]:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from threading import Lock
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from threadpoolctl import threadpool_limits
 
 from boostmetric.comparisons import Comparisons
+from boostmetric.crew import Crew
 from boostmetric.frame import Coordinates
 
 
@@ -30,55 +29,40 @@ class Threads:
         from boostmetric.oracles.cpu import make_shards
         from boostmetric.oracles.points import as_points
 
-        with ThreadEngine(make_shards(as_points(points), comparisons, logistic=logistic), self.n_threads) as engine:
-            yield engine
+        with Crew(self.n_threads) as crew:
+            yield ThreadEngine(make_shards(as_points(points, crew), comparisons, logistic=logistic), crew)
 
 
 ONE_THREAD = Threads()
 
 
 class ThreadEngine:
-    """Keeps shards and asks them on several threads, the calling one among them; a context manager that ends them.
+    """Keeps shards and asks them on several threads.
 
     Parameters
     ----------
     shards : sequence
         Objects with the verbs of an oracle.
-    n_threads : int
-        Threads at work at once.
+    crew : Crew
+        The threads.
     """
 
     rounding = 0.0
     steps_at_once = 1
 
-    def __init__(self, shards: Sequence[object], n_threads: int) -> None:
+    def __init__(self, shards: Sequence[object], crew: Crew) -> None:
         self.shards = shards
-        n_threads = min(n_threads, len(shards))
-        cuts = [len(shards) * i // n_threads for i in range(n_threads + 1)]
-        # One share of shards a thread, not one task a shard: a hand-over costs as much as a kernel over 10,000 members.
-        self._own_share, *self._shares = [shards[low:high] for low, high in pairwise(cuts)]
-        self._pool = ThreadPoolExecutor(n_threads - 1, thread_name_prefix="boostmetric") if n_threads > 1 else None
+        self._crew = crew
+        # A share for each thread, mostly the same one in every call: what is in the cache of its core stays there.
+        n_shares = min(crew.n_threads, len(shards))
+        cuts = [len(shards) * i // n_shares for i in range(n_shares + 1)]
+        self._shares = [shards[low:high] for low, high in pairwise(cuts)]
 
     def each(self, verb: str, *arguments: Any) -> list[Any]:
         def ask(share: Sequence[object]) -> list[Any]:
             return [getattr(shard, verb)(*arguments) for shard in share]
 
-        if self._pool is None:
-            return ask(self._own_share)
-        others = [self._pool.submit(ask, share) for share in self._shares]
-        answers = ask(self._own_share)
-        for other in others:
-            answers += other.result()
-        return answers
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._pool is not None:
-            self._pool.shutdown(cancel_futures=True)
+        return [answer for answers in self._crew.each(ask, self._shares) for answer in answers]
 
 
 _blas_lock = Lock()

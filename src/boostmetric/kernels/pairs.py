@@ -80,33 +80,38 @@ def gather(values, numbers, out):
 
 
 @kernel
-def half_laplacian(starts, second, c, points, degree, out):
-    """out = (Deg / 2 - W) points, W holding each pair once, so that points' out + out' points = sum c (a - b)(a - b)'.
+def degrees(starts, second, c, out):
+    """out = Deg, the sum of c over the pairs of each point."""
+    out[:] = 0.0
+    for i in range(starts.size - 1):
+        own = 0.0
+        for p in range(starts[i], starts[i + 1]):
+            out[second[p]] += c[p]
+            own += c[p]
+        out[i] += own
 
-    Each pair costs one row of the points, half of what the full Laplacian needs. The degree of a point is complete when
-    its row has been summed, because the first point of a pair is the smaller. The columns, a multiple of WIDTH, are
-    summed two registers at a time; of an odd number the last is summed twice.
+
+@kernel
+def half_laplacian(starts, second, c, degree, points, begin, end, out):
+    """Rows begin to end of (Deg / 2 - W) points, W holding each pair once.
+
+    With all rows R, points' R + R' points = sum c (a - b)(a - b)'. Each pair costs one row of the points, half of what
+    the full Laplacian needs. The columns, a multiple of WIDTH, are summed two registers at a time; of an odd number the
+    last is summed twice.
     """
-    n_points, n_columns = points.shape
-    degree[:] = 0.0
-    for i in range(n_points):
+    n_columns = points.shape[1]
+    for i in range(begin, end):
         others, coefficients = second[starts[i] : starts[i + 1]], c[starts[i] : starts[i + 1]]
-        row = i * n_columns
+        row, place, half = i * n_columns, (i - begin) * n_columns, splat(0.5 * degree[i])
         for left in range(0, n_columns, 2 * WIDTH):
             right = min(left + WIDTH, n_columns - WIDTH)
-            left_sum, right_sum, own = splat(0.0), splat(0.0), 0.0
+            left_sum, right_sum = splat(0.0), splat(0.0)
             for p in range(others.size):
                 coefficient, other = splat(coefficients[p]), others[p] * n_columns
                 left_sum = multiply_add(coefficient, load(points, other + left), left_sum)
                 right_sum = multiply_add(coefficient, load(points, other + right), right_sum)
-                if left == 0:
-                    degree[others[p]] += coefficients[p]
-                    own += coefficients[p]
-            if left == 0:
-                degree[i] += own
-            half = splat(0.5 * degree[i])
-            store(out, row + left, half * load(points, row + left) - left_sum)
-            store(out, row + right, half * load(points, row + right) - right_sum)
+            store(out, place + left, half * load(points, row + left) - left_sum)
+            store(out, place + right, half * load(points, row + right) - right_sum)
 
 
 @kernel

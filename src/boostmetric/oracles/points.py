@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from boostmetric.crew import Crew
 from boostmetric.kernels import pairs
 from boostmetric.kernels.lanes import WIDTH, aligned
 from boostmetric.oracles.protocol import FloatArray
@@ -16,6 +18,9 @@ from boostmetric.scratch import Scratch
 
 # Up to this share of the points is copied for a shard; of more, the copies of all shards would fill the memory.
 _MOST_TAKEN = 0.5
+# Nanoseconds of work that are worth the hand-over to a thread, and more pieces than this would not be done at once.
+_PIECE_COST = 5e6
+_MOST_PIECES = 64
 
 Numbers = NDArray[np.uint32]
 Starts = NDArray[np.int64]
@@ -68,9 +73,9 @@ class PointRows(Protocol):
         ...
 
 
-def as_points(coordinates: FloatArray | sparse.csr_array) -> PointRows:
-    """Points in the form that suits them."""
-    return SparsePoints(coordinates) if sparse.issparse(coordinates) else DensePoints.of(coordinates)
+def as_points(coordinates: FloatArray | sparse.csr_array, crew: Crew | None = None) -> PointRows:
+    """Points in the form that suits them; large products are done by a crew, if there is one."""
+    return SparsePoints(coordinates) if sparse.issparse(coordinates) else DensePoints.of(coordinates, crew or Crew())
 
 
 def _numbers(rows: NDArray[np.bool_]) -> NDArray[np.int32]:
@@ -81,18 +86,19 @@ def _numbers(rows: NDArray[np.bool_]) -> NDArray[np.int32]:
 class DensePoints:
     """Points in an array, with columns of zeros up to a multiple of ``lanes.WIDTH``."""
 
-    def __init__(self, padded: FloatArray, n_features: int, scratch: Scratch | None = None) -> None:
+    def __init__(self, padded: FloatArray, n_features: int, crew: Crew, scratch: Scratch) -> None:
         self._padded = aligned(padded)
         self._coordinates = self._padded[:, :n_features]
-        self.scratch = Scratch() if scratch is None else scratch
+        self._crew = crew
+        self.scratch = scratch
         self.n_features = n_features
         self.direction_cost = len(padded) * n_features * (4 + n_features / 20)
 
     @classmethod
-    def of(cls, coordinates: FloatArray) -> DensePoints:
+    def of(cls, coordinates: FloatArray, crew: Crew) -> DensePoints:
         """Copy points into an array of the right width."""
         n_features = coordinates.shape[1]
-        return cls(np.pad(coordinates, [(0, 0), (0, -n_features % WIDTH)]), n_features)
+        return cls(np.pad(coordinates, [(0, 0), (0, -n_features % WIDTH)]), n_features, crew, Scratch())
 
     def __len__(self) -> int:
         return len(self._padded)
@@ -100,10 +106,10 @@ class DensePoints:
     def share(self, rows: NDArray[np.bool_]) -> tuple[DensePoints, NDArray[np.int32]]:
         if rows.mean() > _MOST_TAKEN:
             return self, np.arange(len(rows), dtype=np.int32)
-        return DensePoints(self._padded[rows], self.n_features, self.scratch), _numbers(rows)
+        return DensePoints(self._padded[rows], self.n_features, self._crew, self.scratch), _numbers(rows)
 
     def take(self, rows: NDArray[np.int64]) -> DensePoints:
-        return DensePoints(self._padded[rows], self.n_features, self.scratch)
+        return DensePoints(self._padded[rows], self.n_features, self._crew, self.scratch)
 
     def dense(self) -> FloatArray:
         return self._coordinates
@@ -127,10 +133,30 @@ class DensePoints:
         return np.asarray(self._coordinates.T @ y)
 
     def gram(self, starts: Starts, second: Numbers, c: FloatArray) -> FloatArray:
-        degree, rows = self.scratch.room("degree", len(self)), self.scratch.room("rows", *self._padded.shape)
-        pairs.half_laplacian(starts, second, c, self._padded, degree, rows)
-        half = self._coordinates.T @ rows[:, : self.n_features]
+        degree = self.scratch.room("degree", len(self))
+        pairs.degrees(starts, second, c, degree)
+
+        def product(piece: tuple[int, int]) -> FloatArray:
+            begin, end = piece
+            rows = self.scratch.room("rows", end - begin, self._padded.shape[1])
+            pairs.half_laplacian(starts, second, c, degree, self._padded, begin, end, rows)
+            return np.asarray(self._coordinates[begin:end].T @ rows[:, : self.n_features])
+
+        half, *others = self._crew.each(product, self._pieces(starts))
+        for other in others:
+            half += other
         return np.asarray(half + half.T)
+
+    def _pieces(self, starts: Starts) -> list[tuple[int, int]]:
+        """Ranges of points that take as long each, to sum the pairs of which they are the first."""
+        n_pairs, pair_cost = int(starts[-1]), self.n_features / 3
+        n_pieces = min(_MOST_PIECES, int((self.direction_cost + n_pairs * pair_cost) / _PIECE_COST), len(self))
+        if n_pieces < 2:
+            return [(0, len(self))]
+        cost = starts * pair_cost + np.linspace(0.0, self.direction_cost, len(starts))
+        inner = np.searchsorted(cost, cost[-1] * np.arange(1, n_pieces) / n_pieces)
+        cuts = [0, *np.unique(inner[(inner > 0) & (inner < len(self))]).tolist(), len(self)]
+        return list(pairwise(cuts))
 
 
 class SparsePoints:
