@@ -81,8 +81,7 @@ def gather(values, numbers, out):
 
 @kernel
 def degrees(starts, second, c, out):
-    """out = Deg, the sum of c over the pairs of each point."""
-    out[:] = 0.0
+    """Add to `out` the sum of c over the pairs of each point, to the same bits as `half_laplacian`."""
     for i in range(starts.size - 1):
         own = 0.0
         for p in range(starts[i], starts[i + 1]):
@@ -92,24 +91,32 @@ def degrees(starts, second, c, out):
 
 
 @kernel
-def half_laplacian(starts, second, c, degree, points, begin, end, out):
+def half_laplacian(starts, second, c, degree, is_known, points, begin, end, out):
     """Rows begin to end of (Deg / 2 - W) points, W holding each pair once.
 
     With all rows R, points' R + R' points = sum c (a - b)(a - b)'. Each pair costs one row of the points, half of what
-    the full Laplacian needs. The columns, a multiple of WIDTH, are summed two registers at a time; of an odd number the
-    last is summed twice.
+    the full Laplacian needs. Unless the degrees are known, `degree` is filled on the way, from zeros and for all rows:
+    that of a point is complete when its row has been summed, because the first point of a pair is the smaller. The
+    columns, a multiple of WIDTH, are summed two registers at a time; of an odd number the last is summed twice.
     """
     n_columns = points.shape[1]
     for i in range(begin, end):
         others, coefficients = second[starts[i] : starts[i + 1]], c[starts[i] : starts[i + 1]]
-        row, place, half = i * n_columns, (i - begin) * n_columns, splat(0.5 * degree[i])
+        row, place = i * n_columns, (i - begin) * n_columns
         for left in range(0, n_columns, 2 * WIDTH):
             right = min(left + WIDTH, n_columns - WIDTH)
-            left_sum, right_sum = splat(0.0), splat(0.0)
+            left_sum, right_sum, own = splat(0.0), splat(0.0), 0.0
+            sums_degrees = left == 0 and not is_known
             for p in range(others.size):
                 coefficient, other = splat(coefficients[p]), others[p] * n_columns
                 left_sum = multiply_add(coefficient, load(points, other + left), left_sum)
                 right_sum = multiply_add(coefficient, load(points, other + right), right_sum)
+                if sums_degrees:
+                    degree[others[p]] += coefficients[p]
+                    own += coefficients[p]
+            if sums_degrees:
+                degree[i] += own
+            half = splat(0.5 * degree[i])
             store(out, place + left, half * load(points, row + left) - left_sum)
             store(out, place + right, half * load(points, row + right) - right_sum)
 

@@ -133,16 +133,19 @@ class DensePoints:
         return np.asarray(self._coordinates.T @ y)
 
     def gram(self, starts: Starts, second: Numbers, c: FloatArray) -> FloatArray:
-        degree = self.scratch.room("degree", len(self))
-        pairs.degrees(starts, second, c, degree)
+        degree, pieces = self.scratch.room("degree", len(self)), self._pieces(starts)
+        degree[:] = 0.0
+        several = len(pieces) > 1
+        if several:
+            pairs.degrees(starts, second, c, degree)
 
         def product(piece: tuple[int, int]) -> FloatArray:
             begin, end = piece
             rows = self.scratch.room("rows", end - begin, self._padded.shape[1])
-            pairs.half_laplacian(starts, second, c, degree, self._padded, begin, end, rows)
+            pairs.half_laplacian(starts, second, c, degree, several, self._padded, begin, end, rows)
             return np.asarray(self._coordinates[begin:end].T @ rows[:, : self.n_features])
 
-        half, *others = self._crew.each(product, self._pieces(starts))
+        half, *others = self._crew.each(product, pieces)
         for other in others:
             half += other
         return np.asarray(half + half.T)
