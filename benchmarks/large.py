@@ -91,7 +91,7 @@ def measure(folder: Path, n_triplets: int) -> dict[str, object]:
             peaks.extend(memory())
 
     begun = perf_counter()
-    boosted = solve(FileProblem(files), max_iter=_ITERATIONS, place=_Counting(workers), on_iteration=[mark])
+    boosted = solve(FileProblem(files.opened()), max_iter=_ITERATIONS, place=_Counting(workers), on_iteration=[mark])
     n = len(marks) - 1
     rounds, sent, received = ((b - a) / n for a, b in zip(marks[0][1], marks[-1][1], strict=True))
     return {

@@ -9,7 +9,7 @@ import pytest
 from boostmetric import ComparisonBoostMetric, Comparisons
 from boostmetric.frame import Shift
 from boostmetric.tables import ComparisonFiles, TableError, TableNotFoundError
-from boostmetric.tables.files import Rows, Sample, _hashed
+from boostmetric.tables.file_shares import Rows, Sample, _hashed
 
 pytest.importorskip("pyarrow")
 from filed import triplets_by_metric, write_points, write_rows, write_triplets
@@ -53,8 +53,8 @@ ALL = whole(X, Comparisons.from_triplets(TRIPLETS))
 
 @pytest.mark.parametrize("n_shares", [1, 3, 50])
 def test_shares_together_are_the_whole(tmp_path, ids, n_shares, monkeypatch):
-    monkeypatch.setattr("boostmetric.tables.files._ROWS_AT_ONCE", 130)
-    shares = pickle.loads(pickle.dumps(files(tmp_path, ids).shares(n_shares)))
+    monkeypatch.setattr("boostmetric.tables.file_shares._ROWS_AT_ONCE", 130)
+    shares = pickle.loads(pickle.dumps(files(tmp_path, ids).opened().shares(n_shares)))
     assert len(shares) == min(n_shares, 12)  # of as many row groups
     assert np.array_equal(loaded(*shares)[0], ALL)
     points, blocks = shares[0].load()
@@ -64,33 +64,34 @@ def test_shares_together_are_the_whole(tmp_path, ids, n_shares, monkeypatch):
 
 
 def test_a_share_is_read_in_blocks(tmp_path, monkeypatch):
-    (share,) = files(tmp_path, None).shares(1)
-    monkeypatch.setattr("boostmetric.tables.files._ROWS_AT_ONCE", 130)
+    (share,) = files(tmp_path, None).opened().shares(1)
+    monkeypatch.setattr("boostmetric.tables.file_shares._ROWS_AT_ONCE", 130)
     assert [block.n_comparisons for block in share.load().blocks] == [100] * 6
     assert share.rows == tuple(Rows(str(tmp_path / "triplets" / f"part-{k}.parquet"), 0, 4) for k in range(3))
 
 
 def test_what_the_files_say(tmp_path):
-    described = files(tmp_path, TEXTS)
+    given = files(tmp_path, TEXTS)
+    described = given.opened()
     assert (described.n_features, described.feature_names, described.n_rows) == (4, None, 600)
     assert "120 points in 3 files, read by the workers" in described.describe()
     assert "600 rows in 3 files" in described.describe()
-    columns = ComparisonFiles(write_points(tmp_path / "named", X, columns=True), described.comparisons)
+    columns = ComparisonFiles(write_points(tmp_path / "named", X, columns=True), given.comparisons).opened()
     assert (columns.n_features, columns.feature_names) == (4, ["f0", "f1", "f2", "f3"])
 
 
 def test_fingerprints_are_of_the_content_and_of_how_it_is_read(tmp_path):
     one = files(tmp_path / "a", TEXTS)
-    assert one.fingerprint == files(tmp_path / "b", TEXTS).fingerprint
+    assert one.opened().fingerprint == files(tmp_path / "b", TEXTS).opened().fingerprint
     others = [files(tmp_path / "c", NUMBERS.tolist()), one.split(0.2, 0)[0], one.split(0.2, 1)[0]]
     write_triplets(tmp_path / "d" / "triplets", TRIPLETS[::-1], TEXTS)
     others.append(replace(one, comparisons=str(tmp_path / "d" / "triplets" / "*")))
-    assert len({one.fingerprint, *(other.fingerprint for other in others)}) == 5
+    assert len({other.opened().fingerprint for other in (one, *others)}) == 5
 
 
 def test_a_split_is_by_anchors(tmp_path, ids):
     train, held_out = files(tmp_path, ids).split(0.3, 0)
-    parts, anchors = zip(*(loaded(*part.shares(3)) for part in (train, held_out)), strict=True)
+    parts, anchors = zip(*(loaded(*part.opened().shares(3)) for part in (train, held_out)), strict=True)
     rows = np.concatenate(parts)
     assert np.array_equal(rows[np.lexsort(rows.T)], ALL)
     assert not anchors[0] & anchors[1]
@@ -131,7 +132,7 @@ def test_graded_results_with_queries_of_their_own(tmp_path):
         queries=write_points(tmp_path / "queries", queries, [f"q{q}" for q in range(6)]),
         max_per_query=4,
     )
-    shares = given.shares(8)
+    shares = given.opened().shares(8)
     assert len(shares) == 3  # a file is not cut, since lists may go over row groups
     assert np.array_equal(loaded(*shares)[0], whole(*given.read()))
 
@@ -182,19 +183,19 @@ def test_unknown_ids_are_named_with_their_rows(tmp_path):
     named[333, 2] = "sku-x"
     write_triplets(tmp_path / "triplets", np.arange(1800).reshape(600, 3), named.ravel())
     with pytest.raises(TableError, match=r"part-1\.parquet, row 133 .*, column 'far': 'sku-x' is not an id of"):
-        loaded(*given.shares(4))
+        loaded(*given.opened().shares(4))
 
 
 def test_repeated_and_bad_points_are_named_with_their_rows(tmp_path):
     ids = NUMBERS.tolist()
     ids[77] = ids[41]
-    (share,) = files(tmp_path, ids).shares(1)
+    (share,) = files(tmp_path, ids).opened().shares(1)
     with pytest.raises(TableError, match=r"part-1\.parquet, row 37 .*is also that of .*part-1\.parquet, row 1 "):
         share.load()
     bad = X.copy()
     bad[100, 2] = np.nan
     write_points(tmp_path / "points", bad, NUMBERS.tolist())
-    (share,) = replace(files_at(tmp_path), id="id").shares(1)
+    (share,) = replace(files_at(tmp_path), id="id").opened().shares(1)
     with pytest.raises(TableError, match=r"part-2\.parquet, row 20 .*, element 2: nan is not a finite number"):
         share.load()
 
@@ -207,12 +208,12 @@ def test_a_file_may_be_given_twice(tmp_path):
     given = files(tmp_path, None)
     paths = [str(tmp_path / "triplets" / f"part-{number}.parquet") for number in (0, 0, 1, 2)]
     for n_shares in (1, 3, 8):
-        shares = replace(given, comparisons=paths).shares(n_shares)
+        shares = replace(given, comparisons=paths).opened().shares(n_shares)
         assert sum(block.n_comparisons for share in shares for block in share.load().blocks) == 800
 
 
 def test_equal_row_groups_are_shared_out(tmp_path):
-    sizes = [[rows.end - rows.begin for rows in share.rows] for share in files(tmp_path, None).shares(12)]
+    sizes = [[rows.end - rows.begin for rows in share.rows] for share in files(tmp_path, None).opened().shares(12)]
     assert sizes == [[1]] * 12
 
 
@@ -222,26 +223,26 @@ def test_shares_without_a_comparison(tmp_path):
     given = replace(
         files(tmp_path, None), comparisons=write_rows(tmp_path / "weighted", weight=weights.tolist(), **columns)
     )
-    assert [len(list(share.load().blocks)) for share in given.shares(3)] == [0, 1, 1]
+    assert [len(list(share.load().blocks)) for share in given.opened().shares(3)] == [0, 1, 1]
     grades = {"query": [0, 0, 1, 1], "document": [2, 3, 4, 5], "grade": [1, 1, 1, 0]}
     graded = replace(given, comparisons=write_rows(tmp_path / "grades", n_files=2, **grades))
-    assert [len(list(share.load().blocks)) for share in graded.shares(2)] == [0, 1]
+    assert [len(list(share.load().blocks)) for share in graded.opened().shares(2)] == [0, 1]
 
 
 def test_none_of_the_ids_is_known(tmp_path):
     given = replace(files(tmp_path, TEXTS), id=None, ignore="id")
     with pytest.raises(TableError, match="'sku-"):
-        given.shares(1)[0].load()
+        given.opened().shares(1)[0].load()
 
 
 def test_vectors_of_other_lengths(tmp_path):
     given = files(tmp_path, None)
     write_points(tmp_path / "points", np.ones((40, 5)), n_files=1)  # the first file; comparisons name others as well
     with pytest.raises(TableError, match=r"the vector has 4 numbers, those before it have 5"):
-        given.shares(1)[0].load()
+        given.opened().shares(1)[0].load()
     other = replace(given, points=write_points(tmp_path / "none", np.ones((1, 0)), n_files=1))
     with pytest.raises(TableError, match=r"row 0 .*column 'vector': no value"):
-        _ = other.n_features
+        _ = other.opened().n_features
 
 
 def test_what_only_fit_and_score_take(tmp_path):
@@ -258,21 +259,21 @@ def test_what_workers_cannot_read(tmp_path):
     given = files(tmp_path, None)
     csv = tmp_path / "points.csv"
     csv.write_text("a,b\n1,2\n")
-    with pytest.raises(TableError, match=r"points\.csv: workers read Parquet files, and this one is CSV\. Convert it"):
-        replace(given, points=csv).shares(2)
+    with pytest.raises(TableError, match=r"points\.csv: workers read Parquet files, and this is CSV\. Write it as"):
+        replace(given, points=csv).opened().shares(2)
     pairs = write_rows(tmp_path / "pairs", a=[0, 1], b=[2, 3], sign=[1, -1], n_files=1)
     with pytest.raises(TableError, match="workers cannot share them out"):
-        replace(given, comparisons=pairs).shares(2)
+        replace(given, comparisons=pairs).opened().shares(2)
     with pytest.raises(TableError, match="these are triplets, which have no max_per_query"):
-        replace(given, max_per_query=3).shares(2)
+        replace(given, max_per_query=3).opened().shares(2)
     with pytest.raises(TableNotFoundError, match="no file has a name like this"):
-        replace(given, comparisons=str(tmp_path / "none" / "*.parquet")).shares(2)
+        replace(given, comparisons=str(tmp_path / "none" / "*.parquet")).opened().shares(2)
     with pytest.raises(ValueError, match="kind must be one of"):
         replace(given, kind="pears")
 
 
 def test_a_part_that_is_cut_off_is_named(tmp_path):
-    (share,) = files(tmp_path, None).shares(1)
+    (share,) = files(tmp_path, None).opened().shares(1)
     part = tmp_path / "triplets" / "part-1.parquet"
     part.write_bytes(part.read_bytes()[:-30])
     with pytest.raises(TableError, match=r"part-1\.parquet: not a whole Parquet file"):
@@ -280,3 +281,19 @@ def test_a_part_that_is_cut_off_is_named(tmp_path):
     part.unlink()
     with pytest.raises(TableNotFoundError, match=r"part-1\.parquet: there is no such file"):
         share.load()
+
+
+@pytest.mark.parametrize("kind", ["points", "triplets"])
+def test_a_part_that_was_written_anew_is_named(tmp_path, kind):
+    """By a worker that is started again, which would learn from something else."""
+    given = files(tmp_path, None)
+    (share,) = given.opened().shares(1)
+    share.load()
+    if kind == "points":
+        write_points(tmp_path / "points", X + 1.0)
+    else:
+        write_triplets(tmp_path / "triplets", TRIPLETS[::-1])
+    with pytest.raises(TableError, match=rf"{kind}.*part-0\.parquet: was written anew since the fit began"):
+        share.load()
+    (again,) = given.opened().shares(1)  # the same description, of the files as they are now
+    assert again.load().points.shape == X.shape

@@ -151,9 +151,8 @@ def test_a_checkpoint_of_other_files_is_refused(files, tmp_path):
     options = {"max_iter": 3, "engine": RayEngine(n_workers=2)}
     ComparisonBoostMetric(**options, callbacks=[Checkpoint(checkpoint)]).fit(files)
     write_triplets(tmp_path / "triplets", TRIPLETS[::-1], TEXTS)
-    again = ComparisonFiles(files.points, files.comparisons, id="id")
     with pytest.raises(ValueError, match="The checkpoint belongs to another fit"):
-        ComparisonBoostMetric(**options).fit(again, resume_from=checkpoint)
+        ComparisonBoostMetric(**options).fit(files, resume_from=checkpoint)
 
 
 @pytest.mark.parametrize(

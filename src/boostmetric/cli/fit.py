@@ -3,7 +3,6 @@
 import shlex
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -11,18 +10,15 @@ import typer
 
 from boostmetric.cli.commands import INTERRUPTED, say
 from boostmetric.cli.conditions import parse_conditions
+from boostmetric.cli.fit_options import Feedback, HoldOut
 from boostmetric.cli.output import Force, Json, answer, check_new
 from boostmetric.cli.points import Columns, Id, Ignore, Label, Reading, Vector, Where
 from boostmetric.cli.tasks import FEEDBACK, Comparisons, Kind, Names, Queries, parse_names
 
 if TYPE_CHECKING:
     from boostmetric.cli.fit_parts import Parts
-    from boostmetric.engines.ray import RayEngine
 
 _VALIDATION, _LEARNING, _CLUSTER = "What is validated on", "How it is learned", "On a cluster"
-# Fewer labelled rows than these are all learned from, and validated on in turn.
-_FEW_ROWS = 1500
-_FRACTION = 0.2
 
 
 def fit(
@@ -192,6 +188,10 @@ def fit(
     }
 
     from boostmetric.cli import fit_answer, fit_run
+    from boostmetric.cli.fit_files import FiledParts
+    from boostmetric.cli.fit_parts import ComparedParts, LabelledParts
+    from boostmetric.engines.ray import RayEngine
+    from boostmetric.tables.files import are_parquet
 
     checkpoint = fit_run.checkpoint_of(output)
     if resume and not checkpoint.exists():
@@ -201,28 +201,18 @@ def fit(
         )
     # A model beside a checkpoint is what an interrupted fit left, and its own to replace.
     check_new(output, force or resume)
-    place = _place(address, workers) if engine else None
     parts: Parts
-    if comparisons and place and _workers_read(points, comparisons, queries, validation):
-        parts = _filed(
-            points,
-            reading,
-            comparisons,
-            kind,
-            queries,
-            names,
-            max_per_query,
-            validation,
-            validation_fraction,
-            seed,
-            place,
-        )
-    elif comparisons:
-        parts = _compared(
-            points, reading, comparisons, kind, queries, names, max_per_query, validation, validation_fraction, seed
-        )
+    hold_out = HoldOut(validation or (), held_out, validation_fraction, seed)
+    place = RayEngine(address, workers) if engine else None
+    if comparisons:
+        feedback = Feedback(comparisons, kind, queries, parse_names(names), max_per_query)
+        # What workers cannot read, this process reads, and sends them.
+        if place and are_parquet(points, comparisons, queries, validation):
+            parts = FiledParts.opened(points, reading, feedback, hold_out, place)
+        else:
+            parts = ComparedParts.read(points, reading, feedback, hold_out)
     else:
-        parts = _labelled(points, reading, validation, held_out, validation_fraction, seed)
+        parts = LabelledParts.read(points, reading, hold_out)
     estimator = parts.estimator(setting, {**overrides, "random_state": seed})
     described = f"{parts.describe()}\n  setting: {setting}, {' '.join(repr(estimator).split())}"
     if dry_run:
@@ -250,119 +240,6 @@ def fit(
     if outcome.interrupted:
         say("Interrupted: the model is the best so far. To go on, run the same command with --resume.")
         raise typer.Exit(INTERRUPTED)
-
-
-def _labelled(
-    files: Sequence[str],
-    reading: Reading,
-    validation: Sequence[str] | None,
-    held_out: Sequence[Any],
-    fraction: float | None,
-    seed: int,
-) -> "Parts":
-    from boostmetric.cli.fit_parts import LabelledParts, held_out_rows
-
-    if held_out:
-        train, other = reading.read_two(files, held_out)
-        return LabelledParts(train, other, f"where {' and '.join(map(str, held_out))}")
-    train = reading.read(files)
-    if validation:
-        return LabelledParts(train, reading.read_others(validation), f"of {', '.join(validation)}")
-    if fraction is None:
-        fraction = _FRACTION if len(train) >= _FEW_ROWS else 0.0
-    if fraction == 0.0:
-        return LabelledParts(train, None, "rows left out in turn, where the setting chooses; then all are learned from")
-    assert train.labels is not None
-    mask = held_out_rows(train.labels, fraction, seed)
-    how = f"{100 * fraction:g} % of each class, drawn with seed {seed}"
-    return LabelledParts(train.take(~mask), train.take(mask), how)
-
-
-def _compared(
-    files: Sequence[str],
-    reading: Reading,
-    comparisons: Sequence[str],
-    kind: str | None,
-    queries: Sequence[str] | None,
-    names: Sequence[str] | None,
-    max_per_query: int | None,
-    validation: Sequence[str] | None,
-    fraction: float | None,
-    seed: int,
-) -> "Parts":
-    from boostmetric.cli.fit_parts import ComparedParts
-    from boostmetric.tables import read_comparisons
-
-    points = reading.read(files)
-    asked = reading.read_others(queries) if queries else None
-    called = parse_names(names)
-
-    def read(path: Sequence[str]) -> Any:
-        return read_comparisons(list(path), points, kind=kind, queries=asked, names=called, max_per_query=max_per_query)
-
-    table = read(comparisons)
-    if validation:
-        other = read(validation)
-        return ComparedParts(table, table.comparisons, other.comparisons, f"of {', '.join(validation)}", points)
-    fraction = _FRACTION if fraction is None else fraction
-    if fraction == 0.0:
-        return ComparedParts(table, table.comparisons, None, "nothing: all are learned from", points)
-    train, held_out = table.comparisons.split(fraction, seed)
-    how = f"those of {100 * fraction:g} % of the anchors, drawn with seed {seed}"
-    return ComparedParts(table, train, held_out, how, points)
-
-
-def _place(address: str | None, workers: int | None) -> "RayEngine":
-    from boostmetric.engines.ray import RayEngine
-
-    return RayEngine(address, workers)
-
-
-def _workers_read(*sources: Sequence[str] | None) -> bool:
-    """Whether all files are such as workers read; else this process reads them, and sends what it read."""
-    from boostmetric.tables.files import are_parquet
-
-    return are_parquet(*sources)
-
-
-def _filed(
-    files: Sequence[str],
-    reading: Reading,
-    comparisons: Sequence[str],
-    kind: str | None,
-    queries: Sequence[str] | None,
-    names: Sequence[str] | None,
-    max_per_query: int | None,
-    validation: Sequence[str] | None,
-    fraction: float | None,
-    seed: int,
-    place: "RayEngine",
-) -> "Parts":
-    from boostmetric.cli.fit_files import FiledParts
-    from boostmetric.tables import ComparisonFiles
-
-    if reading.where:
-        raise typer.BadParameter("Workers read all points that comparisons name: leave it out.", param_hint="--where")
-    train = ComparisonFiles(
-        list(files),
-        list(comparisons),
-        id=reading.id,
-        vector=reading.vector,
-        columns=reading.columns,
-        ignore=reading.ignore,
-        kind=kind,
-        names=parse_names(names),
-        queries=queries,
-        max_per_query=max_per_query,
-    )
-    if validation:
-        other = replace(train, comparisons=list(validation))
-        return FiledParts(train, other, f"of {', '.join(validation)}", place)
-    fraction = _FRACTION if fraction is None else fraction
-    if fraction == 0.0:
-        return FiledParts(train, None, "nothing: all are learned from", place)
-    how = f"those of {100 * fraction:g} % of the anchors, drawn with seed {seed}"
-    return FiledParts(*train.split(fraction, seed), how, place)
 
 
 def _impostors(text: str | None) -> int | str | None:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+import typer
 
 from boostmetric import ComparisonBoostMetric
+from boostmetric.cli.fit_options import Feedback, HoldOut
 from boostmetric.cli.fit_parts import compared_estimator
+from boostmetric.cli.points import Reading
 from boostmetric.engines.ray import RayEngine
 from boostmetric.metric import MahalanobisMetric
 from boostmetric.solver.file_problem import FileProblem
 from boostmetric.solver.problem import satisfied_by_each
 from boostmetric.tables import ComparisonFiles
+from boostmetric.tables.files import OpenedFiles
 
 
 @dataclass(frozen=True)
@@ -52,18 +56,47 @@ class FiledParts:
 
     Attributes
     ----------
-    train : ComparisonFiles
-    held_out : ComparisonFiles, optional
+    train : OpenedFiles
+    held_out : OpenedFiles, optional
     how : str
         How the latter were chosen, in words.
     place : RayEngine
         Whose workers read them.
     """
 
-    train: ComparisonFiles
-    held_out: ComparisonFiles | None
+    train: OpenedFiles
+    held_out: OpenedFiles | None
     how: str
     place: RayEngine
+
+    @classmethod
+    def opened(
+        cls, files: Sequence[str], reading: Reading, feedback: Feedback, hold_out: HoldOut, place: RayEngine
+    ) -> Self:
+        """Files that the workers of a place are going to read."""
+        if reading.where:
+            raise typer.BadParameter(
+                "Workers read all points that comparisons name: leave it out.", param_hint="--where"
+            )
+        all_files = ComparisonFiles(
+            list(files),
+            list(feedback.comparisons),
+            id=reading.id,
+            vector=reading.vector,
+            columns=reading.columns,
+            ignore=reading.ignore,
+            kind=feedback.kind,
+            names=feedback.names,
+            queries=feedback.queries,
+            max_per_query=feedback.max_per_query,
+        )
+        if hold_out.files:
+            other = replace(all_files, comparisons=list(hold_out.files))
+            return cls(all_files.opened(), other.opened(), hold_out.from_files, place)
+        if not hold_out.share_of_anchors:
+            return cls(all_files.opened(), None, hold_out.by_anchors, place)
+        train, held_out = all_files.opened().split(hold_out.share_of_anchors, hold_out.seed)
+        return cls(train, held_out, hold_out.by_anchors, place)
 
     @property
     def n_features(self) -> int:
@@ -86,7 +119,8 @@ class FiledParts:
 
     def fit(self, estimator: Any, *, choose: bool, resume_from: Path | None) -> None:
         """Learn; `choose` by what is held out, or only measure on it later."""
-        estimator.fit(self.train, eval_set=self.held_out if choose else None, resume_from=resume_from)
+        eval_set = self.held_out.files if choose and self.held_out is not None else None
+        estimator.fit(self.train.files, eval_set=eval_set, resume_from=resume_from)
 
     def evaluate(self, metric: MahalanobisMetric, seed: int) -> Satisfied | None:
         """Compare with the Euclidean distance on what is held out."""

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boostmetric import BoostMetric, ComparisonBoostMetric, Comparisons
+from boostmetric.cli.fit_options import FRACTION, Feedback, HoldOut
+from boostmetric.cli.points import Reading
 from boostmetric.evaluation import Evaluation, evaluate, evaluate_comparisons
 from boostmetric.metric import MahalanobisMetric
-from boostmetric.tables import ComparisonTable, PointTable, TableError
+from boostmetric.tables import ComparisonTable, PointTable, TableError, read_comparisons
 from boostmetric.tables.complaints import plural, shown
 
 # For comparisons, which have no "auto" (`BoostMetric.recommended` is the setting for labels).
 _RECOMMENDED = {"loss": "logistic", "init": "identity", "max_iter": 500}
+# Fewer labelled rows than these are all learned from, and validated on in turn.
+_FEW_ROWS = 1500
 
 
 class Parts(Protocol):
@@ -78,6 +82,25 @@ class LabelledParts:
     train: PointTable
     held_out: PointTable | None
     how: str
+
+    @classmethod
+    def read(cls, files: Sequence[str], reading: Reading, hold_out: HoldOut) -> Self:
+        """From files."""
+        if hold_out.where:
+            train, other = reading.read_two(files, hold_out.where)
+            return cls(train, other, f"where {' and '.join(map(str, hold_out.where))}")
+        train = reading.read(files)
+        if hold_out.files:
+            return cls(train, reading.read_others(hold_out.files), hold_out.from_files)
+        fraction = hold_out.fraction
+        if fraction is None:
+            fraction = FRACTION if len(train) >= _FEW_ROWS else 0.0
+        if fraction == 0.0:
+            return cls(train, None, "rows left out in turn, where the setting chooses; then all are learned from")
+        assert train.labels is not None
+        mask = held_out_rows(train.labels, fraction, hold_out.seed)
+        how = f"{100 * fraction:g} % of each class, drawn with seed {hold_out.seed}"
+        return cls(train.take(~mask), train.take(mask), how)
 
     def __post_init__(self) -> None:
         if self.held_out is None:
@@ -186,6 +209,30 @@ class ComparedParts:
     held_out: Comparisons | None
     how: str
     points: PointTable
+
+    @classmethod
+    def read(cls, files: Sequence[str], reading: Reading, feedback: Feedback, hold_out: HoldOut) -> Self:
+        """From files."""
+        points = reading.read(files)
+        queries = reading.read_others(feedback.queries) if feedback.queries else None
+
+        def read(comparisons: Sequence[str]) -> ComparisonTable:
+            return read_comparisons(
+                list(comparisons),
+                points,
+                kind=feedback.kind,
+                queries=queries,
+                names=feedback.names,
+                max_per_query=feedback.max_per_query,
+            )
+
+        table = read(feedback.comparisons)
+        if hold_out.files:
+            return cls(table, table.comparisons, read(hold_out.files).comparisons, hold_out.from_files, points)
+        if not hold_out.share_of_anchors:
+            return cls(table, table.comparisons, None, hold_out.by_anchors, points)
+        train, held_out = table.comparisons.split(hold_out.share_of_anchors, hold_out.seed)
+        return cls(table, train, held_out, hold_out.by_anchors, points)
 
     @property
     def n_features(self) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -17,10 +16,10 @@ from boostmetric.tables.features import Features
 from boostmetric.tables.parquet import ParquetTable
 from boostmetric.tables.points import features_of
 from boostmetric.tables.reading import Chunk, Shards
-from boostmetric.tables.sources import Source, open_tables
+from boostmetric.tables.sources import Source, open_parquet, open_tables
 from boostmetric.tables.values import Ids, Part
 
-_LENGTH_AND_MAGIC = 8  # bytes at the end of a Parquet file, after the footer
+_OTHERWISE = "read it whole with read_points, for Comparisons.from_labels"
 
 
 @dataclass(frozen=True)
@@ -65,13 +64,8 @@ class PointFiles:
         ignore: Sequence[str],
     ) -> PointFiles:
         """From the footers of the files; no row is read."""
-        shards = open_tables(source)
+        shards = open_parquet(source, "only Parquet files are mined in parts", _OTHERWISE)
         for table in shards.tables:
-            if not isinstance(table, ParquetTable):
-                raise TableError(
-                    f"{table.path}: only Parquet files are mined in parts, and this is {table.format}. Write it as "
-                    "Parquet, or read it whole with read_points, for Comparisons.from_labels."
-                )
             for name, what in ((label, "of labels"), (id, "of ids")):
                 if name is not None:
                     table.column(name, what)
@@ -95,15 +89,7 @@ class PointFiles:
 
     def footers(self) -> list[str]:
         """A checksum of the footer of each file: schema, rows, and sizes and ranges of all columns."""
-        sums = []
-        for path in self.paths:
-            with path.open("rb") as file:
-                size = file.seek(0, 2)
-                file.seek(size - _LENGTH_AND_MAGIC)
-                length = int.from_bytes(file.read(4), "little")
-                file.seek(size - _LENGTH_AND_MAGIC - length)
-                sums.append(sha256(file.read(length)).hexdigest())
-        return sums
+        return [ParquetTable(path).footer_checksum() for path in self.paths]
 
     def batches(
         self, file: int, *, complaints: Complaints | None = None, n_features: int | None = None

@@ -14,31 +14,25 @@ once, and many where little is known of the step.
 
 from __future__ import annotations
 
-import ctypes
 import math
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from ipaddress import ip_address
 from time import monotonic
 from typing import Any, NamedTuple
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from boostmetric.comparisons import Comparisons
+from boostmetric.engines.worker import Call, Worker
 from boostmetric.frame import Coordinates, Shift
 from boostmetric.optional import require
-from boostmetric.oracles.merged import MergedShard
 from boostmetric.oracles.protocol import FloatArray
 from boostmetric.shares import Loaded, Share
 from boostmetric.validation import check_count, check_number
 
-# A call: a verb and its arguments.
-_Call = tuple[Any, ...]
-# A parameter of mallopt(3): arrays of at least this size are mapped, each by itself.
-_MMAP_THRESHOLD = -3
 # So often is a worker restored in one round, before the round is given up.
 _MOST_RESTORATIONS = 5
 
@@ -178,7 +172,7 @@ class RayWorkers:
         actor = ray.remote(num_cpus=0, max_restarts=-1, scheduling_strategy="SPREAD")(Worker)
         self._workers = [actor.remote(logistic) for _ in shares]
         self._state = _State()
-        self._pending: list[_Call] = []
+        self._pending: list[Call] = []
         self._gram: list[FloatArray] | None = None
         self._gram_is_asked_for = False
         self.traffic = Traffic(0, 0, 0)
@@ -238,7 +232,7 @@ class RayWorkers:
         matrix[np.triu_indices(self._n_features)] = upper
         return np.asarray(matrix + np.triu(matrix, 1).T)
 
-    def _round(self, calls: list[_Call]) -> list[list[Any]]:
+    def _round(self, calls: list[Call]) -> list[list[Any]]:
         """The answers of all workers to some calls; those that were lost are restored."""
         before, after = self._state, self._state.after(calls)
         answers = self._persist(
@@ -313,7 +307,7 @@ class _State:
     steps: tuple[tuple[FloatArray, FloatArray, float], ...] = ()
     projected: tuple[Any, ...] = ()
 
-    def after(self, calls: Sequence[_Call]) -> _State:
+    def after(self, calls: Sequence[Call]) -> _State:
         """The state that some calls lead to."""
         number, rebuilt, steps, projected = self.number, self.rebuilt, self.steps, self.projected
         for verb, *arguments in calls:
@@ -328,12 +322,12 @@ class _State:
             number += 1
         return _State(number, rebuilt, steps, projected)
 
-    def calls(self) -> list[_Call]:
+    def calls(self) -> list[Call]:
         """What brings a worker that knows nothing to this state, to the same bits."""
         if not self.rebuilt:
             return []
         directions, step_sizes, at_once = self.rebuilt
-        calls: list[_Call]
+        calls: list[Call]
         if not at_once and all(xi.ndim == 1 and factors.tolist() == [1.0] for xi, factors, _ in self.steps):
             directions = np.concatenate([directions, *(xi[None] for xi, _, _ in self.steps)])
             step_sizes = np.concatenate([step_sizes, [step for _, _, step in self.steps]])
@@ -343,82 +337,6 @@ class _State:
             for xi, factors, step in self.steps:
                 calls += [("project", xi, factors), ("commit", step)]
         return [*calls, ("project", *self.projected)] if self.projected else calls
-
-
-class Worker:
-    """A share of a problem, in a process of its own."""
-
-    def __init__(self, logistic: bool) -> None:
-        self._one_thread = threadpool_limits(limits=1, user_api="blas")  # for as long as the process lives
-        _give_memory_back()
-        self._logistic = logistic
-        self._loaded: Loaded | None = None
-        self._shard: MergedShard | None = None
-        self._weight = 0.0
-        self._number: int | None = None
-
-    def ends(self, share: Share) -> tuple[FloatArray, FloatArray]:
-        """Of the range of each coordinate, for the points of a share."""
-        points = self._load(share).points
-        return points.min(axis=0), points.max(axis=0)
-
-    def weight(self, share: Share, shift: Shift | None) -> float:
-        """Of the groups of a share, whose points are put in coordinates; those in memory are in them already."""
-        if self._shard is None:
-            self._make_shard(share, shift)
-        return self._weight
-
-    def ask(self, number: int, calls: list[_Call], after: int) -> list[Any] | None:
-        """Answer calls about a state; None if this worker is in another one, or in none."""
-        return self._follow(calls, after) if number == self._number else None
-
-    def restore(
-        self, share: Share, shift: Shift | None, before: list[_Call], calls: list[_Call], after: int
-    ) -> list[Any]:
-        """Answer calls after those `before`, of which the first is `rebuild`, so that they are about no state."""
-        self.weight(share, shift)
-        return self._follow([*before, *calls], after)[len(before) :]
-
-    def _load(self, share: Share) -> Loaded:
-        self._loaded = self._loaded or share.load()
-        return self._loaded
-
-    def _make_shard(self, share: Share, shift: Shift | None) -> None:
-        from boostmetric.crew import Crew
-        from boostmetric.engines.threads import ThreadEngine
-        from boostmetric.oracles.cpu import make_shards
-        from boostmetric.oracles.points import as_points
-
-        (given, blocks), self._loaded = self._load(share), None
-        points = as_points(given if shift is None else shift.place(given))
-        del given
-        shards, weight = list[object](), 0.0
-        for comparisons in blocks:
-            # One of each kind: there is one thread, and more would go over the points more often.
-            shards += make_shards(points, comparisons, logistic=self._logistic, most=1)
-            weight += float(comparisons.weights.sum())
-        if shards:
-            self._shard = MergedShard(ThreadEngine(shards, Crew()))
-        self._weight = weight
-
-    def _follow(self, calls: list[_Call], after: int) -> list[Any]:
-        self._number = None  # in between
-        answers = [getattr(self._shard, verb)(*arguments) for verb, *arguments in calls]
-        self._number = after
-        return [
-            answer[np.triu_indices(len(answer))] if call[0] == "gram" else answer
-            for call, answer in zip(calls, answers, strict=True)
-        ]
-
-
-def _give_memory_back() -> None:
-    """Let the C library give arrays that are freed back to the system.
-
-    That of Linux keeps those of up to 32 MB for further use, once such a one was freed. Of what is made while a share
-    is built, as much stays then as the shards take.
-    """
-    with suppress(OSError, AttributeError, TypeError):  # where there is no such library, or no such function
-        ctypes.CDLL(None).mallopt(_MMAP_THRESHOLD, 2**20)
 
 
 @dataclass(frozen=True)

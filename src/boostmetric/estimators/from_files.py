@@ -14,7 +14,7 @@ from boostmetric.solver.file_problem import FileProblem
 from boostmetric.solver.passes import Found
 from boostmetric.solver.problem import Learnable, Problem, satisfied
 from boostmetric.starts import starting_components
-from boostmetric.tables.files import ComparisonFiles
+from boostmetric.tables.files import ComparisonFiles, OpenedFiles
 
 
 class FromFiles(Boosting):
@@ -41,12 +41,13 @@ class FromFiles(Boosting):
     def _problem_in(self, files: ComparisonFiles, *, reset: bool) -> tuple[Learnable, Given]:
         """What is in files; and its points, or none where workers have them, of the same features."""
         if isinstance(self.engine, (str, SharingPlace)):
-            return FileProblem(files), self._like_files(files, reset=reset)
+            opened = files.opened()
+            return FileProblem(opened), self._like_files(opened, reset=reset)
         given, comparisons = files.read()
         points = self._check_points(given, reset=reset)
         return Problem(points, comparisons), points
 
-    def _like_files(self, files: ComparisonFiles, *, reset: bool) -> Given:
+    def _like_files(self, files: OpenedFiles, *, reset: bool) -> Given:
         """No points, of the features that are in files: checked as points are."""
         if isinstance(self.init, str) and self.init == "standardized":
             raise ValueError(

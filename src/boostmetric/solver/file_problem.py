@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from boostmetric.engines.place import Place
     from boostmetric.oracles.losses import LossName
     from boostmetric.oracles.protocol import Oracle
-    from boostmetric.tables.files import ComparisonFiles
+    from boostmetric.tables.files import OpenedFiles
 
 
 @dataclass(frozen=True)
 class FileProblem:
     """Points and comparisons in files; a `Learnable`."""
 
-    files: ComparisonFiles
+    files: OpenedFiles
 
     @property
     def n_features(self) -> int:
@@ -59,7 +59,7 @@ class FileProblem:
             stack.enter_context(single_threaded_blas())
             n_features = self.n_features
 
-            def oracle_of(files: ComparisonFiles, shift: Shift | None) -> tuple[Oracle, Shift]:
+            def oracle_of(files: OpenedFiles, shift: Shift | None) -> tuple[Oracle, Shift]:
                 engine, used, weight = stack.enter_context(
                     place.shared(files.shares, n_features, logistic=loss == "logistic", shift=shift)
                 )

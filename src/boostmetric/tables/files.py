@@ -1,209 +1,29 @@
-"""Points and comparisons in Parquet files, which workers read: each its row groups, and the points that these name."""
+"""Points and comparisons in files, which are read by this process, or by workers, each its share."""
 
 from __future__ import annotations
 
 import hashlib
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from boostmetric.comparisons import Comparisons
 from boostmetric.frame import Given
-from boostmetric.shares import Loaded
-from boostmetric.tables.comparisons import ComparisonTable, compare, read_comparisons, stack
-from boostmetric.tables.complaints import Complaints, NoComparisonsError, TableError, plural
+from boostmetric.tables.comparisons import ComparisonTable, read_comparisons
+from boostmetric.tables.complaints import TableError, plural
 from boostmetric.tables.features import Features
+from boostmetric.tables.file_shares import ROW_BY_ROW, FileShare, Rows, Sample, SharedPoints
 from boostmetric.tables.kinds import KINDS, recognise
 from boostmetric.tables.parquet import ParquetTable
-from boostmetric.tables.points import PointTable, features_of, read_points, read_some_points
-from boostmetric.tables.reading import Shards
-from boostmetric.tables.sources import Source, open_row_groups, open_tables
-from boostmetric.tables.values import Ids, Part, joined
+from boostmetric.tables.points import features_of, read_points
+from boostmetric.tables.reading import Shards, Table
+from boostmetric.tables.sources import Source, open_parquet, open_tables
 from boostmetric.validation import check_choice, check_count, check_number
 
-# Whole numbers as they are written in one way only.
-_WHOLE = re.compile(r"0|-?[1-9][0-9]{0,18}")
-# Rows that a worker makes comparisons of at once: some hundred bytes each, until they are packed.
-_ROWS_AT_ONCE = 2**21
-# Kinds whose comparisons are within rows, not between them: a file may be cut anywhere.
-_ROW_BY_ROW = ("triplets", "quadruplets")
-
-
-class Rows(NamedTuple):
-    """Row groups of a file: the first, and the one after the last."""
-
-    path: str
-    begin: int
-    end: int
-
-
-@dataclass(frozen=True)
-class Sample:
-    """Anchors chosen by their ids alone, so that every worker chooses the same ones.
-
-    Attributes
-    ----------
-    fraction : float
-    seed : int
-    held_out : bool
-        Whether the comparisons are those of the chosen anchors, or all others.
-    """
-
-    fraction: float
-    seed: int
-    held_out: bool
-
-    def of(self, comparisons: Comparisons, ids: Ids) -> Comparisons | None:
-        """The comparisons of this sample; None if there are none."""
-        anchors = comparisons.anchors
-        first = comparisons.pairs[comparisons.members[comparisons.bounds[:-1:2]], 0]
-        numbers, place = np.unique(np.where(anchors < 0, first, anchors), return_inverse=True)
-        known = ids[numbers] if isinstance(ids, np.ndarray) else [ids[number] for number in numbers]
-        chosen = _hashed(known, self.seed) < self.fraction
-        groups = np.flatnonzero(chosen[place] == self.held_out)
-        return comparisons.subset(groups) if len(groups) else None
-
-
-def _hashed(ids: Ids, seed: int) -> NDArray[np.float64]:
-    """Numbers between 0 and 1 that look random, the same for 7 and "7"."""
-    if not isinstance(ids, np.ndarray):
-        ids = np.array([_number(text) for text in ids], dtype=np.int64)
-    x = ids.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15 * (seed + 1) % 2**64)
-    # The finaliser of SplitMix64 (Steele, Lea and Flood, 2014).
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        x = (x ^ (x >> np.uint64(shift))) * np.uint64(factor)
-    return np.asarray((x ^ (x >> np.uint64(31))) / 2.0**64)
-
-
-def _number(text: str) -> int:
-    """The number that a text is, as it would be in a column of whole numbers; or one that stands for it."""
-    if _WHOLE.fullmatch(text) and -(2**63) <= int(text) < 2**63:
-        return int(text)
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little", signed=True)
-
-
-@dataclass(frozen=True)
-class _PointFiles:
-    """Files of points, and which of their columns are what."""
-
-    files: tuple[str, ...]
-    id: str | None
-    vector: str | None
-    columns: tuple[str, ...] | None
-    n_features: int
-
-    def read(self, only: Ids) -> PointTable:
-        """The points of some ids."""
-        shards = open_tables(self.files)
-        table = read_some_points(shards, self.id, None, self.vector, self.columns, only=only)
-        if not len(table):  # whoever looks these ids up will say so
-            return replace(table, points=np.zeros((0, self.n_features)))
-        if table.n_features != self.n_features:
-            raise TableError(
-                f"{shards}: the first vector in column {self.vector!r} has {plural(self.n_features, 'number')}, others "
-                f"have {table.n_features:,}. All vectors must have one length: correct or remove the others."
-            )
-        return table
-
-
-@dataclass(frozen=True)
-class FileShare:
-    """Row groups of comparisons, and where their points are.
-
-    Attributes
-    ----------
-    rows : tuple of Rows
-    points, queries
-    kind : str
-    columns : dict of str to str
-        The column of each role.
-    max_per_query : int or None
-    sample : Sample or None
-    """
-
-    rows: tuple[Rows, ...]
-    points: _PointFiles
-    queries: _PointFiles | None
-    kind: str
-    columns: Mapping[str, str]
-    max_per_query: int | None
-    sample: Sample | None
-
-    def load(self) -> Loaded:
-        """Read the ids in the comparisons, then the points of these ids; comparisons are read block by block."""
-        asked = KINDS[self.kind].queries if self.queries is not None else ()
-        roles = KINDS[self.kind].points
-        points = self.points.read(self._ids([role for role in roles if role not in asked]))
-        queries = None if self.queries is None else self.queries.read(self._ids(asked))
-        tables = [None if table is None else _named(table) for table in (points, queries)]
-        stacked = stack(points, queries)
-        if not len(stacked):
-            next(self._blocks(*tables))  # complains of the ids
-        return Loaded(stacked, self._blocks(*tables))
-
-    def _ids(self, roles: Sequence[str]) -> Ids:
-        """All ids in the columns of some roles, once each."""
-        complaints, shards = Complaints(), self._opened(self.rows)
-        names = list(dict.fromkeys(self.columns[role] for role in roles))
-        known: Ids = np.empty(0, dtype=np.int64)
-        for chunk in shards.chunks(names):
-            known = _distinct(joined([known, *(Part(shards, chunk, name, complaints).ids() for name in names)]))
-        complaints.raise_if_any()
-        return known
-
-    def _blocks(self, points: PointTable | None, queries: PointTable | None) -> Iterator[Comparisons]:
-        assert points is not None
-        ids = joined([_known(table) for table in (queries, points) if table is not None])
-        for rows in self._cut():
-            try:
-                _, comparisons, _ = compare(
-                    self._opened(rows), self.kind, self.columns, points, queries, self.max_per_query, grouped=False
-                )
-            except NoComparisonsError:  # here; there may be some elsewhere
-                continue
-            chosen = comparisons if self.sample is None else self.sample.of(comparisons, ids)
-            if chosen is not None:
-                yield chosen
-
-    def _cut(self) -> Iterator[list[Rows]]:
-        """Row groups in blocks."""
-        block, size = list[Rows](), 0
-        for rows in self.rows:
-            sizes = open_row_groups(Path(rows.path), rows.begin, rows.end).group_sizes
-            pieces = [rows]
-            if self.kind in _ROW_BY_ROW:
-                pieces = [Rows(rows.path, group, group + 1) for group in range(rows.begin, rows.end)]
-            for piece in pieces:
-                n = sum(sizes[piece.begin : piece.end])
-                if block and size + n > _ROWS_AT_ONCE:
-                    yield block
-                    block, size = [], 0
-                block.append(piece)
-                size += n
-        yield block
-
-    def _opened(self, rows: Sequence[Rows]) -> Shards:
-        return Shards([open_row_groups(Path(path), begin, end) for path, begin, end in rows])
-
-
-def _named(table: PointTable) -> PointTable:
-    """The names of points without the points, which are held elsewhere."""
-    return replace(table, points=np.empty((len(table), 0)))
-
-
-def _known(table: PointTable) -> Ids:
-    assert table.ids is not None  # of points that were chosen by them
-    return table.ids if table.ids.dtype.kind == "i" else list(table.ids)
-
-
-def _distinct(ids: Ids) -> Ids:
-    return np.unique(ids) if isinstance(ids, np.ndarray) else list(dict.fromkeys(ids))
+_OTHERWISE = "learn without an engine, in this process"
 
 
 @dataclass(frozen=True)
@@ -300,18 +120,38 @@ class ComparisonFiles:
             raise ValueError("These comparisons are held out from others already. Split the others differently.")
         return tuple(replace(self, sample=Sample(test_size, int(random_state), held)) for held in (False, True))  # type: ignore[return-value]
 
-    @cached_property
-    def _point_files(self) -> Shards:
-        return _parquet(self.points)
+    def opened(self) -> OpenedFiles:
+        """What the files say about themselves, now."""
+        sources = [self.points, self.comparisons, *([] if self.queries is None else [self.queries])]
+        return OpenedFiles(
+            self, *(open_parquet(source, "workers read Parquet files", _OTHERWISE) for source in sources)
+        )
 
-    @cached_property
-    def _comparison_files(self) -> Shards:
-        return _parquet(self.comparisons)
+
+@dataclass(frozen=True)
+class OpenedFiles:
+    """What files of points and comparisons say about themselves; no row of them was read but the first vector.
+
+    Attributes
+    ----------
+    files : ComparisonFiles
+    points, comparisons, queries : Shards
+    """
+
+    files: ComparisonFiles
+    points: Shards
+    comparisons: Shards
+    queries: Shards | None = None
+
+    def split(self, test_size: float, random_state: int) -> tuple[OpenedFiles, OpenedFiles]:
+        """See `ComparisonFiles.split`."""
+        train, held_out = self.files.split(test_size, random_state)
+        return replace(self, files=train), replace(self, files=held_out)
 
     @cached_property
     def _features(self) -> Features:
-        claimed = {} if self.id is None else {self.id: "id"}
-        return features_of(self._point_files, claimed, self.vector, self.columns, self.ignore)
+        claimed = {} if self.files.id is None else {self.files.id: "id"}
+        return features_of(self.points, claimed, self.files.vector, self.files.columns, self.files.ignore)
 
     @cached_property
     def n_features(self) -> int:
@@ -319,9 +159,9 @@ class ComparisonFiles:
         features = self._features
         if not features.is_vector:
             return len(features.names)
-        first = next((table for table in self._point_files.tables if table.n_rows), None)
+        first = next((table for table in self.points.tables if table.n_rows), None)
         if first is None:
-            raise TableError(f"{self._point_files}: there are no rows. At least one is needed.")
+            raise TableError(f"{self.points}: there are no rows. At least one is needed.")
         assert isinstance(first, ParquetTable)
         return first.first_vector(features.names[0])
 
@@ -332,31 +172,31 @@ class ComparisonFiles:
 
     @cached_property
     def _roles(self) -> tuple[str, dict[str, str]]:
-        kind, columns = recognise(self._comparison_files.first, self.kind, self.names or {})
+        kind, columns = recognise(self.comparisons.first, self.files.kind, self.files.names or {})
         if kind == "pairs":
             raise TableError(
-                f"{self._comparison_files}: similar pairs are compared with all dissimilar ones, of all files, so that "
+                f"{self.comparisons}: similar pairs are compared with all dissimilar ones, of all files, so that "
                 "workers cannot share them out. Write triplets or quadruplets, or learn without an engine."
             )
-        if self.max_per_query is not None and "query" not in columns:
-            raise TableError(f"{self._comparison_files}: these are {kind}, which have no max_per_query. Leave it out.")
+        if self.files.max_per_query is not None and "query" not in columns:
+            raise TableError(f"{self.comparisons}: these are {kind}, which have no max_per_query. Leave it out.")
         return kind, columns
 
     @property
     def n_rows(self) -> int:
         """Of the comparisons, those of other samples among them."""
-        return self._comparison_files.n_rows or 0
+        return self.comparisons.n_rows or 0
 
     def describe(self) -> str:
         """What was understood, for people."""
-        points, rows = self._point_files, self._comparison_files
+        points, rows = self.points, self.comparisons
         kind, columns = self._roles
         n_files = plural(len(points.tables), "file")
         return "\n".join(
             [
                 f"{points}: Parquet, {plural(points.n_rows or 0, 'point')} in {n_files}, read by the workers",
                 f"  features: {self._features.describe()}",
-                f"  ids: {'row numbers' if self.id is None else f'column {self.id!r}'}",
+                f"  ids: {'row numbers' if self.files.id is None else f'column {self.files.id!r}'}",
                 f"{rows}: Parquet, {plural(self.n_rows, 'row')} in {plural(len(rows.tables), 'file')}",
                 f"  {KINDS[kind].title}",
                 f"  columns: {', '.join(columns.values())}",
@@ -372,10 +212,10 @@ class ComparisonFiles:
         """
         kind, columns = self._roles
         units, sizes = list[Rows](), list[int]()
-        for table in self._comparison_files.tables:
+        for table in self.comparisons.tables:
             assert isinstance(table, ParquetTable)
-            path, counts = str(table.path.absolute()), table.group_sizes
-            if kind in _ROW_BY_ROW:
+            path, counts = _path(table), table.group_sizes
+            if kind in ROW_BY_ROW:
                 units += [Rows(path, group, group + 1) for group in range(len(counts))]
                 sizes += counts
             else:
@@ -383,34 +223,54 @@ class ComparisonFiles:
                 sizes.append(sum(counts))
         ends = np.cumsum(sizes)
         if not len(ends) or not ends[-1]:
-            raise TableError(f"{self._comparison_files}: there are no rows. At least one is needed.")
+            raise TableError(f"{self.comparisons}: there are no rows. At least one is needed.")
         # A unit belongs where its middle lies.
         cuts = np.unique(np.searchsorted(ends - 0.5 * np.array(sizes), ends[-1] * np.arange(1, n) / n))
         whole = [tuple(_merged(units[i] for i in part if sizes[i])) for part in np.split(np.arange(len(units)), cuts)]
-        points = self._files_of(self.points)
-        queries = None if self.queries is None else self._files_of(self.queries)
+        points = self._shared(self.points)
+        queries = None if self.queries is None else self._shared(self.queries)
+        named = {*points.files, *(() if queries is None else queries.files)}
         return [
-            FileShare(rows, points, queries, kind, columns, self.max_per_query, self.sample) for rows in whole if rows
+            FileShare(
+                rows,
+                points,
+                queries,
+                kind,
+                columns,
+                self.files.max_per_query,
+                self.files.sample,
+                {path: self._footers[path] for path in sorted({*named, *(row.path for row in rows)})},
+            )
+            for rows in whole
+            if rows
         ]
 
-    def _files_of(self, source: Source) -> _PointFiles:
-        shards = _parquet(source)
+    def _shared(self, shards: Shards) -> SharedPoints:
         columns = None if self._features.is_vector else self._features.names
         vector = self._features.names[0] if self._features.is_vector else None
-        files = tuple(str(table.path.absolute()) for table in shards.tables)
-        return _PointFiles(files, self.id, vector, columns, self.n_features)
+        return SharedPoints(tuple(map(_path, shards.tables)), self.files.id, vector, columns, self.n_features)
+
+    @cached_property
+    def _footers(self) -> dict[str, str]:
+        """A checksum of the footer of each file."""
+        tables = [table for shards in self._sources for table in shards.tables]
+        return {_path(table): table.footer_checksum() for table in tables if isinstance(table, ParquetTable)}
+
+    @property
+    def _sources(self) -> list[Shards]:
+        return [self.points, self.comparisons, *([] if self.queries is None else [self.queries])]
 
     @cached_property
     def fingerprint(self) -> str:
         """A hash of what the files say about themselves, and of how they are read."""
-        asked = (self.id, self._features.names, self._roles, self.max_per_query, self.sample)
-        digest = hashlib.blake2b(repr(asked).encode(), digest_size=16)
-        sources = [self._point_files, self._comparison_files]
-        for shards in sources if self.queries is None else [*sources, _parquet(self.queries)]:
-            for table in shards.tables:
-                assert isinstance(table, ParquetTable)
-                digest.update(table.footer())
-        return digest.hexdigest()
+        asked = (self.files.id, self._features.names, self._roles, self.files.max_per_query, self.files.sample)
+        footers = [[self._footers[_path(table)] for table in shards.tables] for shards in self._sources]
+        return hashlib.blake2b(repr((asked, footers)).encode(), digest_size=16).hexdigest()
+
+
+def _path(table: Table) -> str:
+    """Workers may run in another folder than this process."""
+    return str(table.path.absolute())
 
 
 def _merged(units: Iterable[Rows]) -> list[Rows]:
@@ -423,17 +283,6 @@ def _merged(units: Iterable[Rows]) -> list[Rows]:
         else:
             merged.append(unit)
     return merged
-
-
-def _parquet(source: Source) -> Shards:
-    shards = open_tables(source)
-    for table in shards.tables:
-        if not isinstance(table, ParquetTable):
-            raise TableError(
-                f"{table.path}: workers read Parquet files, and this one is {table.format}. Convert it, or learn "
-                "without an engine, in this process."
-            )
-    return shards
 
 
 def are_parquet(*sources: Source | None) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -66,13 +67,13 @@ class ParquetTable(Table):
         """Where a row is found: by its number in the file."""
         return super().place(row + self._n_before)
 
-    def footer(self) -> bytes:
-        """What the file says about itself: its columns, and where and how large each part of them is."""
+    def footer_checksum(self) -> str:
+        """Of what the file says about itself: its columns, and where, how large and of what range each part is."""
         with self._opened(), self.path.open("rb") as file:
             file.seek(-8, os.SEEK_END)
             size = int.from_bytes(file.read(4), "little")
             file.seek(-8 - size, os.SEEK_END)
-            return file.read(size)
+            return hashlib.blake2b(file.read(size), digest_size=16).hexdigest()
 
     def first_vector(self, name: str) -> int:
         """Length of the first list of a column."""

@@ -49,6 +49,23 @@ def open_tables(source: Source) -> Shards:
     return Shards([_open(path) for path in _files(source)])
 
 
+def open_parquet(source: Source, reader: str, otherwise: str) -> Shards:
+    """As `open_tables`, of Parquet files; a message about others says who reads only these, and what else can be done.
+
+    Parameters
+    ----------
+    source : path, pattern or sequence of them
+    reader, otherwise : str
+    """
+    shards = open_tables(source)
+    for table in shards.tables:
+        if not isinstance(table, ParquetTable):
+            raise TableError(
+                f"{table.path}: {reader}, and this is {table.format}. Write it as Parquet, or {otherwise}."
+            )
+    return shards
+
+
 def _files(source: Source) -> list[Path]:
     paths = [source] if isinstance(source, (str, os.PathLike)) else list(source)
     if not paths:

@@ -1,0 +1,97 @@
+"""A worker of a cluster: a share of a problem in a process of its own, which knows in which state it is."""
+
+from __future__ import annotations
+
+import ctypes
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from boostmetric.crew import Crew
+from boostmetric.engines.threads import ThreadEngine
+from boostmetric.frame import Shift
+from boostmetric.oracles.merged import MergedShard
+from boostmetric.oracles.protocol import FloatArray
+from boostmetric.shares import Loaded, Share
+
+# A verb and its arguments.
+Call = tuple[Any, ...]
+# A parameter of mallopt(3): arrays of at least this size are mapped, each by itself.
+_MMAP_THRESHOLD = -3
+
+
+class Worker:
+    """A share of a problem, in a process of its own."""
+
+    def __init__(self, logistic: bool) -> None:
+        self._one_thread = threadpool_limits(limits=1, user_api="blas")  # for as long as the process lives
+        _give_memory_back()
+        self._logistic = logistic
+        self._loaded: Loaded | None = None
+        self._shard: MergedShard | None = None
+        self._weight = 0.0
+        self._number: int | None = None
+
+    def ends(self, share: Share) -> tuple[FloatArray, FloatArray]:
+        """Of the range of each coordinate, for the points of a share."""
+        points = self._load(share).points
+        return points.min(axis=0), points.max(axis=0)
+
+    def weight(self, share: Share, shift: Shift | None) -> float:
+        """Of the groups of a share, whose points are put in coordinates; those in memory are in them already."""
+        if self._shard is None:
+            self._make_shard(share, shift)
+        return self._weight
+
+    def ask(self, number: int, calls: list[Call], after: int) -> list[Any] | None:
+        """Answer calls about a state; None if this worker is in another one, or in none."""
+        return self._follow(calls, after) if number == self._number else None
+
+    def restore(
+        self, share: Share, shift: Shift | None, before: list[Call], calls: list[Call], after: int
+    ) -> list[Any]:
+        """Answer calls after those `before`, of which the first is `rebuild`, so that they are about no state."""
+        self.weight(share, shift)
+        return self._follow([*before, *calls], after)[len(before) :]
+
+    def _load(self, share: Share) -> Loaded:
+        self._loaded = self._loaded or share.load()
+        return self._loaded
+
+    def _make_shard(self, share: Share, shift: Shift | None) -> None:
+        # numba is imported here, with the kernels, and not by the process that starts workers.
+        from boostmetric.oracles.cpu import make_shards
+        from boostmetric.oracles.points import as_points
+
+        (given, blocks), self._loaded = self._load(share), None
+        points = as_points(given if shift is None else shift.place(given))
+        del given
+        shards, weight = list[object](), 0.0
+        for comparisons in blocks:
+            # One of each kind: there is one thread, and more would go over the points more often.
+            shards += make_shards(points, comparisons, logistic=self._logistic, most=1)
+            weight += float(comparisons.weights.sum())
+        if shards:
+            self._shard = MergedShard(ThreadEngine(shards, Crew()))
+        self._weight = weight
+
+    def _follow(self, calls: list[Call], after: int) -> list[Any]:
+        self._number = None  # in between
+        answers = [getattr(self._shard, verb)(*arguments) for verb, *arguments in calls]
+        self._number = after
+        return [
+            answer[np.triu_indices(len(answer))] if call[0] == "gram" else answer
+            for call, answer in zip(calls, answers, strict=True)
+        ]
+
+
+def _give_memory_back() -> None:
+    """Let the C library give arrays that are freed back to the system.
+
+    That of Linux keeps those of up to 32 MB for further use, once such a one was freed. Of what is made while a share
+    is built, as much stays then as the shards take.
+    """
+    with suppress(OSError, AttributeError, TypeError):  # where there is no such library, or no such function
+        ctypes.CDLL(None).mallopt(_MMAP_THRESHOLD, 2**20)

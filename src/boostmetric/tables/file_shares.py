@@ -1,0 +1,215 @@
+"""Shares of comparisons in Parquet files, which workers read: each its row groups, and the points that these name."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostmetric.comparisons import Comparisons
+from boostmetric.shares import Loaded
+from boostmetric.tables.comparisons import compare, stack
+from boostmetric.tables.complaints import Complaints, NoComparisonsError, TableError, plural
+from boostmetric.tables.kinds import KINDS
+from boostmetric.tables.parquet import ParquetTable
+from boostmetric.tables.points import PointTable, read_some_points
+from boostmetric.tables.reading import Shards
+from boostmetric.tables.sources import open_row_groups, open_tables
+from boostmetric.tables.values import Ids, Part, joined
+
+# Whole numbers as they are written in one way only.
+_WHOLE = re.compile(r"0|-?[1-9][0-9]{0,18}")
+# Rows that a worker makes comparisons of at once: some hundred bytes each, until they are packed.
+_ROWS_AT_ONCE = 2**21
+# Kinds whose comparisons are within rows, not between them: a file may be cut anywhere.
+ROW_BY_ROW = ("triplets", "quadruplets")
+
+
+class Rows(NamedTuple):
+    """Row groups of a file: the first, and the one after the last."""
+
+    path: str
+    begin: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Anchors chosen by their ids alone, so that every worker chooses the same ones.
+
+    Attributes
+    ----------
+    fraction : float
+    seed : int
+    held_out : bool
+        Whether the comparisons are those of the chosen anchors, or all others.
+    """
+
+    fraction: float
+    seed: int
+    held_out: bool
+
+    def of(self, comparisons: Comparisons, ids: Ids) -> Comparisons | None:
+        """The comparisons of this sample; None if there are none."""
+        anchors = comparisons.anchors
+        first = comparisons.pairs[comparisons.members[comparisons.bounds[:-1:2]], 0]
+        numbers, place = np.unique(np.where(anchors < 0, first, anchors), return_inverse=True)
+        known = ids[numbers] if isinstance(ids, np.ndarray) else [ids[number] for number in numbers]
+        chosen = _hashed(known, self.seed) < self.fraction
+        groups = np.flatnonzero(chosen[place] == self.held_out)
+        return comparisons.subset(groups) if len(groups) else None
+
+
+def _hashed(ids: Ids, seed: int) -> NDArray[np.float64]:
+    """Numbers between 0 and 1 that look random, the same for 7 and "7"."""
+    if not isinstance(ids, np.ndarray):
+        ids = np.array([_number(text) for text in ids], dtype=np.int64)
+    x = ids.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15 * (seed + 1) % 2**64)
+    # The finaliser of SplitMix64 (Steele, Lea and Flood, 2014).
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        x = (x ^ (x >> np.uint64(shift))) * np.uint64(factor)
+    return np.asarray((x ^ (x >> np.uint64(31))) / 2.0**64)
+
+
+def _number(text: str) -> int:
+    """The number that a text is, as it would be in a column of whole numbers; or one that stands for it."""
+    if _WHOLE.fullmatch(text) and -(2**63) <= int(text) < 2**63:
+        return int(text)
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little", signed=True)
+
+
+@dataclass(frozen=True)
+class SharedPoints:
+    """Files of points, and which of their columns are what."""
+
+    files: tuple[str, ...]
+    id: str | None
+    vector: str | None
+    columns: tuple[str, ...] | None
+    n_features: int
+
+    def read(self, only: Ids) -> PointTable:
+        """The points of some ids."""
+        shards = open_tables(self.files)
+        table = read_some_points(shards, self.id, None, self.vector, self.columns, only=only)
+        if not len(table):  # whoever looks these ids up will say so
+            return replace(table, points=np.zeros((0, self.n_features)))
+        if table.n_features != self.n_features:
+            raise TableError(
+                f"{shards}: the first vector in column {self.vector!r} has {plural(self.n_features, 'number')}, others "
+                f"have {table.n_features:,}. All vectors must have one length: correct or remove the others."
+            )
+        return table
+
+
+@dataclass(frozen=True)
+class FileShare:
+    """Row groups of comparisons, and where their points are.
+
+    Attributes
+    ----------
+    rows : tuple of Rows
+    points, queries
+    kind : str
+    columns : dict of str to str
+        The column of each role.
+    max_per_query : int or None
+    sample : Sample or None
+    footers : dict of str to str
+        Checksums of the footers of all these files, from when they were shared out.
+    """
+
+    rows: tuple[Rows, ...]
+    points: SharedPoints
+    queries: SharedPoints | None
+    kind: str
+    columns: Mapping[str, str]
+    max_per_query: int | None
+    sample: Sample | None
+    footers: Mapping[str, str]
+
+    def load(self) -> Loaded:
+        """Read the ids in the comparisons, then the points of these ids; comparisons are read block by block."""
+        self._check_unchanged()
+        asked = KINDS[self.kind].queries if self.queries is not None else ()
+        roles = KINDS[self.kind].points
+        points = self.points.read(self._ids([role for role in roles if role not in asked]))
+        queries = None if self.queries is None else self.queries.read(self._ids(asked))
+        tables = [None if table is None else _named(table) for table in (points, queries)]
+        stacked = stack(points, queries)
+        if not len(stacked):
+            next(self._blocks(*tables))  # complains of the ids
+        return Loaded(stacked, self._blocks(*tables))
+
+    def _check_unchanged(self) -> None:
+        """A worker that is started again must read what the one before it has read."""
+        for path, footer in self.footers.items():
+            (table,) = open_tables(path).tables
+            if not isinstance(table, ParquetTable) or table.footer_checksum() != footer:
+                raise TableError(
+                    f"{path}: was written anew since the fit began. Begin again, with files that do not change."
+                )
+
+    def _ids(self, roles: Sequence[str]) -> Ids:
+        """All ids in the columns of some roles, once each."""
+        complaints, shards = Complaints(), self._opened(self.rows)
+        names = list(dict.fromkeys(self.columns[role] for role in roles))
+        known: Ids = np.empty(0, dtype=np.int64)
+        for chunk in shards.chunks(names):
+            known = _distinct(joined([known, *(Part(shards, chunk, name, complaints).ids() for name in names)]))
+        complaints.raise_if_any()
+        return known
+
+    def _blocks(self, points: PointTable | None, queries: PointTable | None) -> Iterator[Comparisons]:
+        assert points is not None
+        ids = joined([_known(table) for table in (queries, points) if table is not None])
+        for rows in self._cut():
+            try:
+                _, comparisons, _ = compare(
+                    self._opened(rows), self.kind, self.columns, points, queries, self.max_per_query, grouped=False
+                )
+            except NoComparisonsError:  # here; there may be some elsewhere
+                continue
+            chosen = comparisons if self.sample is None else self.sample.of(comparisons, ids)
+            if chosen is not None:
+                yield chosen
+
+    def _cut(self) -> Iterator[list[Rows]]:
+        """Row groups in blocks."""
+        block, size = list[Rows](), 0
+        for rows in self.rows:
+            sizes = open_row_groups(Path(rows.path), rows.begin, rows.end).group_sizes
+            pieces = [rows]
+            if self.kind in ROW_BY_ROW:
+                pieces = [Rows(rows.path, group, group + 1) for group in range(rows.begin, rows.end)]
+            for piece in pieces:
+                n = sum(sizes[piece.begin : piece.end])
+                if block and size + n > _ROWS_AT_ONCE:
+                    yield block
+                    block, size = [], 0
+                block.append(piece)
+                size += n
+        yield block
+
+    def _opened(self, rows: Sequence[Rows]) -> Shards:
+        return Shards([open_row_groups(Path(path), begin, end) for path, begin, end in rows])
+
+
+def _named(table: PointTable) -> PointTable:
+    """The names of points without the points, which are held elsewhere."""
+    return replace(table, points=np.empty((len(table), 0)))
+
+
+def _known(table: PointTable) -> Ids:
+    assert table.ids is not None  # of points that were chosen by them
+    return table.ids if table.ids.dtype.kind == "i" else list(table.ids)
+
+
+def _distinct(ids: Ids) -> Ids:
+    return np.unique(ids) if isinstance(ids, np.ndarray) else list(dict.fromkeys(ids))
