@@ -139,12 +139,16 @@ class _Lookup:
         if not self._unknown:
             return
         table = self._table
-        if table.ids is None:
-            problem = f"is not a row of {table.source}, which has rows 0 to {len(table) - 1:,}"
+        by_row = table.ids is None or (table.origin is not None and table.origin.id is None)
+        if by_row:
+            # Of some points, whose ids are their rows, it is not known how many there are.
+            known = f", which has rows 0 to {len(table) - 1:,}" if table.ids is None else ""
+            problem = f"is not a row of {table.source}{known}"
             remedy = (
                 "Points without ids go by row, counted from 0. If these are ids, name the points' column of ids (id)."
             )
         else:
+            assert table.ids is not None
             problem = f"is not an id of {table.source}"
             remedy = f"Add these points to {table.source}, or remove these rows."
             if self._n_unknown == self._n:
@@ -155,7 +159,7 @@ class _Lookup:
                     "that the files belong together, and the names of the columns."
                 )
         for row, value in self._unknown:
-            close = None if table.identifiers is None else table.identifiers.closest(str(value))
+            close = None if by_row or table.identifiers is None else table.identifiers.closest(str(value))
             hint = f" (is {shown(close)} meant?)" if close is not None else ""
             complaints.add(self._shards.place(row, self._column), f"{shown(value)} {problem}{hint}", remedy)
         if self._n_unknown > len(self._unknown):
