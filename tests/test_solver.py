@@ -445,7 +445,7 @@ def test_lanczos_agrees_with_lapack(name, values, scale):
     turn, _ = np.linalg.qr(np.random.default_rng(1).standard_normal((200, 200)))
     matrix = scale * (turn * values) @ turn.T
     matrix = (matrix + matrix.T) / 2
-    value, vector = direction._dense(matrix)
+    value, vector = direction._of_formed(matrix)
     assert value == pytest.approx(scale * values.max(), rel=1e-12, abs=1e-14 * scale)
     assert np.linalg.norm((matrix @ vector - value * vector) / scale) < 1e-12
     assert np.linalg.norm(vector) == pytest.approx(1)

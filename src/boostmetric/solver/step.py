@@ -1,4 +1,4 @@
-"""The step along a direction: Eq. (8) of the paper, from one pass, by safeguarded Newton steps, or by bisection.
+"""The step along a direction: Eq. (8) of the paper, from one pass, by interpolation in a bracket, or by bisection.
 
 Along a direction xi the objective is phi(w), the loss that the oracle's `moments` describe, + v w. It is
 convex, and Eq. (8) says phi'(w) = 0. The cases, which Algorithm 1 leaves to its interval [w_l, w_u]:
@@ -235,7 +235,8 @@ def _root(line: _Line, proposal: float | None = None) -> Step:
             proposal, error = 0.5 * (low.w + high.w), math.inf
         asked = line.around(proposal, error, low.w, None if high is None else high.w)
         previous, near = near[0], [*sorted(asked, key=_steepness), *near][: 2 * len(asked)]
-        point = min((point for point in asked if _steepness(point) <= line.flat), default=near[0])
+        # The shortest step at which the slope is none, or that of the least slope.
+        point = min((point for point in asked if _steepness(point) <= line.flat), key=_size, default=near[0])
         if _steepness(point) <= line.flat:
             break
         proposal, error = _interpolated(near)
@@ -254,10 +255,14 @@ def _steepness(point: _Point) -> float:
     return abs(point.slope)
 
 
+def _size(point: _Point) -> float:
+    return point.w
+
+
 def _bracket(points: list[_Point], low: _Point, high: _Point | None) -> tuple[_Point, _Point | None]:
     """The points next to the root on both sides, after some points in between were seen."""
-    low = max((point for point in points if point.slope < 0), key=lambda point: point.w, default=low)
-    high = min((point for point in points if point.slope >= 0), key=lambda point: point.w, default=high)
+    low = max((point for point in points if point.slope < 0), key=_size, default=low)
+    high = min((point for point in points if point.slope >= 0), key=_size, default=high)
     return low, high
 
 
