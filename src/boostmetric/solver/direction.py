@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from functools import cache
+from typing import Literal
 
 import numpy as np
 import scipy.linalg
@@ -106,8 +107,11 @@ def _of_products(oracle: Oracle, start: FloatArray) -> tuple[float, FloatArray]:
     return float(values[0]), vectors[0]
 
 
-def lanczos(oracle: Oracle, start: FloatArray, k: int, which: str) -> tuple[FloatArray, FloatArray]:
-    """k eigenvalues of A_hat, and their eigenvectors as rows; `which` as in `scipy.sparse.linalg.eigsh`."""
+def lanczos(oracle: Oracle, start: FloatArray, k: int, which: Literal["LA", "BE"]) -> tuple[FloatArray, FloatArray]:
+    """k eigenvalues of A_hat, and their eigenvectors as rows: the largest ("LA"), or half from each end ("BE").
+
+    Only one, of value 0, if A_hat is zero.
+    """
     n = oracle.n_features
     if not oracle.matvec(start).any():
         return np.zeros(1), start[None]  # A_hat is zero, for which ARPACK has an error
@@ -120,4 +124,6 @@ def lanczos(oracle: Oracle, start: FloatArray, k: int, which: str) -> tuple[Floa
             continue
         return values, np.ascontiguousarray(vectors.T)
     values, vectors = scipy.linalg.eigh(oracle.gram(), check_finite=False)
-    return values[-k:], np.ascontiguousarray(vectors.T[-k:])
+    n_low = k // 2 if which == "BE" else 0
+    chosen = np.r_[:n_low, n - k + n_low : n]
+    return values[chosen], np.ascontiguousarray(vectors.T[chosen])
