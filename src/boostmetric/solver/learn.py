@@ -160,7 +160,6 @@ def _reweighed(start: Progress, oracle: Oracle, v: float, find_step: FindStep) -
     shares = start.step_sizes / start.step_sizes.max()  # of a size that cannot overflow
     oracle.rebuild(start.directions[:0], shares[:0])
     oracle.project(start.directions, shares)
-    along = oracle.moments(np.zeros(1))
-    size = math.sqrt(float(along.second[0] + along.first[0] ** 2))
+    size = math.sqrt(float(oracle.moments(np.zeros(1)).mean_square[0]))
     weight = find_step(oracle, v * float(shares.sum())).size
     return replace(start, step_sizes=max(weight, _LEAST_CHANGE / max(size, _LEAST_CHANGE)) * shares)

@@ -132,8 +132,7 @@ class _Line:
         steps = np.concatenate([np.zeros(1), ahead])
         moments = evaluate(steps)
         self._loss = float(moments.loss[0])
-        first, second = float(moments.first[0]), float(moments.second[0])
-        self.unit = 1.0 / math.sqrt(max(second + first * first, np.finfo(np.float64).tiny))
+        self.unit = 1.0 / math.sqrt(max(float(moments.mean_square[0]), np.finfo(np.float64).tiny))
         self.reach = min(reach, _REACH * self.unit)
         self.known = [point for point in self._points(steps, moments) if point.w <= self.reach]
         self.start = self.known[0]
