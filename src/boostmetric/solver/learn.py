@@ -130,6 +130,7 @@ def solve(
             on_iteration=report,
             rng=np.random.RandomState(0) if rng is None else rng,
         )
+        # Of all iterations, and the metric to begin with, the one that satisfies most held-out comparisons.
         judged = [record for record in boosted.history if record.held_out is not None]
         if held_out is not None and judged:
             best = max(judged, key=lambda record: record.held_out or 0.0)  # the first of several
