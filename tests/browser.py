@@ -1,6 +1,5 @@
 """Chromium without a window, driven by its DevTools protocol over a pair of pipes: nothing to install beside it."""
 
-import base64
 import contextlib
 import json
 import os
@@ -117,17 +116,6 @@ class Page:
         text = {"text": key} if key == " " else {}
         for kind in ("keyDown", "keyUp"):
             self.ask("Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=code, **text)
-
-    def screenshot(self, path, clip=None):
-        """Keep a picture of the whole page, or of a part (x, y, width, height)."""
-        size = self.ask("Page.getLayoutMetrics")["cssContentSize"]
-        x, y, width, height = clip or (0, 0, size["width"], size["height"])
-        shot = self.ask(
-            "Page.captureScreenshot",
-            captureBeyondViewport=True,
-            clip={"x": x, "y": y, "width": width, "height": height, "scale": 1},
-        )
-        Path(path).write_bytes(base64.b64decode(shot["data"]))
 
 
 @contextlib.contextmanager

@@ -4,6 +4,7 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
+from scipy.sparse.linalg import ArpackNoConvergence
 
 import reference
 from boostmetric import Comparisons
@@ -445,10 +446,35 @@ def test_lanczos_agrees_with_lapack(name, values, scale):
     turn, _ = np.linalg.qr(np.random.default_rng(1).standard_normal((200, 200)))
     matrix = scale * (turn * values) @ turn.T
     matrix = (matrix + matrix.T) / 2
-    value, vector = direction._dense(matrix)
+    value, vector = direction._of_formed(matrix)
     assert value == pytest.approx(scale * values.max(), rel=1e-12, abs=1e-14 * scale)
     assert np.linalg.norm((matrix @ vector - value * vector) / scale) < 1e-12
     assert np.linalg.norm(vector) == pytest.approx(1)
+
+
+class Formed:
+    """An oracle with a given A_hat; nothing but the direction."""
+
+    def __init__(self, matrix):
+        self.n_features = len(matrix)
+        self.gram = lambda: matrix
+        self.matvec = lambda x: matrix @ x
+
+
+@pytest.mark.parametrize(("k", "which"), [(1, "LA"), (4, "LA"), (4, "BE"), (5, "BE")])
+def test_eigenvectors_where_arpack_gives_up(monkeypatch, k, which):
+    """They are those that it would have found: at both ends, where both are asked for."""
+    turn, _ = np.linalg.qr(np.random.default_rng(1).standard_normal((60, 60)))
+    oracle = Formed((turn * np.linspace(-7.0, 5.0, 60)) @ turn.T)
+    found, _ = direction.lanczos(oracle, np.ones(60), k, which)
+
+    def give_up(*args, **options):
+        raise ArpackNoConvergence("too many iterations", [], [])
+
+    monkeypatch.setattr(direction, "eigsh", give_up)
+    values, vectors = direction.lanczos(oracle, np.ones(60), k, which)
+    assert values == pytest.approx(np.sort(found), abs=1e-12)
+    assert vectors @ oracle.gram() == pytest.approx(values[:, None] * vectors, abs=1e-12)
 
 
 def test_equal_points_project_to_equal_coordinates():

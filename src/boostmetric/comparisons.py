@@ -17,16 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from boostmetric.classes import Classes
-from boostmetric.grouping import (
-    add_up,
-    check_pairs,
-    check_side,
-    distinct_by_row,
-    drawn,
-    in_full_product,
-    near_then_far,
-    number_rows,
-)
+from boostmetric.grouping import check_pairs, check_side, drawn, full_products, near_then_far, shared_points
 from boostmetric.numbering import (
     as_array,
     check_numbers,
@@ -384,23 +375,11 @@ class Comparisons:
         """Single comparisons; `grouped`, merged where those of one anchor and weight are a full product."""
         q, weights = quadruplets[weights > 0], weights[weights > 0]
         pairs, number = number_pairs(q[:, ::2].ravel(), q[:, 1::2].ravel())
+        near_and_far = number.reshape(-1, 2)
         if not grouped:
-            return cls(pairs, number, np.arange(len(number) + 1), weights, _anchors(pairs, *number.reshape(-1, 2).T))
-        distinct, weights = add_up(number.reshape(-1, 2).astype(np.int64), weights)
-        near, far = distinct.T
-        anchor = _anchors(pairs, near, far)
-        row = number_rows(anchor, weights)
-        product = in_full_product(row, near, far)
-        _, first, group = np.unique(row[product], return_index=True, return_inverse=True)
-        one_by_one = np.flatnonzero(~product)
-        stacked = []
-        for side in (near, far):
-            pair, size = distinct_by_row(group, side[product], len(first))
-            single = Ragged.from_sizes(side[one_by_one], np.ones(len(one_by_one), dtype=np.int64))
-            stacked.append(Ragged.stack([Ragged.from_sizes(pair, size), single]))
-        sides = near_then_far(stacked[0], stacked[1])
-        chosen = np.concatenate([np.flatnonzero(product)[first], one_by_one])
-        return cls(pairs, sides.values.astype(np.int32), sides.bounds, weights[chosen], anchor[chosen])
+            return cls(pairs, number, np.arange(len(number) + 1), weights, shared_points(pairs, *near_and_far.T))
+        sides, weights, anchors = full_products(pairs, near_and_far.astype(np.int64), weights)
+        return cls(pairs, sides.values.astype(np.int32), sides.bounds, weights, anchors)
 
     @classmethod
     def _from_anchors(
@@ -683,9 +662,3 @@ class Comparisons:
         some_open = not sides.sizes[1::2].all()
         classes = self.classes if some_open else None
         return Comparisons(self.pairs[needed], members.astype(np.int32), sides.bounds, weights, anchors, classes)
-
-
-def _anchors(pairs: NDArray[Any], near: NDArray[Any], far: NDArray[Any]) -> NDArray[np.int64]:
-    """The point that near and far pairs share; a number below 0, for each its own, where there is none."""
-    shared = (pairs[near][:, :, None] == pairs[far][:, None, :]).any(axis=2)
-    return np.where(shared.any(axis=1), np.where(shared[:, 0], *pairs[near].T), -1 - np.arange(len(near)))

@@ -55,7 +55,48 @@ def drawn(n: int, share: float, rng: np.random.RandomState) -> NDArray[np.bool_]
     return np.asarray(rng.permutation(n) < count)
 
 
-def add_up(rows: NDArray[np.int64], weights: FloatArray) -> tuple[NDArray[np.int64], FloatArray]:
+def shared_points(pairs: NDArray[Any], near: NDArray[Any], far: NDArray[Any]) -> NDArray[np.int64]:
+    """The point that near and far pairs share; a number below 0, for each its own, where there is none."""
+    shared = (pairs[near][:, :, None] == pairs[far][:, None, :]).any(axis=2)
+    return np.where(shared.any(axis=1), np.where(shared[:, 0], *pairs[near].T), -1 - np.arange(len(near)))
+
+
+def full_products(
+    pairs: NDArray[Any], near_and_far: NDArray[np.int64], weights: FloatArray
+) -> tuple[Ragged, FloatArray, NDArray[np.int64]]:
+    """Groups of single comparisons: those of one anchor and weight, where they are a full product; else one by one.
+
+    Parameters
+    ----------
+    pairs : ndarray of shape (n_pairs, 2)
+    near_and_far : ndarray of shape (n_comparisons, 2)
+        Pair numbers.
+    weights : ndarray of shape (n_comparisons,)
+        Of equal comparisons, they are added up.
+
+    Returns
+    -------
+    sides : Ragged
+        Near and far pairs of each group, as rows 2g and 2g + 1.
+    weights, anchors : ndarray of shape (n_groups,)
+    """
+    distinct, weights = _add_up(near_and_far, weights)
+    near, far = distinct.T
+    anchor = shared_points(pairs, near, far)
+    row = _number_rows(anchor, weights)
+    product = _in_full_product(row, near, far)
+    _, first, group = np.unique(row[product], return_index=True, return_inverse=True)
+    one_by_one = np.flatnonzero(~product)
+    stacked = []
+    for side in (near, far):
+        pair, size = _distinct_by_row(group, side[product], len(first))
+        single = Ragged.from_sizes(side[one_by_one], np.ones(len(one_by_one), dtype=np.int64))
+        stacked.append(Ragged.stack([Ragged.from_sizes(pair, size), single]))
+    chosen = np.concatenate([np.flatnonzero(product)[first], one_by_one])
+    return near_then_far(stacked[0], stacked[1]), weights[chosen], anchor[chosen]
+
+
+def _add_up(rows: NDArray[np.int64], weights: FloatArray) -> tuple[NDArray[np.int64], FloatArray]:
     """Distinct rows in ascending order, with the weights of equal ones added up."""
     order = np.lexsort(rows.T[::-1])
     rows, weights = rows[order], weights[order]
@@ -63,7 +104,7 @@ def add_up(rows: NDArray[np.int64], weights: FloatArray) -> tuple[NDArray[np.int
     return rows[first], np.add.reduceat(weights, first)
 
 
-def number_rows(*columns: NDArray[Any]) -> NDArray[np.int64]:
+def _number_rows(*columns: NDArray[Any]) -> NDArray[np.int64]:
     """Numbers that are equal where all columns are."""
     number = np.zeros(len(columns[0]), dtype=np.int64)
     for column in columns:
@@ -72,14 +113,14 @@ def number_rows(*columns: NDArray[Any]) -> NDArray[np.int64]:
     return number
 
 
-def in_full_product(row: NDArray[np.int64], near: NDArray[np.int64], far: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _in_full_product(row: NDArray[np.int64], near: NDArray[np.int64], far: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Which of the distinct comparisons (near, far) belong to a row that holds all combinations of its near and far."""
     n_comparisons = np.bincount(row)
-    n_near, n_far = (distinct_by_row(row, side, len(n_comparisons))[1] for side in (near, far))
+    n_near, n_far = (_distinct_by_row(row, side, len(n_comparisons))[1] for side in (near, far))
     return np.asarray(((n_near * n_far == n_comparisons) & (n_comparisons > 1))[row])
 
 
-def distinct_by_row(
+def _distinct_by_row(
     row: NDArray[np.int64], value: NDArray[np.int64], n_rows: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The distinct values of each row, rows one after the other, and how many each row has."""

@@ -9,7 +9,6 @@ which products in single precision find the few points that may be within.
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from threading import local
 from typing import Any
@@ -17,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from boostmetric.crew import Crew
 from boostmetric.frame import largest_size
 from boostmetric.neighbor_searches import Once, row_chunks, square_lengths
 from boostmetric.neighbors import MOST_ROUNDING, pick
@@ -78,10 +78,8 @@ class NearestSoFar:
         return Ragged.stack([same for same, _ in found]), Ragged.stack([others for _, others in found])
 
     def _each(self, work: Callable[[_Piece], Any]) -> list[Any]:
-        if self._n_threads == 1 or len(self._pieces) == 1:
-            return list(map(work, self._pieces))
-        with ThreadPoolExecutor(self._n_threads) as pool:
-            return list(pool.map(work, self._pieces))
+        with Crew(self._n_threads) as crew:
+            return crew.each(work, self._pieces)
 
 
 class _Batch:

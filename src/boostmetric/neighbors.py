@@ -15,7 +15,6 @@ On a GPU, all distances by `boostmetric.gpu.neighbors`, for all queries at once;
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from multiprocessing import current_process
 from typing import Any
 
@@ -26,6 +25,7 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 from sklearn.neighbors import NearestNeighbors
 
+from boostmetric.crew import Crew
 from boostmetric.devices import torch_device
 from boostmetric.frame import Given, largest_size, times_power_of_two
 from boostmetric.neighbor_searches import ClassPanels, Once, Panels, Quick, row_chunks, square_lengths
@@ -240,12 +240,11 @@ def others_within(
 
 def _in_threads(work: Callable[[Any], Any], chunks: Sequence[Any]) -> list[Any]:
     """The work on each chunk, on all processors."""
-    # For a single chunk a pool of threads would take longer, and with a hundred classes there are many searches. In a
-    # process of multiprocessing.Pool joblib would say 1, and warn.
-    if len(chunks) <= 1 or current_process().daemon:
-        return [work(chunk) for chunk in chunks]
-    with ThreadPoolExecutor(joblib.effective_n_jobs(-1)) as pool:
-        return list(pool.map(work, chunks))
+    # With a hundred classes there are many searches of a single chunk, and joblib takes a while to count processors. In
+    # a process of multiprocessing.Pool it would say 1, and warn.
+    alone = len(chunks) <= 1 or current_process().daemon
+    with Crew(1 if alone else joblib.effective_n_jobs(-1)) as crew:
+        return crew.each(work, chunks)
 
 
 def _scaled(points: NDArray[Any], queries: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], int]:

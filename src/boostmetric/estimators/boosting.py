@@ -155,7 +155,7 @@ class Boosting(MetricLearner):
             self.__dict__.pop(name, None)
 
     def _options(self, rng: np.random.RandomState, place: Place) -> dict[str, Any]:
-        """What `learn` is told, of the parameters."""
+        """What `boostmetric.solver.learn.solve` is told, of the parameters."""
         return {
             "loss": self.loss,
             "regularization": self.regularization,

@@ -45,14 +45,14 @@ class BlockShard(Shard):
     comparisons : Comparisons
         All far sides open.
     logistic : bool
-    passes : module
+    kernels : module
         `far` or `fused_far`.
     """
 
-    def __init__(self, points: DevicePoints, comparisons: Comparisons, logistic: bool, passes: ModuleType) -> None:
+    def __init__(self, points: DevicePoints, comparisons: Comparisons, logistic: bool, kernels: ModuleType) -> None:
         super().__init__(points.n_features, comparisons.total_weight, logistic)
         assert comparisons.classes is not None
-        self._passes = self._wanted = passes
+        self._kernels = self._wanted = kernels  # where points are too long for these: those of `far`
         device = points.device
         in_class = np.flatnonzero(comparisons.classes.label >= 0)
         column = np.full(len(comparisons.classes.label), -1)
@@ -106,7 +106,7 @@ class BlockShard(Shard):
         # Equal distances are those that are equal up to rounding.
         rounding = 4 * torch.finfo(self._columns.p.dtype).eps * (self._row_q.abs() + self._longest)
         thresholds = self._row_q[:, None] - _LOG2_E * self._near_d - rounding[:, None]
-        self._log_sum, mean, count = self._passes.log_sums(self._rows, self._columns, thresholds)
+        self._log_sum, mean, count = self._kernels.log_sums(self._rows, self._columns, thresholds)
         near = _near_sums(self._near_d, self._near_d)
         log_far, far_mean = (self._log_sum - self._row_q) / _LOG2_E, (self._row_q - mean) / _LOG2_E
         sums, self._log_u = mass_weights(
@@ -134,8 +134,8 @@ class BlockShard(Shard):
         self._near_d = torch.where(self._there, near_d, -_EMPTY)
         stored = p[self._in_class]
         self._longest = float((0.5 * (stored.square() @ sign)).abs().amax())
-        self._passes = self._wanted if self._longest <= self._wanted.MOST_LENGTH else plain
-        if self._passes is self._wanted:
+        self._kernels = self._wanted if self._longest <= self._wanted.MOST_LENGTH else plain
+        if self._kernels is self._wanted:
             stored = stored.to(self._points.dtype)
         q = 0.5 * (stored.double().square() @ sign)
         self._columns = Side.of(stored, q, self._label)
@@ -177,7 +177,7 @@ class BlockShard(Shard):
         u.index_put_((self._own,), torch.exp(self._log_u), accumulate=True)
         bias = torch.log2(u) + columns.q[:n] - log_sum
         points = self._points.take(self._in_class)
-        sums, column_sums = self._passes.products(self._signed, columns, log_sum, bias.clamp(min=-_EMPTY), points)
+        sums, column_sums = self._kernels.products(self._signed, columns, log_sum, bias.clamp(min=-_EMPTY), points)
         half = points.T @ (0.5 * (u + column_sums)[:, None] * points - u[:, None] * sums)
         return half + half.T
 
@@ -193,8 +193,8 @@ class BlockShard(Shard):
         if w > line.reach:
             return self._exact_moments(w, self._rows, self._own, self._row_q)
         if self._table is None:
-            self._table = self._passes.table(self._rows, self._log_sum, self._bins(line))
-        total, first, second = self._passes.table_sums(self._table, line.own, line.nodes, self._points.number(w))
+            self._table = self._kernels.table(self._rows, self._log_sum, self._bins(line))
+        total, first, second = self._kernels.table_sums(self._table, line.own, line.nodes, self._points.number(w))
         kept = total.clamp(min=1e-30)
         mean = first / kept
         least = _LEAST_GROWTH[self._points.dtype] * line.width**2

@@ -98,18 +98,22 @@ def select(products, half_norms, label, own, values, numbers):
                 _sift_down(values[q], numbers[q], value, p)
 
 
+@part_of_kernel
+def _distance(a, b):
+    """The distance of two points, to the same bits in all kernels."""
+    square = 0.0
+    for f in range(a.size):
+        difference = a[f] - b[f]
+        square += difference * difference
+    return math.sqrt(square)
+
+
 @kernel
 def distances(points, queries, candidates, out):
     """out[q, c] = distance of query q and the point candidates[q, c]."""
     for q in range(candidates.shape[0]):
-        query = queries[q]
         for c in range(candidates.shape[1]):
-            point = points[candidates[q, c]]
-            square = 0.0
-            for f in range(query.size):
-                difference = query[f] - point[f]
-                square += difference * difference
-            out[q, c] = math.sqrt(square)
+            out[q, c] = _distance(queries[q], points[candidates[q, c]])
 
 
 @kernel
@@ -207,14 +211,9 @@ def list_nearest(products, half_norms, label, own, margin, limits, same, others,
 
 @kernel
 def listed_distances(points, queries, row, numbers, out):
-    """out[i] = distance of query row[i] and the point numbers[i], to the bits of `distances`."""
+    """out[i] = distance of query row[i] and the point numbers[i]."""
     for i in range(numbers.size):
-        query, point = queries[row[i]], points[numbers[i]]
-        square = 0.0
-        for f in range(query.size):
-            difference = query[f] - point[f]
-            square += difference * difference
-        out[i] = math.sqrt(square)
+        out[i] = _distance(queries[row[i]], points[numbers[i]])
 
 
 @kernel

@@ -34,12 +34,14 @@ class Columns:
     ----------
     points : PointRows
         The points in the order of the columns.
+    label : ndarray of shape (len(points),)
+        Their classes.
     column : ndarray of shape (n_points,)
-        Where each point went; -1 for points in no class.
+        Where each point of the problem went; -1 for points in no class.
     begin, end : ndarray of shape (n_classes,)
         The columns of each class.
     n_columns : int
-        Points, rounded up to whole registers.
+        Of the arrays about columns: as many as `points`, rounded up to whole registers.
     """
 
     def __init__(self, points: PointRows, classes: Classes) -> None:

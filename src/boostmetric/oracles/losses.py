@@ -56,7 +56,7 @@ class ExponentialLoss:
 
 @dataclass(frozen=True)
 class LogisticLoss:
-    """S divided by the weight of all groups."""
+    """S divided by the weight of all groups (not of all comparisons: here a group counts once)."""
 
     weight: float
 

@@ -25,11 +25,12 @@ class PairShard(Shard):
         touched = np.zeros(len(points), dtype=bool)
         touched[comparisons.pairs] = True
         self._points, number = points.share(touched)
+        # Pairs sorted by their first point, as `kernels.pairs` has them.
         first, second = number[comparisons.pairs].T
         self._starts = np.searchsorted(first, np.arange(len(self._points) + 1))
         self._second = second.astype(np.uint32)
 
-        # One number for every pair, and a last one for places that hold no pair.
+        # The coefficient of every pair, and a last one for places that hold no pair.
         self._c = np.empty(len(comparisons.pairs) + 1)
         self._flow = np.empty(len(self._points))
 
@@ -45,7 +46,7 @@ class PairShard(Shard):
                 self.project(xi, along=z)
                 self._grow(step)
         self._set_growths(np.zeros(len(self._c)))
-        return self.commit(0.0)
+        return self.commit(0.0)  # the weights at these distances
 
     def gram(self) -> FloatArray:
         return self._points.gram(self._starts, self._second, self._c) / self._mass

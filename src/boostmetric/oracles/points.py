@@ -92,6 +92,7 @@ class DensePoints:
         self._crew = crew
         self.scratch = scratch
         self.n_features = n_features
+        # A row of sums for each point, and the product of these with the points.
         self.direction_cost = len(padded) * n_features * (4 + n_features / 20)
 
     @classmethod
@@ -133,16 +134,17 @@ class DensePoints:
         return np.asarray(self._coordinates.T @ y)
 
     def gram(self, starts: Starts, second: Numbers, c: FloatArray) -> FloatArray:
+        # The room is that of this thread, which does nothing else before all pieces are done; others write to theirs.
         degree, pieces = self.scratch.room("degree", len(self)), self._pieces(starts)
         degree[:] = 0.0
-        several = len(pieces) > 1
-        if several:
+        is_known = len(pieces) > 1  # else it is summed on the way
+        if is_known:
             pairs.degrees(starts, second, c, degree)
 
         def product(piece: tuple[int, int]) -> FloatArray:
             begin, end = piece
             rows = self.scratch.room("rows", end - begin, self._padded.shape[1])
-            pairs.half_laplacian(starts, second, c, degree, several, self._padded, begin, end, rows)
+            pairs.half_laplacian(starts, second, c, degree, is_known, self._padded, begin, end, rows)
             return np.asarray(self._coordinates[begin:end].T @ rows[:, : self.n_features])
 
         half, *others = self._crew.each(product, pieces)
@@ -151,7 +153,10 @@ class DensePoints:
         return np.asarray(half + half.T)
 
     def _pieces(self, starts: Starts) -> list[tuple[int, int]]:
-        """Ranges of points that take as long each, to sum the pairs of which they are the first."""
+        """Ranges of points that take as long each, to sum the pairs of which they are the first.
+
+        How many depends on the problem only, as the bits of the sum do.
+        """
         n_pairs, pair_cost = int(starts[-1]), self.n_features / 3
         n_pieces = min(_MOST_PIECES, int((self.direction_cost + n_pairs * pair_cost) / _PIECE_COST), len(self))
         if n_pieces < 2:

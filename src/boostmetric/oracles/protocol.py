@@ -101,3 +101,11 @@ class Moments:
     loss: FloatArray
     first: FloatArray
     second: FloatArray
+
+    @property
+    def mean_square(self) -> FloatArray:
+        """How much the direction moves the comparisons: the mean square of their growths, by weight.
+
+        Just that for the exponential loss, and of its size for the logistic one.
+        """
+        return self.second + self.first**2

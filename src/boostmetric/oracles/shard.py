@@ -19,7 +19,15 @@ _LEAST_MASS = 1e-300
 
 
 class Shard(ABC):
-    """The five verbs, answered with masses.
+    """The five verbs, answered with masses (`masses`).
+
+    Parameters
+    ----------
+    n_features : int
+    weight : float
+        Of all comparisons of the shard, which are more than its groups.
+    logistic : bool
+        Whether masses are those of the logistic loss.
 
     Attributes
     ----------
@@ -34,6 +42,7 @@ class Shard(ABC):
         self.n_features = n_features
         self._weight = weight
         self._logistic = logistic
+        # Since the last rebuild or commit: the mass relative to a shift, as coefficients are too, and its logarithm.
         self._mass = 1.0
         self._log_mass = 0.0
 

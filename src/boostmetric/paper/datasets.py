@@ -39,6 +39,8 @@ Labelled = tuple[NDArray[np.float64], NDArray[np.int64]]
 N_LETTERS = 15000
 """Rows of Letters that are used: the paper's sizes are those of LIBSVM's split, we think of the first rows."""
 
+_N_GENERATED = 20000  # points of Twin Peaks, and of the helix
+
 
 class MissingDataError(FileNotFoundError):
     """A data set cannot be had, or its file is damaged; the message says how to get it."""
@@ -166,18 +168,18 @@ def _balance() -> Labelled:
     return X, np.where(torque == 0, 0, np.where(torque > 0, 1, 2)).astype(np.int64)
 
 
-def _twin_peaks(n: int = 20000) -> Labelled:
+def _twin_peaks() -> Labelled:
     """Two peaks over a square, labelled by rounded height; van der Maaten's generator (version 0.2b) without noise."""
-    x1, x2 = 1 - 2 * np.random.default_rng(0).random((2, n))
+    x1, x2 = 1 - 2 * np.random.default_rng(0).random((2, _N_GENERATED))
     height = 10 * np.sin(np.pi * x1) * np.tanh(3 * x2)
     return np.stack([x1, x2, height], axis=1), _matlab_uint8(height)
 
 
-def _helix(n: int = 20000) -> Labelled:
+def _helix() -> Labelled:
     """A closed helix, labelled by rounded angle; van der Maaten's generator (version 0.2b), default noise."""
-    t = 2 * np.pi * np.arange(1, n + 1) / n
+    t = 2 * np.pi * np.arange(1, _N_GENERATED + 1) / _N_GENERATED
     X = np.stack([(2 + np.cos(8 * t)) * np.cos(t), (2 + np.cos(8 * t)) * np.sin(t), np.sin(8 * t)], axis=1)
-    return X + 0.05 * np.random.default_rng(0).standard_normal((n, 3)), _matlab_uint8(t)
+    return X + 0.05 * np.random.default_rng(0).standard_normal((_N_GENERATED, 3)), _matlab_uint8(t)
 
 
 def _matlab_uint8(values: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -61,9 +61,9 @@ class Outcome:
     seconds: float
 
 
-def paper_setting(benchmark: Benchmark, n_jobs: int | None = None) -> BoostMetric:
+def paper_setting(benchmark: Benchmark) -> BoostMetric:
     """BoostMetric as the paper ran it."""
-    return BoostMetric(n_neighbors=benchmark.n_neighbors, n_impostors=benchmark.n_neighbors, n_jobs=n_jobs)
+    return BoostMetric(n_neighbors=benchmark.n_neighbors, n_impostors=benchmark.n_neighbors)
 
 
 def run(metric: Any, split: Split) -> Outcome:

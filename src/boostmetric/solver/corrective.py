@@ -146,8 +146,7 @@ def _growths(oracle: Oracle) -> FloatArray:
     squares = np.empty(oracle.n_features)
     for j, axis in enumerate(np.eye(oracle.n_features)):
         oracle.project(axis)
-        along = oracle.moments(np.zeros(1))
-        squares[j] = along.second[0] + along.first[0] ** 2
+        squares[j] = oracle.moments(np.zeros(1)).mean_square[0]
     return np.sqrt(squares)
 
 

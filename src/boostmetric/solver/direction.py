@@ -1,23 +1,21 @@
 """The weak learner: the leading eigenvector of A_hat.
 
 Three ways, by the number of features: A_hat is formed and factorised; it is formed and multiplied with vectors (our own
-Lanczos iteration, `_krylov`); or it is never formed, and the oracle multiplies (ARPACK's, `lanczos`).
+Lanczos iteration, `_krylov`); or it is never formed, and the oracle multiplies (ARPACK's iteration, `lanczos`).
 """
 
 from __future__ import annotations
 
 import math
 from functools import cache
+from typing import Literal
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
-from boostmetric.oracles.protocol import Oracle
+from boostmetric.oracles.protocol import FloatArray, Oracle
 from boostmetric.scratch import Scratch
-
-FloatArray = NDArray[np.float64]
 
 # Up to this dimension A_hat is formed. Beyond, that costs more than the products with a vector that Lanczos needs.
 LARGEST_DENSE = 512
@@ -38,7 +36,7 @@ def leading_direction(oracle: Oracle, start: FloatArray) -> tuple[float, FloatAr
     ----------
     oracle : Oracle
     start : ndarray of shape (n_features,)
-        Where Lanczos begins; not used in low dimension.
+        The last direction, or any: where ARPACK begins. Not used where A_hat is formed.
 
     Returns
     -------
@@ -47,14 +45,14 @@ def leading_direction(oracle: Oracle, start: FloatArray) -> tuple[float, FloatAr
         Its entry of largest size is positive.
     """
     if oracle.n_features <= LARGEST_DENSE:
-        eigenvalue, xi = _dense(oracle.gram())
+        eigenvalue, xi = _of_formed(oracle.gram())
     else:
-        eigenvalue, xi = _lanczos(oracle, start)
+        eigenvalue, xi = _of_products(oracle, start)
     xi = xi / np.linalg.norm(xi)
     return eigenvalue, xi if xi[np.argmax(np.abs(xi))] > 0 else -xi
 
 
-def _dense(gram: FloatArray) -> tuple[float, FloatArray]:
+def _of_formed(gram: FloatArray) -> tuple[float, FloatArray]:
     if len(gram) > _LARGEST_FACTORISED and (found := _krylov(gram)) is not None:
         return found
     last = len(gram) - 1
@@ -101,7 +99,7 @@ def _random_unit_vector(n: int) -> FloatArray:
     return np.asarray(vector / np.linalg.norm(vector))
 
 
-def _lanczos(oracle: Oracle, start: FloatArray) -> tuple[float, FloatArray]:
+def _of_products(oracle: Oracle, start: FloatArray) -> tuple[float, FloatArray]:
     # The last direction may lie in a space that A_hat maps to itself, or to zero: something of every other is added.
     length = np.linalg.norm(start)
     mixed = 0.1 * _random_unit_vector(oracle.n_features) + (start / length if length > 0 else 0.0)
@@ -109,8 +107,11 @@ def _lanczos(oracle: Oracle, start: FloatArray) -> tuple[float, FloatArray]:
     return float(values[0]), vectors[0]
 
 
-def lanczos(oracle: Oracle, start: FloatArray, k: int, which: str) -> tuple[FloatArray, FloatArray]:
-    """k eigenvalues of A_hat, and their eigenvectors as rows; `which` as in `scipy.sparse.linalg.eigsh`."""
+def lanczos(oracle: Oracle, start: FloatArray, k: int, which: Literal["LA", "BE"]) -> tuple[FloatArray, FloatArray]:
+    """k eigenvalues of A_hat, and their eigenvectors as rows: the largest ("LA"), or half from each end ("BE").
+
+    Only one, of value 0, if A_hat is zero.
+    """
     n = oracle.n_features
     if not oracle.matvec(start).any():
         return np.zeros(1), start[None]  # A_hat is zero, for which ARPACK has an error
@@ -123,4 +124,6 @@ def lanczos(oracle: Oracle, start: FloatArray, k: int, which: str) -> tuple[Floa
             continue
         return values, np.ascontiguousarray(vectors.T)
     values, vectors = scipy.linalg.eigh(oracle.gram(), check_finite=False)
-    return values[-k:], np.ascontiguousarray(vectors.T[-k:])
+    n_low = k // 2 if which == "BE" else 0
+    chosen = np.r_[:n_low, n - k + n_low : n]
+    return values[chosen], np.ascontiguousarray(vectors.T[chosen])

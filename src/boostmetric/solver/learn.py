@@ -130,6 +130,7 @@ def solve(
             on_iteration=report,
             rng=np.random.RandomState(0) if rng is None else rng,
         )
+        # Of all iterations, and the metric to begin with, the one that satisfies most held-out comparisons.
         judged = [record for record in boosted.history if record.held_out is not None]
         if held_out is not None and judged:
             best = max(judged, key=lambda record: record.held_out or 0.0)  # the first of several
@@ -160,7 +161,6 @@ def _reweighed(start: Progress, oracle: Oracle, v: float, find_step: FindStep) -
     shares = start.step_sizes / start.step_sizes.max()  # of a size that cannot overflow
     oracle.rebuild(start.directions[:0], shares[:0])
     oracle.project(start.directions, shares)
-    along = oracle.moments(np.zeros(1))
-    size = math.sqrt(float(along.second[0] + along.first[0] ** 2))
+    size = math.sqrt(float(oracle.moments(np.zeros(1)).mean_square[0]))
     weight = find_step(oracle, v * float(shares.sum())).size
     return replace(start, step_sizes=max(weight, _LEAST_CHANGE / max(size, _LEAST_CHANGE)) * shares)

@@ -236,7 +236,7 @@ def _certified(
     state: State,
     eigenvalue: float,
     stop_reason: StopReason,
-    after_iteration: Callable[[int], Progress] | None,
+    after_iteration: Callable[[int], Progress],
 ) -> Boosted:
     """What boosting came to, with its duality gap.
 

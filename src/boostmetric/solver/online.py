@@ -83,8 +83,7 @@ class Stream:
                 # Only its direction counts: the step is set below. Its squares must be in range.
                 gradient = np.ldexp(gradient, -np.frexp(np.abs(gradient).max())[1])
                 oracle.project(vectors, gradient)
-                along = oracle.moments(np.zeros(1))
-                change = float(along.second[0] + along.first[0] ** 2)  # mean square, over the comparisons' weights
+                change = float(oracle.moments(np.zeros(1)).mean_square[0])
                 if change == 0.0:
                     break
                 step = rate / math.sqrt(change)

@@ -81,7 +81,7 @@ def passes(
     on_iteration : callable
         What watches a pass, from where it begins.
     solver, **options
-        As for `learn`.
+        As for `solve`.
     """
     progress = start
     while True:
@@ -115,7 +115,7 @@ def best_pass(find: Finder, start: Progress, learned: Iterator[Boosted], **optio
     learned : iterator of Boosted
         The passes; not asked for more than needed.
     **options
-        As for `learn`.
+        As for `solve`.
     """
     find.best, find.score = start.best, start.score
     if find.best is None and not start.history and len(start.step_sizes):

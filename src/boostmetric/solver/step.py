@@ -1,4 +1,4 @@
-"""The step along a direction: Eq. (8) of the paper, from one pass, by safeguarded Newton steps, or by bisection.
+"""The step along a direction: Eq. (8) of the paper, from one pass, by interpolation in a bracket, or by bisection.
 
 Along a direction xi the objective is phi(w), the loss that the oracle's `moments` describe, + v w. It is
 convex, and Eq. (8) says phi'(w) = 0. The cases, which Algorithm 1 leaves to its interval [w_l, w_u]:
@@ -132,8 +132,7 @@ class _Line:
         steps = np.concatenate([np.zeros(1), ahead])
         moments = evaluate(steps)
         self._loss = float(moments.loss[0])
-        first, second = float(moments.first[0]), float(moments.second[0])
-        self.unit = 1.0 / math.sqrt(max(second + first * first, np.finfo(np.float64).tiny))
+        self.unit = 1.0 / math.sqrt(max(float(moments.mean_square[0]), np.finfo(np.float64).tiny))
         self.reach = min(reach, _REACH * self.unit)
         self.known = [point for point in self._points(steps, moments) if point.w <= self.reach]
         self.start = self.known[0]
@@ -235,7 +234,8 @@ def _root(line: _Line, proposal: float | None = None) -> Step:
             proposal, error = 0.5 * (low.w + high.w), math.inf
         asked = line.around(proposal, error, low.w, None if high is None else high.w)
         previous, near = near[0], [*sorted(asked, key=_steepness), *near][: 2 * len(asked)]
-        point = min((point for point in asked if _steepness(point) <= line.flat), default=near[0])
+        # The shortest step at which the slope is none, or that of the least slope.
+        point = min((point for point in asked if _steepness(point) <= line.flat), key=_size, default=near[0])
         if _steepness(point) <= line.flat:
             break
         proposal, error = _interpolated(near)
@@ -254,10 +254,14 @@ def _steepness(point: _Point) -> float:
     return abs(point.slope)
 
 
+def _size(point: _Point) -> float:
+    return point.w
+
+
 def _bracket(points: list[_Point], low: _Point, high: _Point | None) -> tuple[_Point, _Point | None]:
     """The points next to the root on both sides, after some points in between were seen."""
-    low = max((point for point in points if point.slope < 0), key=lambda point: point.w, default=low)
-    high = min((point for point in points if point.slope >= 0), key=lambda point: point.w, default=high)
+    low = max((point for point in points if point.slope < 0), key=_size, default=low)
+    high = min((point for point in points if point.slope >= 0), key=_size, default=high)
     return low, high
 
 
