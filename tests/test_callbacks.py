@@ -317,7 +317,7 @@ def test_bad_intervals_are_named(tmp_path):
 
 
 KILLED = """
-import sys, time
+import os, signal, sys, time
 import numpy as np
 from sklearn.datasets import load_wine
 from boostmetric import BoostMetric
@@ -329,34 +329,51 @@ class Slowly:
         print(record.number, flush=True)
         time.sleep(0.002)
 
-path, out = map(Path, sys.argv[1:])
+path, out = map(Path, sys.argv[1:3])
 X, y = load_wine(return_X_y=True)
-metric = BoostMetric(max_iter=120, callbacks=[Slowly(), Checkpoint(path, every=3)])
-metric.fit(X, y, resume_from=path if path.exists() else None)
-np.save(out, metric.get_mahalanobis_matrix())
+
+def fit():
+    metric = BoostMetric(max_iter=120, callbacks=[Slowly(), Checkpoint(path, every=3)])
+    metric.fit(X, y, resume_from=path if path.exists() else None)
+    np.save(out, metric.get_mahalanobis_matrix())
+
+# Processes that are forked need not import everything anew.
+for seconds in map(float, sys.argv[3:]):
+    reader, writer = os.pipe()
+    process = os.fork()
+    if not process:
+        os.dup2(writer, 1)
+        fit()
+        os._exit(0)
+    os.close(writer)
+    with open(reader) as printed:
+        first = printed.readline().strip()
+        for _ in range(4):
+            printed.readline()  # the first checkpoint has been written
+        time.sleep(seconds)
+        os.kill(process, signal.SIGKILL)
+        _, status = os.waitpid(process, 0)
+    print(first, os.WTERMSIG(status), out.exists(), flush=True)
+sys.stdout = sys.stderr
+fit()
 """
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
 def test_a_killed_process_is_resumed(tmp_path):
     """SIGKILL at random moments, several times in one fit, until it is done."""
     seed = int.from_bytes(os.urandom(4))
     print("seed", seed)  # shown if the test fails
-    rng = np.random.default_rng(seed)
-    path, out = tmp_path / "fit.npz", tmp_path / "X.npy"
-    command = [sys.executable, "-c", KILLED, str(path), str(out)]
-    numbers = []
-    for _ in range(3):
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        numbers.append(int(process.stdout.readline()))
-        for _ in range(4):
-            process.stdout.readline()  # the first checkpoint has been written
-        time.sleep(rng.uniform(0.0, 0.06))
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        process.stdout.close()
-    assert not out.exists(), "the process was done before it was killed"
-    assert numbers[-1] > 1, "nothing was resumed"
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    waits = np.random.default_rng(seed).uniform(0.0, 0.06, 3)
+    out = tmp_path / "X.npy"
+    command = [sys.executable, "-c", KILLED, str(tmp_path / "fit.npz"), str(out), *map(str, waits)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    numbers, signals, finished = zip(*map(str.split, done.stdout.splitlines()), strict=True)
+    assert signals == (str(int(signal.SIGKILL)),) * 3
+    assert finished == ("False",) * 3, "the process was done before it was killed"
+    assert int(numbers[-1]) > 1, "nothing was resumed"
+    assert int(done.stderr.split()[0]) > 1, "nothing was resumed"
     expected = BoostMetric(max_iter=120).fit(X, Y).get_mahalanobis_matrix()
     assert np.abs(np.load(out) - expected).max() <= 1e-10 * np.abs(expected).max()
 
