@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
 import time
@@ -25,24 +24,9 @@ from boostmetric.paper.protocol import run as run_split
 from boostmetric.paper.protocol import split
 from boostmetric.paper.runner import FAILED, OK, OUT_OF_MEMORY, OVER_TIME, Row, RowFile, Task, run
 from boostmetric.paper.tables import Results
+from errands import execute
 
 SMALL = [benchmark for benchmark in BENCHMARKS if benchmark.name in ("Wine", "Iris", "Bal")]
-
-
-def execute(task):
-    """What tasks of these tests do."""
-    match task.system:
-        case "error":
-            raise ValueError(f"nothing to learn from {task.data}")
-        case "memory":
-            raise MemoryError("too much")
-        case "crash":
-            os.kill(os.getpid(), signal.SIGKILL)
-        case "sleep":
-            time.sleep(60)
-        case "slow":
-            return {"seconds": 1e9}
-    return {"square": task.seed**2, "process": os.getpid()}
 
 
 def task(system="fine", seed=0, data="set"):
@@ -115,10 +99,11 @@ def test_rows_of_another_version_are_made_again(file):
     assert again.rows[task()].figures["square"] == 0
 
 
-def test_a_killed_run_goes_on(tmp_path):
-    command = [sys.executable, "-m", "boostmetric", "paper", "table3", "--only", "bal", "--jobs", "1"]
-    environment = {**os.environ, "PYTHONWARNINGS": "ignore"}
-    process = subprocess.Popen([*command, "-o", str(tmp_path)], stderr=subprocess.DEVNULL, env=environment)
+def test_a_killed_run_goes_on(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONWARNINGS", "ignore")  # of the processes that are started
+    arguments = ["paper", "table3", "--only", "bal", "--jobs", "1"]
+    command = [sys.executable, "-m", "boostmetric", *arguments, "-o", str(tmp_path)]
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     rows = tmp_path / "rows.jsonl"
     while not rows.exists() or len(rows.read_text().splitlines()) < 3:
         assert process.poll() is None
@@ -126,7 +111,8 @@ def test_a_killed_run_goes_on(tmp_path):
     process.kill()
     process.wait()
     first = rows.read_text().splitlines()[:3]
-    subprocess.run([*command, "-o", str(tmp_path)], check=True, capture_output=True, env=environment)
+    result = CliRunner().invoke(app, [*arguments, "-o", str(tmp_path)])
+    assert result.exit_code == 0, result.output
     lines = rows.read_text().splitlines()
     assert lines[:3] == first
     assert len({tuple(json.loads(line)[key] for key in ("system", "seed")) for line in lines}) == 50
