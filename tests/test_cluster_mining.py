@@ -41,8 +41,8 @@ def points_of(name):
     if name == "copies":  # more equal points than neighbours are wanted
         return np.repeat(rng.standard_normal((8, 3)), 40, axis=0), rng.integers(0, 3, 320)
     if name == "clusters":  # which single precision does not tell apart
-        centre = 1000 * rng.standard_normal((3, 6))[rng.integers(0, 3, 900)]
-        return centre + 1e-5 * rng.standard_normal((900, 6)), rng.integers(0, 3, 900)
+        centre = 1000 * rng.standard_normal((3, 6))[rng.integers(0, 3, 300)]
+        return centre + 1e-5 * rng.standard_normal((300, 6)), rng.integers(0, 3, 300)
     if name == "scales":
         small = 1e-40 * rng.standard_normal((200, 5))
         return np.concatenate([small, rng.standard_normal((200, 5))]), rng.integers(0, 3, 400)

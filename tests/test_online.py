@@ -1,5 +1,6 @@
 """Learning from a stream of batches."""
 
+import itertools
 import pickle
 
 import numpy as np
@@ -9,6 +10,7 @@ from sklearn.datasets import load_wine
 
 from boostmetric import BoostMetric, ComparisonBoostMetric, Comparisons
 from boostmetric.engines.threads import Threads
+from boostmetric.solver.direction import LARGEST_DENSE
 from boostmetric.solver.online import Stream
 from boostmetric.solver.problem import Problem
 from boostmetric.solver.result import StopReason
@@ -150,9 +152,14 @@ def test_bad_batches_leave_the_metric_as_it_was():
     assert metric.n_batches_ == 1
 
 
-@pytest.mark.parametrize("n_features", [13, 700])
-@pytest.mark.parametrize("value", [0.0, 1.0])
-@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize(
+    ("n_features", "value", "form"),
+    [
+        *itertools.product([13], [0.0, 1.0], [np.asarray, sparse.csr_array]),
+        (LARGEST_DENSE + 1, 0.0, sparse.csr_array),
+        (LARGEST_DENSE + 1, 1.0, np.asarray),
+    ],
+)
 def test_a_batch_without_information_changes_nothing(n_features, value, form):
     points = np.pad(X, [(0, 0), (0, n_features - 13)])
     metric = BoostMetric(n_neighbors=1, random_state=0).partial_fit(form(points), Y)
