@@ -455,15 +455,15 @@ def test_an_unusable_file_is_named_and_its_row_is_zero(name, drawn, tmp_path):
         message = r"folder\.png is not a file but a folder"
     if "\0" in name:
         message = "cannot be a path: embedded null"
-    given = [drawn[0], path, *drawn[1:]]
+    given = [drawn[0], path, drawn[1]]
     start = time.monotonic()
-    with pytest.warns(UserWarning, match=f"1 of 7 images cannot be used. (?s:.*){message}.* Their rows are zeros"):
+    with pytest.warns(UserWarning, match=f"1 of 3 images cannot be used. (?s:.*){message}.* Their rows are zeros"):
         model = vision().fit(given)
     assert time.monotonic() - start < 5
     assert list(model.skipped_) == [1]
     with pytest.warns(UserWarning, match=message):
         histograms = model.transform(given)
-    assert np.array_equal(histograms, np.insert(vision().fit_transform(drawn), 1, 0, axis=0))
+    assert np.array_equal(histograms, np.insert(vision().fit_transform(drawn[:2]), 1, 0, axis=0))
     with pytest.raises(UnusableImageError, match=message):
         vision(errors="raise").fit(given)
     with pytest.raises(UnusableImageError, match=f"1 of 1 images cannot be used. (?s:.*){message}"):
@@ -487,7 +487,7 @@ def test_an_unusable_file_is_named_and_its_row_is_zero(name, drawn, tmp_path):
 def test_an_unusable_array_is_named_by_its_number(drawn, array, message, tmp_path):
     for options in ({}, {"cache_dir": tmp_path}):
         with pytest.warns(UserWarning, match=message):
-            rows = vision(**options).fit_transform([drawn[0], array, *drawn[1:]])
+            rows = vision(**options).fit_transform([drawn[0], array, drawn[1]])
         assert not rows[1].any()
 
 
