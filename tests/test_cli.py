@@ -55,6 +55,7 @@ def test_paper_sets_ours_beside_the_printed_values(tmp_path):
     )
     assert result.exit_code == 0, result.output
     assert "USPS-1 left out." in result.output
+    assert f"Tables: {tmp_path / 'o' / 'paper.md'}" in result.output
     table = (tmp_path / "o" / "paper.md").read_text()
     assert "| Iris | 4.44 (0.00)<br><sub>2.22 (2.10)</sub> |" in table
     assert "<sub>2.89 (2.78)</sub>" in table
@@ -70,6 +71,15 @@ def test_paper_asks_only_for_the_sets_that_a_part_needs(tmp_path):
     assert result.exit_code == 0, result.output
     left_out = [line.split(" left out")[0] for line in result.output.splitlines() if " left out" in line]
     assert left_out == ["Breast-Cancer", "Diabetes"]
+
+
+def test_paper_without_any_set_writes_no_report(tmp_path):
+    where = ("--data-dir", str(tmp_path), "-o", str(tmp_path / "o"))
+    result = runner.invoke(app, ["paper", "table2", "--only", "vehicle", "--runs", "1", *where])
+    assert result.exit_code == 1
+    assert "Vehicle left out." in result.output
+    assert result.output.endswith("No set is left: nothing was run, and nothing written.\n")
+    assert not [*(tmp_path / "o").iterdir()]
 
 
 def test_paper_names_the_sets_it_knows():

@@ -324,6 +324,10 @@ def test_unknown_ids():
         "files belong "
         "together, and the names of the columns."
     )
+    assert complaint(write("t.csv", triplet(anchor=["q1", "q2"]))).endswith(
+        "Check that the files belong together, and the names of the columns; queries may have a file of their own "
+        "(queries)."
+    )
     many = {"anchor": ["p0"] * 100, "near": ["p1"] + [f"sofa {i}" for i in range(99)], "far": ["p2"] * 100}
     text = complaint(write("t.csv", many))
     assert text.startswith("t.csv, line 3, column 'near': 'sofa 0' is not an id of points.csv\n")
@@ -454,7 +458,11 @@ def test_kinds_that_cannot_be_told():
         "need anchor, near, far, and may have weight, under these names or those given with names."
     )
     rankings = write("x.csv", {"query": ["p0"], "position": [1], "document": ["p1"], "clck": [1]})
-    assert "are not those of any kind" in complaint(rankings)  # not taken for lists in order
+    assert complaint(rankings) == (  # not taken for lists in order
+        "x.csv: the columns 'query', 'position', 'document', 'clck' are those of rankings, which are read only if that "
+        "is said: kind 'rankings' (kind). A click log needs one more column, clicked; another name of it is given "
+        "(names)."
+    )
     twice = write("x.csv", {"anchor": ["p0"], "near": ["p1"], "positive": ["p1"], "far": ["p2"]})
     assert "'near', 'positive' could all be the near" in complaint(twice)
     path = write("t.csv", triplet())

@@ -195,6 +195,7 @@ def test_missing_columns():
     assert complaint(path, id="sku") == (
         "p.csv: there is no column of ids 'sku'. Did you mean 'SKU'? It has 'SKU', 'f'."
     )
+    assert "Did you mean 'SKU'?" in complaint(path, id="skus")
     assert complaint(path, label="kind") == "p.csv: there is no column of labels 'kind'. It has 'SKU', 'f'."
     assert complaint(path, columns=["g*"]).startswith("p.csv: there is no column of features 'g*'.")
     assert complaint(path, ignore=["g"]).startswith("p.csv: there is no column to ignore 'g'.")
@@ -239,12 +240,13 @@ def test_columns_that_are_no_features_are_not_passed_over():
     )
 
 
-@pytest.mark.parametrize("name", ["id", "ID", "user_id", "label", "target", "Unnamed: 0", "__index_level_0__"])
+@pytest.mark.parametrize("name", ["id", "ID", "user_id", "label", "target", "", "Unnamed: 0", "__index_level_0__"])
 def test_numbers_that_are_hardly_features_are_not_used_unasked(name):
     path = write("p.csv", f"{name},f\n1,2\n")
     assert complaint(path).startswith(
         f"p.csv: column {name!r} holds numbers that would be used as features, which by the name they seldom are."
     )
+    assert ("index=False" in complaint(path)) == (name in ("", "Unnamed: 0", "__index_level_0__"))
     assert read_points(path, columns=[name, "f"]).points.tolist() == [[1, 2]]
     assert read_points(path, ignore=[name]).points.tolist() == [[2]]
 
@@ -347,6 +349,9 @@ def test_empty_files():
         "p.jsonl: the file is empty. It needs one JSON object a line"
     )
     assert complaint(write("p.csv", "a,b\n"), columns=["a"]) == (
+        "p.csv: there are no rows. It has the columns 'a', 'b'. At least one is needed."
+    )
+    assert complaint("p.csv", id="a") == (
         "p.csv: there are no rows. It has the columns 'a', 'b'. At least one is needed."
     )
     assert complaint(parquet("p.parquet", {"a": np.empty(0)})).startswith("p.parquet: there are no rows.")

@@ -59,8 +59,11 @@ def paper(
     hashes, missing = find_data(planned, data_dir)
     for name, why in missing.items():
         console.print(f"{name} left out. {why}", markup=False, soft_wrap=True)
-    file = RowFile(output / "rows.jsonl")
     chosen = [task for task in planned if data_of(task) not in missing]
+    if planned and not chosen and all(part in EXPERIMENTS for part in wanted):
+        console.print("No set is left: nothing was run, and nothing written.", markup=False)
+        raise typer.Exit(1)
+    file = RowFile(output / "rows.jsonl")
     bar = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*bar, console=Console(stderr=True)) as progress:
         fits = progress.add_task("Fits", total=len(chosen))
@@ -76,4 +79,4 @@ def paper(
     written = write_report(output, results, wanted, hashes)
     for row in results.troubles():
         console.print(row.trouble, markup=False)
-    console.print(f"Report: {written[0]}\nRows:   {file.path}", markup=False, soft_wrap=True)
+    console.print(f"Report: {written[0]}\nTables: {written[1]}\nRows:   {file.path}", markup=False, soft_wrap=True)

@@ -49,7 +49,10 @@ Kind = Annotated[
 ]
 Queries = Annotated[
     list[str] | None,
-    typer.Option(help="File of the queries, where they are not among POINTS.", rich_help_panel=FEEDBACK),
+    typer.Option(
+        help="File of the queries, where they are not among POINTS; columns are called as there.",
+        rich_help_panel=FEEDBACK,
+    ),
 ]
 Names = Annotated[
     list[str] | None,

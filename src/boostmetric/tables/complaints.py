@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Iterable, Sequence
 
 # Of each kind of complaint, so that a wrong column of a million rows is one short message.
@@ -110,8 +111,9 @@ def plural(count: int, thing: str, things: str | None = None) -> str:
 
 def missing_column(place: str, what: str, name: str, there: Sequence[str], remedy: str = "") -> TableError:
     """The error for a column that was asked for and is not there."""
-    close = [other for other in there if other.strip().casefold() == name.strip().casefold()]
-    hint = f" Did you mean {close[0]!r}?" if close else ""
+    folded = {other.strip().casefold(): other for other in reversed(there)}
+    close = difflib.get_close_matches(name.strip().casefold(), folded, n=1, cutoff=0.8)
+    hint = f" Did you mean {folded[close[0]]!r}?" if close else ""
     return TableError(
         f"{place}: there is no {what} {name!r}.{hint} It has {listed(there, 20) if there else 'none'}.{remedy}"
     )

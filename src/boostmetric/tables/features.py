@@ -15,7 +15,8 @@ from boostmetric.tables.complaints import TableError, listed, missing_column, pl
 from boostmetric.tables.reading import Column, Table
 
 # Numbers in columns of these names are seldom features, and a metric learned from a label among them looks perfect.
-_SELDOM_FEATURES = {"id", "index", "label", "labels", "class", "target", "unnamed: 0", "__index_level_0__", ""}
+_INDEX = {"", "Unnamed: 0", "__index_level_0__"}  # as pandas calls it
+_SELDOM_FEATURES = {"id", "index", "label", "labels", "class", "target", *map(str.casefold, _INDEX)}
 
 
 @dataclass(frozen=True)
@@ -143,6 +144,8 @@ def _refuse_doubtful(table: Table, free: Sequence[Column]) -> None:
     """Refuse to guess where a wrong guess would not be noticed."""
     texts = [column for column in free if column.kind != "number"]
     if texts:
+        if next(iter(table.chunks([texts[0].name])), None) is None:
+            return  # no rows, which tell nothing of columns; reading says so
         names = [column.name for column in texts]
         brackets = any(isinstance(column.example, str) and column.example.startswith("[") for column in texts)
         lists = " Lists of numbers are read from Parquet and JSON lines, not from CSV." if brackets else ""
@@ -156,9 +159,11 @@ def _refuse_doubtful(table: Table, free: Sequence[Column]) -> None:
         if column.name.strip().casefold() in _SELDOM_FEATURES or column.name.casefold().endswith("_id")
     ]
     if doubtful:
+        index = " What pandas writes of its index is left away by index=False." if _INDEX & {*doubtful} else ""
         raise TableError(
             f"{table.path}: {_column_or_columns(doubtful)} numbers that would be used as features, which by the name "
             "they seldom are. Say what they are (id, label), leave them out (ignore), or name the features (columns)."
+            f"{index}"
         )
 
 

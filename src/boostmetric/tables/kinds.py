@@ -141,6 +141,12 @@ def _only_kind(table: Table, found: set[str]) -> str:
         raise TableError(
             f"{table.path}: the columns {listed(table.columns)} could be {listed(kinds)}. Say which (kind)."
         )
+    if found.issuperset(KINDS["rankings"].roles):
+        raise TableError(
+            f"{table.path}: the columns {listed(table.columns)} are those of rankings, which are read only if that is "
+            "said: kind 'rankings' (kind). A click log needs one more column, clicked; another name of it is given "
+            "(names)."
+        )
     needs = "; ".join(f"{name} ({', '.join(kind.roles)})" for name, kind in KINDS.items())
     raise TableError(
         f"{table.path}: the columns {listed(table.columns)} are not those of any kind of comparisons. There are: "

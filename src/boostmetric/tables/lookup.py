@@ -82,7 +82,13 @@ def read_rows(
     complaints = Complaints()
     tables = {role: queries if queries is not None and role in kind.queries else points for role in kind.points}
     lookups = {
-        role: _Lookup(shards, columns[role], table, 0 if queries is None or table is queries else len(queries))
+        role: _Lookup(
+            shards,
+            columns[role],
+            table,
+            0 if queries is None or table is queries else len(queries),
+            "; queries may have a file of their own (queries)" if queries is None and role in kind.queries else "",
+        )
         for role, table in tables.items()
     }
     sessions: dict[str, int] = {}
@@ -112,8 +118,9 @@ def read_rows(
 class _Lookup:
     """Finds the points of one column, and remembers what it did not find."""
 
-    def __init__(self, shards: Shards, column: str, table: PointTable, offset: int) -> None:
+    def __init__(self, shards: Shards, column: str, table: PointTable, offset: int, elsewhere: str) -> None:
         self._shards, self._column, self._table, self._offset = shards, column, table, offset
+        self._elsewhere = elsewhere
         self._unknown: list[tuple[int, str | int]] = []
         self._n = self._n_unknown = 0
 
@@ -156,7 +163,7 @@ class _Lookup:
                 kind = "text" if table.ids.dtype.kind == "O" else "whole numbers"
                 remedy = (
                     f"None of column {self._column!r} is. The ids of {table.source} are {kind}, such as {such}. Check "
-                    "that the files belong together, and the names of the columns."
+                    f"that the files belong together, and the names of the columns{self._elsewhere}."
                 )
         for row, value in self._unknown:
             close = None if by_row or table.identifiers is None else table.identifiers.closest(str(value))
