@@ -25,8 +25,8 @@ def figures(monkeypatch, tmp_path):
     """The figures that are open, drawn without a screen; one of `plt.show` would be in the way of tests."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(plt, "show", lambda: None)
-    plt.switch_backend("Agg")
     plt.close("all")
+    plt.switch_backend("Agg")
     yield lambda: [plt.figure(number) for number in plt.get_fignums()]
     plt.close("all")
 

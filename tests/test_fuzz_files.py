@@ -183,7 +183,7 @@ def _parquet(draw):
         pa.array([1, 2, 3], type=pa.timestamp("ns")),
         pa.array([True, None, False]),
         pa.nulls(3),
-        pa.array([0.5, 1.5, 2.5], type=pa.float16()),
+        pa.array(np.array([0.5, 1.5, 2.5], dtype=np.float16)),
     ]
     names = draw(st.lists(st.sampled_from(sorted(set(HEADERS))), max_size=4, unique=True))
     table = pa.table({name: draw(st.sampled_from(columns)) for name in names}).slice(0, draw(st.integers(0, 3)))

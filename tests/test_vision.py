@@ -12,6 +12,7 @@ import zlib
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn
 from PIL import Image
 from sklearn.base import clone
 from sklearn.cluster import KMeans
@@ -19,6 +20,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import cross_val_score
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
+from sklearn.utils.fixes import parse_version
 
 from boostmetric import BoostMetric
 from boostmetric.vision import UnusableImageError, VisualWords, extraction, images
@@ -153,7 +155,8 @@ def test_samples_of_large_regions_are_not_shifted(radius):
     shape = radius * np.array([[1.0, 0.2], [0.0, 0.9]])
     (window,) = sample(ramp, np.array([[150.5, 140.0]]), shape[None], 25)
     place = np.stack(np.meshgrid(*[np.linspace(-1, 1, 25)] * 2), axis=-1) @ shape.T + [150.5, 140.0]
-    assert np.allclose(window, 0.5 * place[..., 0] + 0.3 * place[..., 1], atol=1e-3)
+    # OpenCV before 5 rounds places to 1/32 of a pixel.
+    assert np.allclose(window, 0.5 * place[..., 0] + 0.3 * place[..., 1], atol=0.8 / 32)
 
 
 def test_regions_of_all_sizes_and_numbers_are_described_one_by_one(large):
@@ -394,7 +397,8 @@ def test_histograms_as_a_table(drawn, paths):
     series = pd.Series([str(path) for path in paths], index=list("uvwxyz"))
     table = vision().set_output(transform="pandas").fit_transform(series)
     assert list(table.columns) == [f"visualwords{i}" for i in range(6)]
-    assert list(table.index) == list("uvwxyz")
+    if parse_version(sklearn.__version__) >= parse_version("1.8"):  # those before lose the index of a series
+        assert list(table.index) == list("uvwxyz")
     assert np.array_equal(table.to_numpy(), vision().fit_transform(drawn))
 
 
