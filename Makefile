@@ -29,7 +29,7 @@ test-oldest:
 	$(PYTHON) -m venv .venv-oldest
 	.venv-oldest/bin/pip install --quiet uv
 	.venv-oldest/bin/uv pip install --quiet --python .venv-oldest/bin/python --resolution lowest-direct \
-		--exclude-newer 2026-10-01 --editable '.[test]'
+		--exclude-newer 2025-10-01 --exclude-newer-package threadpoolctl=2026-10-01 --editable '.[test]'
 	.venv-oldest/bin/python -m pytest -n 2 -m "not torch and not ray"
 
 # Hostile input to every public function: CASES inputs for each of about forty tests, drawn with SEED.

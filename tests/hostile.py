@@ -79,6 +79,8 @@ def attempt(call, *arguments, **options):
     with warnings.catch_warnings(), limited():
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", UserWarning)  # ours, among them ConvergenceWarning
+        # Those after scikit-learn 1.6 refuse them.
+        warnings.filterwarnings("ignore", "Support for labels represented as bytes", FutureWarning)
         try:
             answer = call(*arguments, **options)
         except REFUSALS as error:

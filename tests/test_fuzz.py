@@ -48,9 +48,6 @@ from hostile import (
     weights,
 )
 
-# scikit-learn 1.6 warns of labels that those after it refuse.
-pytestmark = pytest.mark.filterwarnings("ignore:Support for labels represented as bytes:FutureWarning")
-
 
 def given_parameters(draw, **choices):
     """Some of the parameters, each mostly one of its choices."""
