@@ -155,7 +155,7 @@ def test_samples_of_large_regions_are_not_shifted(radius):
     shape = radius * np.array([[1.0, 0.2], [0.0, 0.9]])
     (window,) = sample(ramp, np.array([[150.5, 140.0]]), shape[None], 25)
     place = np.stack(np.meshgrid(*[np.linspace(-1, 1, 25)] * 2), axis=-1) @ shape.T + [150.5, 140.0]
-    # OpenCV before 5 rounds places to 1/32 of a pixel, which may be one of a smaller picture; half of one would be 0.25.
+    # OpenCV before 5 rounds places to 1/32 of a pixel, maybe one of a smaller picture; half of one would be 0.25.
     assert np.allclose(window, 0.5 * place[..., 0] + 0.3 * place[..., 1], atol=0.1)
 
 
