@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shlex
 import subprocess
 import sys
 
@@ -235,6 +236,30 @@ def test_outputs_are_not_overwritten_unasked(folder, wine, model, tmp_path):
     assert (tmp_path / "there.csv").read_text() == "kept"
     assert wine.read_bytes() == data
     assert model.read_bytes() == before
+
+
+def test_where_a_fit_was_interrupted_an_output_that_is_there_can_be_gone_on_with(wine, tmp_path):
+    output = tmp_path / "m.safetensors"
+    output.write_text("a model")
+    (tmp_path / "m.safetensors.checkpoint.npz").write_text("a checkpoint")
+    arguments = ["fit", wine, *LABELLED, "--ignore", "part", "-o", output]
+    assert "Use --force to replace it; --resume goes on with the fit" in message(run(*arguments, code=2))
+    assert "Nothing was learned" in run(*arguments, "--dry-run").stdout
+    assert output.read_text() == "a model"
+
+
+def test_commands_that_are_said_to_be_next_work(folder, wine, tmp_path):
+    """With all that was said about the columns, which may be said in several options."""
+    triplets, output = folder / "triplets.csv", tmp_path / "a model.st"
+    options = ["--id", "bottle", "--ignore", "kind,part", "--ignore", "ash, alcohol", "--comparisons", triplets]
+    result = run("fit", wine, *options, "-o", output, "--max-iter", "3", "--quiet")
+    steps = [shlex.split(line)[1:] for line in result.stdout.splitlines() if line.strip().startswith("boostmetric ")]
+    given = {"TEST_POINTS": str(wine), "TEST_COMPARISONS": str(triplets), "transformed.npz": str(tmp_path / "t.npz")}
+    commands = {step[0]: [given.get(word, word) for word in step] for step in steps}
+    assert MahalanobisMetric.load(output).components.shape[1] == 11
+    run(*commands["evaluate"])
+    run(*commands["transform"])
+    assert (tmp_path / "t.npz").exists()
 
 
 def test_held_out_rows_are_of_every_class():

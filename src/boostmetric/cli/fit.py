@@ -200,7 +200,8 @@ def fit(
             "stopped in its first iterations. Leave --resume out to begin."
         )
     # A model beside a checkpoint is what an interrupted fit left, and its own to replace.
-    check_new(output, force or resume)
+    if not dry_run:
+        check_new(output, force or resume, "--resume goes on with the fit that left it" if checkpoint.exists() else "")
     parts: Parts
     hold_out = HoldOut(validation or (), held_out, validation_fraction, seed)
     place = RayEngine(address, workers) if engine else None
@@ -235,7 +236,7 @@ def fit(
     outcome.metric.save(output)
     if not outcome.interrupted:
         checkpoint.unlink(missing_ok=True)
-    text = fit_answer.as_text(outcome, output, chosen=choose, next_steps=_next_steps(output, points, reading))
+    text = fit_answer.as_text(outcome, output, chosen=choose, next_steps=_next_steps(output, points, reading, queries))
     answer(fit_answer.as_dict(outcome, parts, output), text, as_json=as_json)
     if outcome.interrupted:
         say("Interrupted: the model is the best so far. To go on, run the same command with --resume.")
@@ -250,12 +251,13 @@ def _impostors(text: str | None) -> int | str | None:
     return int(text)
 
 
-def _next_steps(output: Path, points: Sequence[str], reading: Reading) -> list[str]:
+def _next_steps(output: Path, points: Sequence[str], reading: Reading, queries: Sequence[str] | None) -> list[str]:
     """Commands that show what the model is good for."""
     model, file = shlex.quote(str(output)), shlex.quote(points[0])
-    tested = f"{model} TEST_POINTS --comparisons TEST_COMPARISONS"
+    asked = "".join(f" --queries {shlex.quote(query)}" for query in queries or ())
+    tested = f"{model} TEST_POINTS{reading.typed} --comparisons TEST_COMPARISONS{asked}"
     if reading.label is not None:
-        label = f"--label {shlex.quote(reading.label)}"
+        label = f"--label {shlex.quote(reading.label)}{reading.typed}"
         tested = f"{model} TEST_POINTS {label} --reference {file}"
         # Where rows were chosen by a column, others of the same file are there to test on.
         named = [condition for condition in reading.where if condition.equal]
@@ -267,6 +269,6 @@ def _next_steps(output: Path, points: Sequence[str], reading: Reading) -> list[s
     return [
         f"boostmetric evaluate {tested}",
         f"boostmetric report {tested}",
-        f"boostmetric transform {model} {file} -o transformed.npz",
+        f"boostmetric transform {model} {file}{reading.typed} -o transformed.npz",
         f"boostmetric export {model} --to faiss -o metric.faiss",
     ]

@@ -77,7 +77,7 @@ def neighbors(
             n_impostors=n_impostors,
             vector=vector,
             columns=None if columns is None else separated(columns),
-            ignore=separated(ignore or ""),
+            ignore=separated(ignore or ()),
             engine=None if engine is None else RayEngine(address, workers),
             rows_per_part=rows_per_part,
             on_progress=display.show,

@@ -17,12 +17,13 @@ Model = Annotated[
 ]
 
 
-def check_new(path: Path, force: bool) -> None:
-    """Refuse an output that is there already, or cannot be written."""
+def check_new(path: Path, force: bool, otherwise: str = "") -> None:
+    """Refuse an output that is there already, or cannot be written; `otherwise` says what else can be done."""
     if path.is_dir():
         raise typer.BadParameter(f"{path} is a folder. Give the name of a file.", param_hint="--output")
     if path.exists() and not force:
-        raise typer.BadParameter(f"{path} is there already. Use --force to replace it.", param_hint="--output")
+        remedy = f"Use --force to replace it{otherwise and f'; {otherwise}'}."
+        raise typer.BadParameter(f"{path} is there already. {remedy}", param_hint="--output")
 
 
 def check_suffix(path: Path, known: tuple[str, ...]) -> None:

@@ -1,5 +1,6 @@
 """Points of files, as every command reads them: options that are spelled the same everywhere."""
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
@@ -28,14 +29,14 @@ Vector = Annotated[
     str | None, typer.Option(help="Column of lists, or matrix, of the features.", rich_help_panel=_PANEL)
 ]
 Columns = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
         help="Columns of numbers that are the features: names or patterns such as 'f*', separated by commas.",
         rich_help_panel=_PANEL,
     ),
 ]
 Ignore = Annotated[
-    str | None, typer.Option(help="Columns that are no features, separated by commas.", rich_help_panel=_PANEL)
+    list[str] | None, typer.Option(help="Columns that are no features, separated by commas.", rich_help_panel=_PANEL)
 ]
 Where = Annotated[
     list[str] | None,
@@ -65,13 +66,20 @@ class Reading:
         id: str | None,
         label: str | None,
         vector: str | None,
-        columns: str | None,
-        ignore: str | None,
+        columns: Sequence[str] | None,
+        ignore: Sequence[str] | None,
         where: Sequence[str] | None,
     ) -> "Reading":
         """From the options as they were typed."""
         named = None if columns is None else separated(columns)
-        return cls(id, label, vector, named, separated(ignore or ""), parse_conditions(where, "--where"))
+        return cls(id, label, vector, named, separated(ignore or ()), parse_conditions(where, "--where"))
+
+    @property
+    def typed(self) -> str:
+        """The options that say which columns are what, but for labels, as they could be typed again."""
+        named = {"id": self.id, "vector": self.vector, "columns": self.columns, "ignore": self.ignore}
+        given = {name: value if isinstance(value, str) else ",".join(value) for name, value in named.items() if value}
+        return "".join(f" --{name} {shlex.quote(value)}" for name, value in given.items())
 
     def for_model(self, metric: "MahalanobisMetric") -> "Reading":
         """The features that a model was learned from, by name, unless others are asked for."""
@@ -124,9 +132,9 @@ class Reading:
         return chosen
 
 
-def separated(names: str) -> tuple[str, ...]:
-    """Names separated by commas."""
-    return tuple(name.strip() for name in names.split(",") if name.strip())
+def separated(texts: Sequence[str]) -> tuple[str, ...]:
+    """Names separated by commas, in an option that may be given several times."""
+    return tuple(name.strip() for names in texts for name in names.split(",") if name.strip())
 
 
 def check_features(metric: "MahalanobisMetric", *tables: "PointTable") -> None:
