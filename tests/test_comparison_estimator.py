@@ -307,6 +307,12 @@ def test_scoring_callbacks_of_scikit_learn():
         (POINTS[[[0, 1, 2], [3, 4, 4]]], {}, r"comparisons\[1\] compares equal points.*\(1 of 2 rows\). Remove"),
         (Comparisons.from_triplets(TRIPLETS)[:0], {"points": POINTS}, "There are no comparisons"),
         ([[0, 1, 2], [3, 4]], {"points": POINTS}, "comparisons must be an array; its rows have different lengths"),
+        (([[0, 1, 2], [3, 4]], [5, 6]), {}, "comparisons must be an array; its rows have different lengths"),
+        (
+            TRIPLETS,
+            {"points": POINTS, "eval_set": ([[0, 1, 2], [3, 4]], [1, 1])},
+            "comparisons must be an array; its rows have different lengths",
+        ),
     ],
 )
 def test_unusual_forms(comparisons, arguments, message):

@@ -60,6 +60,10 @@ MASKED = np.ma.masked_array(X, mask=X > 1)
         (lambda: Comparisons.concatenate([TRIPLETS, None]), "parts must be Comparisons. Got None"),
         (lambda: Comparisons.from_groups(0, 0), "near must be a list. Got 0"),
         (lambda: Comparisons.from_rankings([0], 3), "results must be a list. Got 3"),
+        (
+            lambda: Comparisons.from_rankings([0], [[[], 5]]),
+            "results[0] must be an array; its rows have different lengths",
+        ),
         (lambda: Comparisons.from_rankings(-1, [[1, 2]]), "queries is -1: point numbers count from 0"),
         (lambda: Comparisons.from_triplets([[0, 1, 2]], [1j]), "weights must be numbers: their type is complex128"),
         (lambda: TRIPLETS.subset(2.5), "groups must be numbers from 0 to 1, or 2 truth values"),

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from boostmetric.numbering import check_lists, check_numbers, check_weights
 from boostmetric.ragged import Ragged, run_starts
-from boostmetric.validation import as_list, check_count, warn
+from boostmetric.validation import as_list, check_count, n_dimensions, warn
 
 IntArray = NDArray[np.int64]
 
@@ -133,7 +133,7 @@ def _check_lists(
         )
     if len(query) == 0:
         raise ValueError("There are no rankings: at least one is needed.")
-    if np.ndim(results[0]) > 0:
+    if n_dimensions(results[0]) > 0:
         return query, check_lists("results", results), None
     point = check_numbers("results", results)
     order = np.argsort(query, kind="stable")

@@ -94,3 +94,18 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
         frame = frame.f_back
         level += 1
     warnings.warn(message, category, stacklevel=level)
+
+
+def n_dimensions(value: object) -> int:
+    """As `numpy.ndim`, where rows of different lengths, of which NumPy makes no array, are a list of lists.
+
+    Examples
+    --------
+    >>> from boostmetric.validation import n_dimensions
+    >>> [n_dimensions(value) for value in (7, [7, 8], [[7, 8], [9]])]
+    [0, 1, 2]
+    """
+    try:
+        return np.ndim(value)  # type: ignore[arg-type]
+    except ValueError:
+        return 2

@@ -35,7 +35,7 @@ from boostmetric.solver.result import Iteration, Progress
 from boostmetric.starts import PLAIN_STARTS, Init
 from boostmetric.tables.files import ComparisonFiles
 from boostmetric.tensors import as_numpy
-from boostmetric.validation import check_choice, checked
+from boostmetric.validation import check_choice, checked, n_dimensions
 
 
 class ComparisonBoostMetric(FromFiles):
@@ -251,7 +251,7 @@ class ComparisonBoostMetric(FromFiles):
         """Held-out comparisons of the points of the fit."""
         held, y = eval_set, None
         if isinstance(eval_set, tuple) and len(eval_set) == 2 and not isinstance(eval_set[0], Comparisons):
-            held, y = eval_set if np.ndim(eval_set[0]) > 1 else (eval_set, None)
+            held, y = eval_set if n_dimensions(eval_set[0]) > 1 else (eval_set, None)
         if given is None and not hold_points(held):
             raise ValueError(
                 "eval_set names points by number, but the fit is to tuples of points: give tuples in both."

@@ -10,7 +10,7 @@ from sklearn.utils import check_array
 
 from boostmetric.comparisons import Comparisons
 from boostmetric.numbering import as_array, check_numbers
-from boostmetric.validation import checked
+from boostmetric.validation import checked, n_dimensions
 
 Rows = NDArray[np.int64]
 
@@ -20,8 +20,8 @@ def hold_points(comparisons: object) -> bool:
     if isinstance(comparisons, Comparisons):
         return False
     if isinstance(comparisons, (list, tuple)) and comparisons:  # the first row tells, without converting all of them
-        return np.ndim(comparisons[0]) == 2
-    return np.ndim(comparisons) == 3  # type: ignore[arg-type]
+        return n_dimensions(comparisons[0]) == 2
+    return n_dimensions(comparisons) == 3
 
 
 def as_rows(comparisons: Any, points: Any) -> tuple[Rows | Comparisons, Any]:
