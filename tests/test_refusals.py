@@ -62,7 +62,7 @@ MASKED = np.ma.masked_array(X, mask=X > 1)
         (lambda: Comparisons.from_rankings([0], 3), "results must be a list. Got 3"),
         (
             lambda: Comparisons.from_rankings([0], [[[], 5]]),
-            "results[0] must be an array; its rows have different lengths",
+            r"results\[0\] must be an array; its rows have different lengths",
         ),
         (lambda: Comparisons.from_rankings(-1, [[1, 2]]), "queries is -1: point numbers count from 0"),
         (lambda: Comparisons.from_triplets([[0, 1, 2]], [1j]), "weights must be numbers: their type is complex128"),
