@@ -347,16 +347,15 @@ def test_missing_few_and_broken_images_are_named_and_left_out(small, tmp_path, m
     airplanes.rename(tmp_path / "moved")
     (small / "images" / "faces" / "image_0003.jpg").write_bytes(b"broken")
     result = paper("motorbikes", "faces", "-o", tmp_path / "out", "--data-dir", small, "--runs", 1)
-    assert result.exit_code == 0, result.output
+    assert result.exit_code == 1, result.output
     assert (
         f"Motorbikes left out. The images 'airplanes' do not come with the package; there is no folder {airplanes}"
         in (result.output)
     )
     assert "Faces left out. 1 of 48 images cannot be used." in result.output
     assert "image_0003.jpg cannot be read as a picture" in result.output
-    text = (tmp_path / "out" / "paper.md").read_text()
-    assert "Figure 3" not in text
-    assert "Figure 4" not in text
+    assert "No set is left: nothing was run" in result.output
+    assert not (tmp_path / "out" / "paper.md").exists()
     airplanes.mkdir()
     save(airplanes, [checks(0)], "jpg")
     monkeypatch.setattr(image_experiments.VisualWords, "describe", None)
@@ -367,7 +366,7 @@ def test_missing_few_and_broken_images_are_named_and_left_out(small, tmp_path, m
 def test_missing_opencv_is_named_and_images_are_left_out(small, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "cv2", None)
     result = paper("faces", "-o", tmp_path / "out", "--data-dir", small)
-    assert result.exit_code == 0, result.output
+    assert result.exit_code == 1, result.output
     assert "Faces left out. " in result.output
     assert "needs the package cv2, which is not installed" in result.output
 
