@@ -1,10 +1,12 @@
 """Every public function with input that nobody would give on purpose: a refusal that was meant, or a usable result."""
 
+import warnings
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from boostmetric import BoostMetric, ComparisonBoostMetric, Comparisons, MahalanobisMetric, Points
 from boostmetric.baselines import LMNN, MMC, NCA, RCA, Euclidean, PSDBoost
@@ -33,6 +35,7 @@ from boostmetric.ranking_scores import (
 from boostmetric.report import write_model_report
 from boostmetric.retrieval import MetricIndex
 from boostmetric.scoring import knn_error, knn_predict
+from boostmetric.solver.direction import LARGEST_DENSE
 from hostile import (
     ODD_VALUES,
     WORDS,
@@ -47,6 +50,28 @@ from hostile import (
     values,
     weights,
 )
+
+
+@pytest.fixture(scope="module", autouse=True)
+def compiled():
+    """Kernels are compiled before time is measured: on a machine that has not seen them it takes a minute."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((30, 4)), np.arange(30) % 3
+    triplets = np.arange(30).reshape(10, 3)
+    wide = rng.standard_normal((30, LARGEST_DENSE + 1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        for options in ({}, {"loss": "logistic"}, {"solver": "corrective"}):
+            for n_impostors in (3, "all"):
+                BoostMetric(n_neighbors=2, n_impostors=n_impostors, max_iter=2, **options).fit(X, y)
+            ComparisonBoostMetric(max_iter=2, **options).fit(triplets, points=X)
+        for learner in (BoostMetric(max_iter=2), ComparisonBoostMetric(max_iter=2)):
+            data = (X, y) if isinstance(learner, BoostMetric) else (X[triplets],)
+            learner.partial_fit(*data).partial_fit(*data)
+        ComparisonBoostMetric(max_iter=2).partial_fit(wide[triplets])
+        for baseline in (LMNN(max_iter=2), MMC(), PSDBoost(max_iter=2), NCA(max_iter=2), RCA()):
+            baseline.fit(X, y)
+        knn_error(X, y, X, y)
 
 
 def given_parameters(draw, **choices):
