@@ -9,8 +9,9 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+CLUSTER = "from boostmetric.engines.ray import"
 BLOCKS = [
-    pytest.param(block, id=f"{page.name}-{number}")
+    pytest.param(block, id=f"{page.name}-{number}", marks=[pytest.mark.ray] if CLUSTER in block else [])
     for page in PAGES
     for number, block in enumerate(re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.S | re.M))
 ]
@@ -22,6 +23,7 @@ OPTIONAL = {
     "onnxruntime": r"^import onnxruntime\b",
     "qdrant_client": r"^from qdrant_client\b",
     "cv2": r"^from boostmetric\.vision\b",
+    "ray": r"^from boostmetric\.engines\.ray\b",
 }
 
 
