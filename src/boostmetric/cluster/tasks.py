@@ -67,16 +67,14 @@ class _RayTasks:
     ) -> Iterator[tuple[Any, Any]]:
         sent, left = self._ray.put(shared), iter(items)
         running = {self._answer.remote(task, sent, item): item for item in islice(left, self._n_workers)}
-        try:
-            while running:
-                (done,), _ = self._ray.wait(list(running), num_returns=1)
-                found = self._get(done)
-                item = running.pop(done)
-                running |= {self._answer.remote(task, sent, item): item for item in islice(left, 1)}
-                yield item, found
-        finally:
-            for reference in running:
-                self._ray.cancel(reference, force=True)
+        # After an error, those that run are left to end: a task that was done when Ray 2.60 was told to cancel it ended
+        # this process ("Tried to complete task that was not pending").
+        while running:
+            (done,), _ = self._ray.wait(list(running), num_returns=1)
+            found = self._get(done)
+            item = running.pop(done)
+            running |= {self._answer.remote(task, sent, item): item for item in islice(left, 1)}
+            yield item, found
 
     def _get(self, reference: Any) -> Any:
         errors = self._ray.exceptions
