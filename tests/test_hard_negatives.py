@@ -403,3 +403,9 @@ def test_wrong_types():
         mine_triplets(Q, D, [[0.0, 1.0]])
     with pytest.raises(TypeError, match="metric must be"):
         mine_triplets(Q, D, P, metric="cosine")
+
+
+def test_a_margin_beyond_all_numbers_is_none():
+    X, y = np.arange(12.0).reshape(6, 2) * 1e-9, np.arange(6) % 2
+    wide, without = (mine_from_labels(X, y, n_negatives=1, margin=(None, limit)) for limit in (1e300, None))
+    assert np.array_equal(wide.triplets, without.triplets)

@@ -340,3 +340,9 @@ def test_places_of_rows_that_take_several_lines(tmp_path):
     (tmp_path / "p.csv").write_text('id,f\n"a\nb",1\n\n"c\n\nd",2\ne,oh\n')
     with pytest.raises(TableError, match=r"line 8, column 'f': 'oh'"):
         read_points(tmp_path / "p.csv", id="id")
+
+
+def test_an_array_that_is_a_single_value(tmp_path):
+    np.savez(tmp_path / "points.npz", X=np.ones((3, 2)), id=np.array(7))
+    with pytest.raises(TableError, match=r"points\.npz: 'id' is one value, where one for each row is needed"):
+        read_points(tmp_path / "points.npz", id="id")

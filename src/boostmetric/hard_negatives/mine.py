@@ -236,7 +236,8 @@ def _guards(
 ) -> Guards:
     relative = Margin.of("relative_margin", relative_margin, smallest=-1.0)
     absolute = Margin.of("margin", margin)
-    absolute = Margin(*(float(np.ldexp(limit, -space.exponent)) for limit in absolute))
+    with np.errstate(over="ignore"):  # then there is no limit
+        absolute = Margin(*(float(np.ldexp(limit, -space.exponent)) for limit in absolute))
     if near_duplicate is not None:
         check_number("near_duplicate", near_duplicate)
     if groups is None:

@@ -109,6 +109,9 @@ class MatrixTable(Table):
 
 def _common_size(path: Path, arrays: dict[str, NDArray[Any]]) -> int:
     """The number of rows, which must be that of all arrays."""
+    for name, array in arrays.items():
+        if array.ndim == 0:
+            raise TableError(f"{path}: {name!r} is one value, where one for each row is needed. Name another array.")
     sizes = {name: len(array) for name, array in arrays.items()}
     if len(set(sizes.values())) > 1:
         told = ", ".join(f"{name!r} has {size:,}" for name, size in sizes.items())
