@@ -25,19 +25,13 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 
 @pytest.mark.filterwarnings("ignore:.*classes have fewer than n_neighbors")
 @parametrize_with_checks(
-    [  # few iterations: hundreds of fits are made
-        Euclidean(),
-        RCA(),
+    [
+        *ALL,
         RCA(n_components=1),
-        LMNN(max_iter=20),
-        LMNN(n_components=1, n_passes=2, init="standardized-rca", max_iter=10),
-        MMC(),
-        MMC(diagonal=True),
-        MMC(n_components=1),
-        NCA(max_iter=10),
         NCA(n_components=1, init="random", random_state=0),
-        PSDBoost(max_iter=10),
-        PSDBoost(n_components=1, max_iter=5),
+        MMC(n_components=1),
+        PSDBoost(n_components=1),
+        LMNN(n_components=1, n_passes=2, init="standardized-rca", max_iter=50),
     ],
     expected_failed_checks=lambda estimator: dict.fromkeys(
         ["check_sample_weight_equivalence_on_dense_data"] if isinstance(estimator, (LMNN, PSDBoost)) else [],

@@ -33,8 +33,7 @@ X, Y = load_wine(return_X_y=True)
         BoostMetric(early_stopping=True, validation_fraction=0.3, warm_start=True),
         BoostMetric(solver="corrective"),
         BoostMetric(loss="logistic", init="standardized-rca", n_passes=2, max_iter=10, random_state=0),
-        # Chooses by folds, among few candidates: hundreds of fits are made.
-        BoostMetric.recommended(solver="stagewise", n_passes=1, max_iter=2, random_state=0),
+        BoostMetric.recommended(n_passes=2, max_iter=5, random_state=0),
     ],
     expected_failed_checks=lambda estimator: {
         **dict.fromkeys(

@@ -344,7 +344,7 @@ def test_better_than_euclidean_on_new_samples():
     """A guard against mistakes, not a benchmark."""
     errors = {"euclidean": [], "recommended": []}
     for points, y in ((X, Y), load_iris(return_X_y=True)):
-        for seed in range(2):
+        for seed in range(3):
             order = np.random.default_rng(seed).permutation(len(y))
             train, test = order[: len(y) * 7 // 10], order[len(y) * 7 // 10 :]
             metric = BoostMetric.recommended(random_state=0, n_passes=3).fit(points[train], y[train])

@@ -31,12 +31,16 @@ Vector = Annotated[
 Columns = Annotated[
     list[str] | None,
     typer.Option(
-        help="Columns of numbers that are the features: names or patterns such as 'f*', separated by commas.",
+        help="Columns of numbers that are the features: names or patterns such as 'f*', separated by commas. "
+        "Give it again for more.",
         rich_help_panel=_PANEL,
     ),
 ]
 Ignore = Annotated[
-    list[str] | None, typer.Option(help="Columns that are no features, separated by commas.", rich_help_panel=_PANEL)
+    list[str] | None,
+    typer.Option(
+        help="Columns that are no features, separated by commas. Give it again for more.", rich_help_panel=_PANEL
+    ),
 ]
 Where = Annotated[
     list[str] | None,
