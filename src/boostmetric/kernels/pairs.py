@@ -6,6 +6,9 @@ their other points, all larger than i.
 
 from boostmetric.kernels.lanes import WIDTH, kernel, load, multiply_add, splat, store, total
 
+# So many rows of the points are read side by side: about as many as a processor fetches ahead of time at once.
+_AT_ONCE = 16
+
 
 @kernel
 def times(points, x, out):
@@ -96,29 +99,38 @@ def half_laplacian(starts, second, c, degree, is_known, points, begin, end, out)
 
     With all rows R, points' R + R' points = sum c (a - b)(a - b)'. Each pair costs one row of the points, half of what
     the full Laplacian needs. Unless the degrees are known, `degree` is filled on the way, from zeros and for all rows:
-    that of a point is complete when its row has been summed, because the first point of a pair is the smaller. The
-    columns, a multiple of WIDTH, are summed two registers at a time; of an odd number the last is summed twice.
+    that of a point is complete when its row has been summed, because the first point of a pair is the smaller.
+
+    The columns, a multiple of WIDTH, are summed two registers at a time, of an odd number the last twice; and all of
+    them for some pairs, before the next pairs.
     """
     n_columns = points.shape[1]
     for i in range(begin, end):
-        others, coefficients = second[starts[i] : starts[i + 1]], c[starts[i] : starts[i + 1]]
-        row, place = i * n_columns, (i - begin) * n_columns
-        for left in range(0, n_columns, 2 * WIDTH):
-            right = min(left + WIDTH, n_columns - WIDTH)
-            left_sum, right_sum, own = splat(0.0), splat(0.0), 0.0
-            sums_degrees = left == 0 and not is_known
-            for p in range(others.size):
-                coefficient, other = splat(coefficients[p]), others[p] * n_columns
-                left_sum = multiply_add(coefficient, load(points, other + left), left_sum)
-                right_sum = multiply_add(coefficient, load(points, other + right), right_sum)
-                if sums_degrees:
-                    degree[others[p]] += coefficients[p]
-                    own += coefficients[p]
-            if sums_degrees:
-                degree[i] += own
-            half = splat(0.5 * degree[i])
-            store(out, place + left, half * load(points, row + left) - left_sum)
-            store(out, place + right, half * load(points, row + right) - right_sum)
+        row, place, first, last, own = i * n_columns, (i - begin) * n_columns, starts[i], starts[i + 1], 0.0
+        for p_begin in range(first, max(last, first + 1), _AT_ONCE):
+            p_end = min(p_begin + _AT_ONCE, last)
+            others, coefficients = second[p_begin:p_end], c[p_begin:p_end]
+            for left in range(0, n_columns, 2 * WIDTH):
+                right = min(left + WIDTH, n_columns - WIDTH)
+                left_sum, right_sum = splat(0.0), splat(0.0)
+                if p_begin > first:
+                    left_sum, right_sum = load(out, place + left), load(out, place + right)
+                sums_degrees = left == 0 and not is_known
+                for p in range(others.size):
+                    coefficient, other = splat(coefficients[p]), others[p] * n_columns
+                    left_sum = multiply_add(coefficient, load(points, other + left), left_sum)
+                    right_sum = multiply_add(coefficient, load(points, other + right), right_sum)
+                    if sums_degrees:
+                        degree[others[p]] += coefficients[p]
+                        own += coefficients[p]
+                if p_end == last:
+                    if sums_degrees:
+                        degree[i] += own
+                    half = splat(0.5 * degree[i])
+                    left_sum = half * load(points, row + left) - left_sum
+                    right_sum = half * load(points, row + right) - right_sum
+                store(out, place + left, left_sum)
+                store(out, place + right, right_sum)
 
 
 @kernel
