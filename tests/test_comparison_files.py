@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from boostmetric import ComparisonBoostMetric, Comparisons
+from boostmetric.crew import Crew
 from boostmetric.frame import Shift
 from boostmetric.tables import ComparisonFiles, TableError, TableNotFoundError
 from boostmetric.tables.file_shares import Rows, Sample, _hashed
@@ -36,9 +37,17 @@ def compared(points, comparisons):
     return np.concatenate([points[ordered[pair]].reshape(len(pair), -1) for pair in comparisons.pair_numbers()], axis=1)
 
 
-def loaded(*shares):
+def load(share, n_threads=1):
+    """Its points, and its comparisons block by block."""
+    with Crew(n_threads) as crew:
+        points, blocks = share.load(crew)
+        made = crew.each(lambda block: block(), blocks)
+    return points, [block for block in made if block is not None]
+
+
+def loaded(*shares, n_threads=1):
     """All comparisons of some shares, and the coordinates of their anchors."""
-    parts = [(points, block) for points, blocks in (share.load() for share in shares) for block in blocks]
+    parts = [(points, block) for points, blocks in (load(share, n_threads) for share in shares) for block in blocks]
     rows = np.concatenate([compared(*part) for part in parts])
     return rows[np.lexsort(rows.T)], {tuple(point) for points, block in parts for point in points[block.anchors]}
 
@@ -57,8 +66,8 @@ def test_shares_together_are_the_whole(tmp_path, ids, n_shares, monkeypatch):
     shares = pickle.loads(pickle.dumps(files(tmp_path, ids).opened().shares(n_shares)))
     assert len(shares) == min(n_shares, 12)  # of as many row groups
     assert np.array_equal(loaded(*shares)[0], ALL)
-    points, blocks = shares[0].load()
-    blocks = list(blocks)
+    assert np.array_equal(loaded(*shares, n_threads=3)[0], ALL)
+    points, blocks = load(shares[0])
     assert sum(block.n_comparisons for block in blocks) <= 600 / len(shares) + 50
     assert len(points) == len(np.unique(np.concatenate([block.points for block in blocks])))  # no others are held
 
@@ -66,7 +75,7 @@ def test_shares_together_are_the_whole(tmp_path, ids, n_shares, monkeypatch):
 def test_a_share_is_read_in_blocks(tmp_path, monkeypatch):
     (share,) = files(tmp_path, None).opened().shares(1)
     monkeypatch.setattr("boostmetric.tables.file_shares._ROWS_AT_ONCE", 130)
-    assert [block.n_comparisons for block in share.load().blocks] == [100] * 6
+    assert [block.n_comparisons for block in load(share)[1]] == [100] * 6
     assert share.rows == tuple(Rows(str(tmp_path / "triplets" / f"part-{k}.parquet"), 0, 4) for k in range(3))
 
 
@@ -191,13 +200,13 @@ def test_repeated_and_bad_points_are_named_with_their_rows(tmp_path):
     ids[77] = ids[41]
     (share,) = files(tmp_path, ids).opened().shares(1)
     with pytest.raises(TableError, match=r"part-1\.parquet, row 37 .*is also that of .*part-1\.parquet, row 1 "):
-        share.load()
+        load(share)
     bad = X.copy()
     bad[100, 2] = np.nan
     write_points(tmp_path / "points", bad, NUMBERS.tolist())
     (share,) = replace(files_at(tmp_path), id="id").opened().shares(1)
     with pytest.raises(TableError, match=r"part-2\.parquet, row 20 .*, element 2: nan is not a finite number"):
-        share.load()
+        load(share)
 
 
 def files_at(folder):
@@ -209,7 +218,7 @@ def test_a_file_may_be_given_twice(tmp_path):
     paths = [str(tmp_path / "triplets" / f"part-{number}.parquet") for number in (0, 0, 1, 2)]
     for n_shares in (1, 3, 8):
         shares = replace(given, comparisons=paths).opened().shares(n_shares)
-        assert sum(block.n_comparisons for share in shares for block in share.load().blocks) == 800
+        assert sum(block.n_comparisons for share in shares for block in load(share)[1]) == 800
 
 
 def test_equal_row_groups_are_shared_out(tmp_path):
@@ -223,23 +232,23 @@ def test_shares_without_a_comparison(tmp_path):
     given = replace(
         files(tmp_path, None), comparisons=write_rows(tmp_path / "weighted", weight=weights.tolist(), **columns)
     )
-    assert [len(list(share.load().blocks)) for share in given.opened().shares(3)] == [0, 1, 1]
+    assert [len(load(share)[1]) for share in given.opened().shares(3)] == [0, 1, 1]
     grades = {"query": [0, 0, 1, 1], "document": [2, 3, 4, 5], "grade": [1, 1, 1, 0]}
     graded = replace(given, comparisons=write_rows(tmp_path / "grades", n_files=2, **grades))
-    assert [len(list(share.load().blocks)) for share in graded.opened().shares(2)] == [0, 1]
+    assert [len(load(share)[1]) for share in graded.opened().shares(2)] == [0, 1]
 
 
 def test_none_of_the_ids_is_known(tmp_path):
     given = replace(files(tmp_path, TEXTS), id=None, ignore="id")
     with pytest.raises(TableError, match=r"(?s)'sku-.*is not a row of .*name the points' column of ids \(id\)"):
-        given.opened().shares(1)[0].load()
+        load(given.opened().shares(1)[0])
 
 
 def test_vectors_of_other_lengths(tmp_path):
     given = files(tmp_path, None)
     write_points(tmp_path / "points", np.ones((40, 5)), n_files=1)  # the first file; comparisons name others as well
     with pytest.raises(TableError, match=r"the vector has 4 numbers, those before it have 5"):
-        given.opened().shares(1)[0].load()
+        load(given.opened().shares(1)[0])
     other = replace(given, points=write_points(tmp_path / "none", np.ones((1, 0)), n_files=1))
     with pytest.raises(TableError, match=r"row 0 .*column 'vector': no value"):
         _ = other.opened().n_features
@@ -277,10 +286,10 @@ def test_a_part_that_is_cut_off_is_named(tmp_path):
     part = tmp_path / "triplets" / "part-1.parquet"
     part.write_bytes(part.read_bytes()[:-30])
     with pytest.raises(TableError, match=r"part-1\.parquet: not a whole Parquet file"):
-        share.load()
+        load(share)
     part.unlink()
     with pytest.raises(TableNotFoundError, match=r"part-1\.parquet: there is no such file"):
-        share.load()
+        load(share)
 
 
 @pytest.mark.parametrize("kind", ["points", "triplets"])
@@ -288,12 +297,12 @@ def test_a_part_that_was_written_anew_is_named(tmp_path, kind):
     """By a worker that is started again, which would learn from something else."""
     given = files(tmp_path, None)
     (share,) = given.opened().shares(1)
-    share.load()
+    load(share)
     if kind == "points":
         write_points(tmp_path / "points", X + 1.0)
     else:
         write_triplets(tmp_path / "triplets", TRIPLETS[::-1])
     with pytest.raises(TableError, match=rf"{kind}.*part-0\.parquet: was written anew since the fit began"):
-        share.load()
+        load(share)
     (again,) = given.opened().shares(1)  # the same description, of the files as they are now
-    assert again.load().points.shape == X.shape
+    assert load(again)[0].shape == X.shape

@@ -14,7 +14,7 @@ import pytest
 from sklearn.base import clone
 
 from boostmetric import BoostMetric, ComparisonBoostMetric
-from boostmetric.engines.ray import HeldShare, RayEngine, Worker, _cut, _State
+from boostmetric.engines.ray import HeldShare, RayEngine, Worker, _cut, _State, placed
 from boostmetric.engines.threads import Threads
 from boostmetric.solver.learn import learn
 from boostmetric.solver.problem import Problem
@@ -39,13 +39,13 @@ def difference(a, b):
     return np.linalg.norm(matrix(a) - matrix(b)) / np.linalg.norm(matrix(b))
 
 
-@pytest.mark.parametrize("n_workers", [1, 2, 4, 8])
+@pytest.mark.parametrize(("n_workers", "per_process"), [(1, 1), (2, 1), (4, 1), (8, 1), (8, 3), (3, None)])
 @pytest.mark.parametrize(("name", "loss"), [("triplets", "exponential"), ("iris", "logistic")])
-def test_same_metric_as_in_one_process(name, loss, n_workers):
+def test_same_metric_as_in_one_process(name, loss, n_workers, per_process):
     problem = make_problem(name)
     one, many = (
         learn(problem.points, problem.comparisons, loss=loss, max_iter=15, place=place)
-        for place in (Threads(), RayEngine(n_workers=n_workers))
+        for place in (Threads(), RayEngine(n_workers=n_workers, workers_per_process=per_process))
     )
     assert difference(many, one) < 1e-9
     assert many.stop_reason == one.stop_reason
@@ -59,7 +59,8 @@ def test_same_metric_as_in_one_process(name, loss, n_workers):
 def test_all_impostors():
     problem = make_problem("balance-all")
     one, many = (
-        learn(problem.points, problem.comparisons, max_iter=8, place=place) for place in (Threads(), RayEngine(None, 3))
+        learn(problem.points, problem.comparisons, max_iter=8, place=place)
+        for place in (Threads(), RayEngine(None, 4, 2))
     )
     assert difference(many, one) < 1e-9
 
@@ -98,6 +99,7 @@ def test_parameters_are_checked(options, message):
     ("options", "message"),
     [
         ({"n_workers": 0}, r"n_workers must be a whole number of at least 1, or None\. Got 0"),
+        ({"workers_per_process": 1.5}, r"workers_per_process must be a whole number of at least 1, or None\. Got 1\.5"),
         ({"timeout": 0}, r"timeout must be a finite number above 0\. Got 0"),
     ],
 )
@@ -106,8 +108,33 @@ def test_an_engine_checks_its_parameters(options, message):
         RayEngine(**options)
 
 
-def opened(problem, n_workers=2, timeout=60.0):
-    return Problem(problem.points, problem.comparisons).opened(RayEngine(n_workers=n_workers, timeout=timeout))
+@pytest.mark.parametrize(
+    ("processors", "n_workers", "per_process", "expected"),
+    [
+        ({"a": 2}, None, None, (["a"], 2)),
+        ({"a": 2}, 8, None, (["a"] * 4, 2)),
+        ({"a": 8}, 2, None, (["a"], 2)),
+        ({"a": 8}, 2, 1, (["a"] * 2, 1)),
+        ({"a": 4, "b": 4}, 5, None, (["a", "b"], 3)),
+        ({"head": 1, "a": 64, "b": 64}, None, None, (["a", "b"], 64)),
+        ({"a": 8, "b": 16}, None, None, (["a", "b", "b"], 8)),
+        ({"a": 8, "b": 16}, 4, 1, (["a", "b", "a", "b"], 1)),
+        ({"a": 0}, None, None, (["a"], 1)),
+        ({"a": 2, "b": 2}, None, 16, (["a"], 4)),
+        ({"a": 0, "b": 4}, None, None, (["b"], 4)),
+    ],
+)
+def test_where_processes_go(processors, n_workers, per_process, expected):
+    assert placed(processors, n_workers, per_process) == expected
+
+
+def apart(n_processes=2, **options):
+    """So many processes of one worker each."""
+    return RayEngine(n_workers=n_processes, workers_per_process=1, **options)
+
+
+def opened(problem):
+    return Problem(problem.points, problem.comparisons).opened(apart(timeout=60.0))
 
 
 def workers_of(oracle):
@@ -141,7 +168,7 @@ class Watched:
 
     @contextmanager
     def engine(self, points, comparisons, *, logistic):
-        with RayEngine(n_workers=2).engine(points, comparisons, logistic=logistic) as workers:
+        with apart().engine(points, comparisons, logistic=logistic) as workers:
             self.engines.append(workers)
             yield workers
 
@@ -200,7 +227,7 @@ def processes():
 @pytest.fixture(scope="module")
 def undisturbed():
     problem = random_triplets(3, n_points=80, n_triplets=4000)
-    return problem, learn(problem.points, problem.comparisons, max_iter=12, place=RayEngine(n_workers=2))
+    return problem, learn(problem.points, problem.comparisons, max_iter=12, place=apart())
 
 
 @pytest.mark.parametrize("when", [{}, {"rest": 1.0}, {"after": 0.001}, {"after": 0.004}], ids=str)
@@ -208,7 +235,7 @@ def test_workers_that_are_killed(undisturbed, when):
     """Twice in a fit: before it is asked again, long before, and while it is asked."""
     problem, expected = undisturbed
     lose = Lost((3, 7), signal.SIGKILL, **when)
-    found = learn(problem.points, problem.comparisons, max_iter=12, place=RayEngine(n_workers=2), on_iteration=[lose])
+    found = learn(problem.points, problem.comparisons, max_iter=12, place=apart(), on_iteration=[lose])
     assert lose.done == [3, 7]
     assert difference(found, expected) < 1e-12
     assert len(found.history) == len(expected.history)
@@ -221,7 +248,7 @@ def test_a_worker_that_hangs(undisturbed):
         problem.points,
         problem.comparisons,
         max_iter=12,
-        place=RayEngine(n_workers=2, timeout=5.0),
+        place=apart(timeout=5.0),
         on_iteration=[lose],
     )
     assert lose.done == [4]
@@ -244,7 +271,7 @@ class Kill:
         if record.number == 6:
             os.kill(os.getpid(), signal.SIGKILL)
 
-engine = RayEngine({ray.get_runtime_context().gcs_address!r}, n_workers=2)
+engine = RayEngine({ray.get_runtime_context().gcs_address!r}, n_workers=2, workers_per_process=1)
 BoostMetric(max_iter=10, engine=engine, callbacks=[Checkpoint({str(checkpoint)!r}, every=1), Kill()]).fit(
     *load_wine(return_X_y=True)
 )
@@ -255,7 +282,7 @@ BoostMetric(max_iter=10, engine=engine, callbacks=[Checkpoint({str(checkpoint)!r
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=300)
     assert done.returncode == -signal.SIGKILL, done.stderr
     expected = BoostMetric(max_iter=10).fit(X, y)
-    found = BoostMetric(max_iter=10, engine=RayEngine(n_workers=3)).fit(X, y, resume_from=checkpoint)
+    found = BoostMetric(max_iter=10, engine=apart(3)).fit(X, y, resume_from=checkpoint)
     assert found.n_iter_ == 10
     a, b = found.get_mahalanobis_matrix(), expected.get_mahalanobis_matrix()
     assert np.linalg.norm(a - b) < 1e-6 * np.linalg.norm(b)
@@ -274,7 +301,7 @@ def test_a_restored_worker_is_in_the_same_state():
         calls.append(("project", one, np.ones(1)))
         share = HeldShare(ray.put((problem.points, problem.comparisons)))
         state = _State().after(calls)
-        lived, restored = Worker(logistic=False), Worker(logistic=False)
+        lived, restored = Worker(logistic=False, n_threads=2), Worker(logistic=False)
         assert lived.ask(0, calls, state.number) is None
         lived.restore(share, None, [], calls, state.number)
         restored.restore(share, None, [], state.calls(), state.number)

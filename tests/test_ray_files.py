@@ -45,12 +45,17 @@ def refuse_rows(self, names):
     raise AssertionError("The driver must not read rows.")
 
 
-@pytest.mark.parametrize("n_workers", [1, 4])
-def test_same_metric_as_in_one_process_and_the_driver_reads_no_rows(files, n_workers, monkeypatch):
-    options = {"max_iter": 20, "loss": "exponential" if n_workers % 2 else "logistic"}
+def apart(n_processes):
+    """So many processes of one worker each."""
+    return RayEngine(n_workers=n_processes, workers_per_process=1)
+
+
+@pytest.mark.parametrize("engine", [apart(1), apart(4), RayEngine(n_workers=4, workers_per_process=2)], ids=str)
+def test_same_metric_as_in_one_process_and_the_driver_reads_no_rows(files, engine, monkeypatch):
+    options = {"max_iter": 20, "loss": "exponential" if engine.n_workers % 2 else "logistic"}
     one = ComparisonBoostMetric(**options).fit(Comparisons.from_triplets(TRIPLETS, grouped=False), points=X)
     monkeypatch.setattr(ParquetTable, "chunks", refuse_rows)  # of this process alone
-    many = ComparisonBoostMetric(**options, engine=RayEngine(n_workers=n_workers)).fit(files)
+    many = ComparisonBoostMetric(**options, engine=engine).fit(files)
     assert difference(many, one) < 1e-9
     assert many.stop_reason_ == one.stop_reason_
     assert many.score(files) == pytest.approx(one.score(TRIPLETS), abs=1e-12)
@@ -59,7 +64,7 @@ def test_same_metric_as_in_one_process_and_the_driver_reads_no_rows(files, n_wor
 
 def test_named_features_and_what_is_held_out(tmp_path, files):
     named = ComparisonFiles(write_points(tmp_path / "named", X, TEXTS, columns=True), files.comparisons, id="id")
-    options = {"max_iter": 30, "engine": RayEngine(n_workers=3)}
+    options = {"max_iter": 30, "engine": apart(3)}
     metric = ComparisonBoostMetric(**options, early_stopping=True, random_state=0).fit(named)
     assert metric.feature_names_in_.tolist() == ["f0", "f1", "f2", "f3"]
     assert metric.history_[-1].held_out > 0.7
@@ -73,7 +78,7 @@ def test_groups(tmp_path):
     one = BoostMetric(n_neighbors=2, n_impostors=4, max_iter=15).fit(samples, y)
     mined = one_group_an_anchor(samples, y, 2, 4)
     files = ComparisonFiles(write_points(tmp_path / "points", samples), write_rows(tmp_path / "grades", **mined))
-    many = ComparisonBoostMetric(max_iter=15, engine=RayEngine(n_workers=3)).fit(files)
+    many = ComparisonBoostMetric(max_iter=15, engine=apart(3)).fit(files)
     assert difference(many, one) < 1e-9
 
 
@@ -114,7 +119,7 @@ def kill_a_worker():
 
 
 def test_a_worker_that_is_killed_reads_its_share_again(files):
-    options = {"max_iter": 12, "engine": RayEngine(n_workers=3)}
+    options = {"max_iter": 12, "engine": apart(3)}
     undisturbed = ComparisonBoostMetric(**options).fit(files)
     disturbed = ComparisonBoostMetric(**options, callbacks=[At(3, kill_a_worker), At(7, kill_a_worker)]).fit(files)
     assert disturbed.components_.tobytes() == undisturbed.components_.tobytes()
@@ -133,9 +138,9 @@ def test_a_part_that_is_broken_ends_the_fit_with_its_name_and_the_checkpoint_sta
         for _ in range(3):
             kill_a_worker()
 
-    options = {"max_iter": 10, "engine": RayEngine(n_workers=1)}
+    options = {"max_iter": 10, "engine": apart(1)}
     undisturbed = ComparisonBoostMetric(**options).fit(files)
-    options["engine"] = RayEngine(n_workers=3)
+    options["engine"] = apart(3)
     broken = ComparisonBoostMetric(**options, callbacks=[Checkpoint(checkpoint), At(4, break_it)])
     error = TableNotFoundError if damage == "missing" else TableError
     with pytest.raises(error, match=r"part-1\.parquet: (not a whole Parquet file|there is no such file)"):

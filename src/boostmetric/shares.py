@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 from boostmetric.comparisons import Comparisons
+from boostmetric.crew import Crew
 from boostmetric.frame import Given
 
 
 class Loaded(NamedTuple):
-    """What a worker has of a problem.
+    """What a process has of a problem.
 
     Attributes
     ----------
     points : ndarray or csr_array
-    blocks : iterable of Comparisons
-        Each about the points by number. They may be made one after the other, so that not all need be held.
+    blocks : sequence of callable
+        Each makes comparisons of the points by number, or has none. They are functions, so that not all need be held.
     """
 
     points: Given
-    blocks: Iterable[Comparisons]
+    blocks: Sequence[Callable[[], Comparisons | None]]
 
 
 class Share(Protocol):
     """A part of a problem; it can be sent."""
 
-    def load(self) -> Loaded:
-        """Its points and comparisons, in the process that calls."""
+    def load(self, crew: Crew) -> Loaded:
+        """Its points and comparisons, in the process that calls, which has some threads for it."""
         ...

@@ -126,7 +126,16 @@ def fit(
         ),
     ] = None,
     workers: Annotated[
-        int | None, typer.Option(min=1, help="Processes; by default one a processor.", rich_help_panel=_CLUSTER)
+        int | None, typer.Option(min=1, help="Processors; by default all of the cluster.", rich_help_panel=_CLUSTER)
+    ] = None,
+    workers_per_process: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="How many of them are threads of one process; by default those of a machine, which then holds its "
+            "points once.",
+            rich_help_panel=_CLUSTER,
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of all that is random.", rich_help_panel=_LEARNING)] = 0,
     resume: Annotated[
@@ -145,7 +154,8 @@ def fit(
     points = [*(points or ()), *(more_points or ())]
     if not points:
         raise typer.BadParameter("No points are given: name the files to learn from.", param_hint="POINTS")
-    for option, given in (("--address", address), ("--workers", workers)):
+    options = {"--address": address, "--workers": workers, "--workers-per-process": workers_per_process}
+    for option, given in options.items():
         if given and not engine:
             raise typer.BadParameter(f"{option} goes with --engine ray.", param_hint=option)
     if bool(label) == bool(comparisons):
@@ -204,7 +214,7 @@ def fit(
         check_new(output, force or resume, "--resume goes on with the fit that left it" if checkpoint.exists() else "")
     parts: Parts
     hold_out = HoldOut(validation or (), held_out, validation_fraction, seed)
-    place = RayEngine(address, workers) if engine else None
+    place = RayEngine(address, workers, workers_per_process) if engine else None
     if comparisons:
         feedback = Feedback(comparisons, kind, queries, parse_names(names), max_per_query)
         # What workers cannot read, this process reads, and sends them.

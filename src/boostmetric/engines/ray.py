@@ -1,13 +1,13 @@
 """Shards on a Ray cluster: Ray places, restarts and carries; the mathematics stays where it is.
 
-Every worker is a process with a share of the groups, and of the points that they name, and answers the verbs of a
-shard. A share comes from the driver, or the worker reads it from files. What it knows beyond its share follows from the
-metric, so that one that was lost is *restored*: Ray starts it again, it loads its share, and it rebuilds its distances
-from the directions and steps that the driver remembers. Each call says which state it is about; a worker that was
-restarted is in none, and says so.
+Every machine has a process, with as many threads as it has processors, that holds a share of the groups, and of the
+points that they name, and answers the verbs of a shard. A share comes from the driver, or the process reads it from
+files. What it knows beyond its share follows from the metric, so that one that was lost is *restored*: Ray starts it
+again, it loads its share, and it rebuilds its distances from the directions and steps that the driver remembers. Each
+call says which state it is about; a process that was restarted is in none, and says so.
 
 Calls are few. To project on a direction has no answer, so it waits for the next call and goes along; and after a step
-the direction is asked for, so a worker sends it along with the answer to the step. So an iteration takes two rounds
+the direction is asked for, so it is sent along with the answer to the step. So an iteration takes two rounds
 for single comparisons, whose histogram knows every step, and three for groups, of which several steps are asked for at
 once, and many where little is known of the step.
 """
@@ -16,16 +16,19 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from ipaddress import ip_address
+from itertools import cycle, islice
+from operator import itemgetter
 from time import monotonic
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from boostmetric.comparisons import Comparisons
+from boostmetric.crew import Crew
 from boostmetric.engines.worker import Call, Worker
 from boostmetric.frame import Coordinates, Shift
 from boostmetric.optional import require
@@ -33,6 +36,8 @@ from boostmetric.oracles.protocol import FloatArray
 from boostmetric.shares import Loaded, Share
 from boostmetric.validation import check_count, check_number
 
+# Of the processors of a cluster, processes of one size should use so many.
+_LEAST_IN_USE = 0.9
 # So often is a worker restored in one round, before the round is given up.
 _MOST_RESTORATIONS = 5
 
@@ -47,19 +52,25 @@ class RayEngine:
         Of a cluster that runs, as `ray.init` takes it. Without it, a cluster is started on this machine, which listens
         on the loopback address only, and stopped at the end; if this process is connected to one already, that is used.
     n_workers : int, optional
-        Processes to work with; by default one for each processor of the cluster.
+        Processors to work with; by default all of the cluster.
+    workers_per_process : int, optional
+        How many of them are threads of one process. By default those of a machine, whose points are then held, and
+        multiplied, once. With 1 each has a process of its own: all together take more memory and time, but none is as
+        large, and one that is lost takes less with it.
     timeout : float, default=600.0
-        Seconds after which a worker that has not answered is taken for lost, and started again; more than it needs to
+        Seconds after which a process that has not answered is taken for lost, and started again; more than it needs to
         read its share.
     """
 
     address: str | None = None
     n_workers: int | None = None
+    workers_per_process: int | None = None
     timeout: float = 600.0
 
     def __post_init__(self) -> None:
-        if self.n_workers is not None:
-            check_count("n_workers", self.n_workers, alternative=", or None")
+        for name in ("n_workers", "workers_per_process"):
+            if getattr(self, name) is not None:
+                check_count(name, getattr(self, name), alternative=", or None")
         check_number("timeout", self.timeout, above=0.0)
 
     @contextmanager
@@ -89,8 +100,9 @@ class RayEngine:
         self, shares: Callable[[int], Sequence[Share]], n_features: int, logistic: bool
     ) -> Iterator[RayWorkers]:
         with self.connected() as ray:
-            n_workers = self.n_workers or int(ray.cluster_resources().get("CPU", 1))
-            workers = RayWorkers(ray, shares(n_workers), logistic, n_features, self.timeout)
+            processors = {node["NodeID"]: int(node["Resources"].get("CPU", 0)) for node in ray.nodes() if node["Alive"]}
+            nodes, n_threads = placed(processors, self.n_workers, self.workers_per_process)
+            workers = RayWorkers(ray, shares(len(nodes)), nodes, n_threads, logistic, n_features, self.timeout)
             try:
                 yield workers
             finally:
@@ -140,6 +152,38 @@ def _check_loopback(ray: Any) -> None:
         )
 
 
+def placed(
+    processors: Mapping[str, int], n_workers: int | None, workers_per_process: int | None
+) -> tuple[list[str], int]:
+    """The machine of each process, and how many threads each has.
+
+    Parameters
+    ----------
+    processors : dict of str to int
+        Of each machine.
+    n_workers, workers_per_process : int, optional
+        As those of a `RayEngine`.
+
+    Examples
+    --------
+    >>> placed({"small": 8, "large": 16}, None, None)
+    (['small', 'large', 'large'], 8)
+    """
+    n_processors = sum(processors.values())
+
+    def in_use(n_threads: int) -> int:
+        return sum(n // n_threads * n_threads for n in processors.values())
+
+    # All processes get shares of one size: of machines of several sizes, the most threads that leave few without work.
+    sizes = range(1, max(processors.values()) + 1)
+    at_most = workers_per_process or max((n for n in sizes if in_use(n) >= _LEAST_IN_USE * n_processors), default=1)
+    n_workers = n_workers or in_use(at_most) or max(n_processors, 1)
+    n_processes = math.ceil(n_workers / at_most)
+    turns = [(turn, node) for node, n in processors.items() for turn in range(n // at_most)]
+    machines = [node for _, node in sorted(turns, key=itemgetter(0))]  # every machine before one gets another
+    return list(islice(cycle(machines or processors), n_processes)), math.ceil(n_workers / n_processes)
+
+
 class Traffic(NamedTuple):
     """What went over the network: rounds of calls, and bytes of arrays in them."""
 
@@ -149,7 +193,7 @@ class Traffic(NamedTuple):
 
 
 class RayWorkers:
-    """Workers of a cluster, asked all at once."""
+    """Processes of a cluster, asked all at once."""
 
     rounding = 0.0
     steps_at_once = 5  # a round costs more than a few passes over the members of a share
@@ -158,10 +202,14 @@ class RayWorkers:
         self,
         ray: Any,
         shares: Sequence[Share],
+        nodes: Sequence[str],
+        n_threads: int,
         logistic: bool,
         n_features: int,
         timeout: float,
     ) -> None:
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
         self._ray = ray
         self._timeout = timeout
         self._n_features = n_features
@@ -169,8 +217,10 @@ class RayWorkers:
         # Workers begin with nothing, and are restored in the first round.
         self._shares = list(shares)
         # No processor is reserved: those of held-out comparisons would wait for them for ever.
-        actor = ray.remote(num_cpus=0, max_restarts=-1, scheduling_strategy="SPREAD")(Worker)
-        self._workers = [actor.remote(logistic) for _ in shares]
+        actor = ray.remote(num_cpus=0, max_restarts=-1)(Worker)
+        # Soft: on another machine, once that one is lost.
+        affinities = [NodeAffinitySchedulingStrategy(node, soft=True) for node in nodes[: len(shares)]]
+        self._workers = [actor.options(scheduling_strategy=at).remote(logistic, n_threads) for at in affinities]
         self._state = _State()
         self._pending: list[Call] = []
         self._gram: list[FloatArray] | None = None
@@ -345,11 +395,11 @@ class HeldShare:
 
     reference: Any
 
-    def load(self) -> Loaded:
+    def load(self, crew: Crew) -> Loaded:
         import ray
 
         points, comparisons = ray.get(self.reference)
-        return Loaded(points, [comparisons])
+        return Loaded(points, [lambda: comparisons])
 
 
 def _cut(comparisons: Comparisons, n_parts: int) -> list[Comparisons]:

@@ -1,14 +1,16 @@
-"""A worker of a cluster: a share of a problem in a process of its own, which knows in which state it is."""
+"""Workers of a cluster that share a process: a share of a problem, which knows in which state it is."""
 
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from boostmetric.comparisons import Comparisons
 from boostmetric.crew import Crew
 from boostmetric.engines.threads import ThreadEngine
 from boostmetric.frame import Shift
@@ -23,12 +25,13 @@ _MMAP_THRESHOLD = -3
 
 
 class Worker:
-    """A share of a problem, in a process of its own."""
+    """A share of a problem, in a process of its own with some threads."""
 
-    def __init__(self, logistic: bool) -> None:
+    def __init__(self, logistic: bool, n_threads: int = 1) -> None:
         self._one_thread = threadpool_limits(limits=1, user_api="blas")  # for as long as the process lives
         _give_memory_back()
         self._logistic = logistic
+        self._crew = Crew(n_threads)
         self._loaded: Loaded | None = None
         self._shard: MergedShard | None = None
         self._weight = 0.0
@@ -57,25 +60,31 @@ class Worker:
         return self._follow([*before, *calls], after)[len(before) :]
 
     def _load(self, share: Share) -> Loaded:
-        self._loaded = self._loaded or share.load()
+        self._loaded = self._loaded or share.load(self._crew)
         return self._loaded
 
     def _make_shard(self, share: Share, shift: Shift | None) -> None:
         # numba is imported here, with the kernels, and not by the process that starts workers.
-        from boostmetric.oracles.cpu import make_shards
+        from boostmetric.oracles.cpu import MOST_SHARDS, make_shards
         from boostmetric.oracles.points import as_points
 
         (given, blocks), self._loaded = self._load(share), None
-        points = as_points(given if shift is None else shift.place(given))
+        points = as_points(given if shift is None else shift.place(given), self._crew)
         del given
-        shards, weight = list[object](), 0.0
-        for comparisons in blocks:
-            # One of each kind: there is one thread, and more would go over the points more often.
-            shards += make_shards(points, comparisons, logistic=self._logistic, most=1)
-            weight += float(comparisons.weights.sum())
-        if shards:
-            self._shard = MergedShard(ThreadEngine(shards, Crew()))
-        self._weight = weight
+        # For one thread one of each kind: more would go over the points more often.
+        most = MOST_SHARDS if self._crew.n_threads > 1 else 1
+
+        def made(block: Callable[[], Comparisons | None]) -> tuple[Sequence[object], float]:
+            comparisons = block()
+            if comparisons is None:
+                return [], 0.0
+            shards = make_shards(points, comparisons, logistic=self._logistic, most=most)
+            return shards, float(comparisons.weights.sum())
+
+        parts = self._crew.each(made, blocks)
+        self._weight = sum(weight for _, weight in parts)
+        if self._weight:
+            self._shard = MergedShard(ThreadEngine([shard for shards, _ in parts for shard in shards], self._crew))
 
     def _follow(self, calls: list[Call], after: int) -> list[Any]:
         self._number = None  # in between

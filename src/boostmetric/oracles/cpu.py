@@ -19,13 +19,13 @@ from boostmetric.oracles.singles import SingleShard
 # A shard should be worth the hand-over to a thread, and more shards than this would not be run at once.
 _MEMBERS_PER_SHARD = 2**17
 _ROWS_PER_SHARD = 2**10
-_MOST_SHARDS = 64
+MOST_SHARDS = 64
 # Of the time of the kernels over the members, shards may spend so much on their points.
 _MOST_ON_POINTS = 0.5
 
 
 def make_shards(
-    points: PointRows, comparisons: Comparisons, *, logistic: bool = False, most: int = _MOST_SHARDS
+    points: PointRows, comparisons: Comparisons, *, logistic: bool = False, most: int = MOST_SHARDS
 ) -> list[Shard]:
     """Cut a problem into shards of similar size, each of one kind of groups; at most so many of each kind.
 

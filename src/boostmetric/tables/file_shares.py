@@ -6,6 +6,7 @@ import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostmetric.comparisons import Comparisons
+from boostmetric.crew import Crew
 from boostmetric.shares import Loaded
 from boostmetric.tables.comparisons import compare, stack
 from boostmetric.tables.complaints import Complaints, NoComparisonsError, TableError, plural
@@ -134,18 +136,20 @@ class FileShare:
     sample: Sample | None
     footers: Mapping[str, str]
 
-    def load(self) -> Loaded:
+    def load(self, crew: Crew) -> Loaded:
         """Read the ids in the comparisons, then the points of these ids; comparisons are read block by block."""
         self._check_unchanged()
         asked = KINDS[self.kind].queries if self.queries is not None else ()
         roles = KINDS[self.kind].points
-        points = self.points.read(self._ids([role for role in roles if role not in asked]))
-        queries = None if self.queries is None else self.queries.read(self._ids(asked))
-        tables = [None if table is None else _named(table) for table in (points, queries)]
+        points = self.points.read(self._ids([role for role in roles if role not in asked], crew))
+        queries = None if self.queries is None else self.queries.read(self._ids(asked, crew))
         stacked = stack(points, queries)
+        points, queries = _named(points), None if queries is None else _named(queries)
+        ids = joined([_known(table) for table in (queries, points) if table is not None])
+        blocks = [partial(self._block, rows, points, queries, ids) for rows in self._cut()]
         if not len(stacked):
-            next(self._blocks(*tables))  # complains of the ids
-        return Loaded(stacked, self._blocks(*tables))
+            blocks[0]()  # complains of the ids
+        return Loaded(stacked, blocks)
 
     def _check_unchanged(self) -> None:
         """A worker that is started again must read what the one before it has read."""
@@ -156,29 +160,28 @@ class FileShare:
                     f"{path}: was written anew since the fit began. Begin again, with files that do not change."
                 )
 
-    def _ids(self, roles: Sequence[str]) -> Ids:
+    def _ids(self, roles: Sequence[str], crew: Crew) -> Ids:
         """All ids in the columns of some roles, once each."""
-        complaints, shards = Complaints(), self._opened(self.rows)
         names = list(dict.fromkeys(self.columns[role] for role in roles))
-        known: Ids = np.empty(0, dtype=np.int64)
-        for chunk in shards.chunks(names):
-            known = _distinct(joined([known, *(Part(shards, chunk, name, complaints).ids() for name in names)]))
-        complaints.raise_if_any()
-        return known
 
-    def _blocks(self, points: PointTable | None, queries: PointTable | None) -> Iterator[Comparisons]:
-        assert points is not None
-        ids = joined([_known(table) for table in (queries, points) if table is not None])
-        for rows in self._cut():
-            try:
-                _, comparisons, _ = compare(
-                    self._opened(rows), self.kind, self.columns, points, queries, self.max_per_query, grouped=False
-                )
-            except NoComparisonsError:  # here; there may be some elsewhere
-                continue
-            chosen = comparisons if self.sample is None else self.sample.of(comparisons, ids)
-            if chosen is not None:
-                yield chosen
+        def ids_in(rows: list[Rows]) -> Ids:
+            complaints, shards = Complaints(), self._opened(rows)
+            known: Ids = np.empty(0, dtype=np.int64)
+            for chunk in shards.chunks(names):
+                known = _distinct(joined([known, *(Part(shards, chunk, name, complaints).ids() for name in names)]))
+            complaints.raise_if_any()
+            return known
+
+        return _distinct(joined(crew.each(ids_in, list(self._cut()))))
+
+    def _block(self, rows: list[Rows], points: PointTable, queries: PointTable | None, ids: Ids) -> Comparisons | None:
+        try:
+            _, comparisons, _ = compare(
+                self._opened(rows), self.kind, self.columns, points, queries, self.max_per_query, grouped=False
+            )
+        except NoComparisonsError:  # here; there may be some elsewhere
+            return None
+        return comparisons if self.sample is None else self.sample.of(comparisons, ids)
 
     def _cut(self) -> Iterator[list[Rows]]:
         """Row groups in blocks."""
