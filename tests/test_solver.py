@@ -23,7 +23,7 @@ from boostmetric.solver.learn import learn
 from boostmetric.solver.loop import Stagewise, boost
 from boostmetric.solver.result import Progress, StopReason
 from boostmetric.solver.step import bisection_step, exact_step
-from conftest import Problem, make_problem, random_triplets, shards_of
+from conftest import Problem, labelled, make_problem, random_triplets, shards_of
 
 
 class FewMoments:
@@ -89,7 +89,7 @@ def test_several_steps_at_once_without_root_are_capped(guess):
     step = exact_step(oracle, 1e-7, guess)
     assert step.capped
     assert step.size == pytest.approx(expected.size, rel=1e-12)
-    assert oracle.n_rounds <= 12
+    assert oracle.n_rounds == 2
     assert exact_step(FewMoments([1.0, -0.5]), 1e-7, guess).size == 0.0
 
 
@@ -127,7 +127,12 @@ def test_two_evaluations_of_several_steps_are_enough(name, loss):
         oracle.steps_at_once = 5
         return step
 
-    with solver_problem.Problem(problem.points, problem.comparisons).opened(place, loss=loss) as (_, oracle):
+    boost_with(find_step, place, problem.points, problem.comparisons, loss=loss)
+    assert set(counts) == {2}
+
+
+def boost_with(find_step, place, points, comparisons, loss="exponential"):
+    with solver_problem.Problem(points, comparisons).opened(place, loss=loss) as (_, oracle):
         boost(
             oracle,
             1e-7,
@@ -138,7 +143,23 @@ def test_two_evaluations_of_several_steps_are_enough(name, loss):
             on_iteration=lambda record, so_far: None,
             rng=np.random.RandomState(0),
         )
-    assert set(counts) == {2}
+
+
+def test_beyond_the_histogram_one_more_evaluation_is_enough():
+    """Single comparisons of which few are violated: the last step is longer than their histogram is exact for."""
+    X, y = labelled("iris")
+    listed = list(Comparisons.from_labels(X, y, 3, 5).quadruplets())
+    place, counts = Counting(), []
+
+    def find_step(oracle, v, guess=None):
+        before = place.n_evaluations
+        step = exact_step(oracle, v, guess)
+        counts.append(place.n_evaluations - before)
+        assert step.size == pytest.approx(bisection_step(oracle, v).size, rel=1e-9)
+        return step
+
+    boost_with(find_step, place, X, Comparisons.from_quadruplets(listed, grouped=False))
+    assert set(counts) == {1, 2}
 
 
 @pytest.mark.parametrize("m", GROWTHS.values(), ids=GROWTHS)
@@ -164,7 +185,7 @@ def test_step_without_root_is_capped(find_step):
     step = find_step(oracle, 1e-7)
     assert step.capped
     start, end = oracle.moments(np.array([0.0, step.size])).loss
-    assert start - end - 1e-7 * step.size == pytest.approx(50)
+    assert 50 <= start - end - 1e-7 * step.size < 100  # half of it would not have been enough
 
 
 @pytest.mark.parametrize("find_step", [exact_step, bisection_step])

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from copy import copy
 from typing import NamedTuple
 
 import numpy as np
@@ -31,9 +32,10 @@ from boostmetric.oracles.protocol import Moments, Oracle
 
 # A root is looked for up to this many natural units: exponents of a million still have ten digits.
 _REACH = 2.0**20
-# A capped step ends where the loss has fallen by this, the comparisons then weighing e^-50 of what they did; or at the
-# end of the reach.
+# A capped step is the end of the reach, halved as long as the loss falls by this, the comparisons then weighing e^-50 of
+# what they did: so that it takes 50 natural units at least.
 _CAPPED_FALL = 50.0
+_HALVES = 2.0 ** -np.arange(16)
 # A slope of this size, relative to that at 0, is rounding.
 _FLAT = 1e-15
 # Of the rounding of growths, what is left in a slope, which is a sum of many.
@@ -41,8 +43,9 @@ _OF_ROUNDING = 0.05
 # The error of an interpolated step is of the third order in its distance to the last point: after an update of this
 # relative size the step is exact to rounding.
 _TOLERANCE = 1e-5
-# Relative size of the last corrections to a step that several points were interpolated for, after which it is exact.
-_LAST_CORRECTION = 1e-12
+# Relative size of the last corrections to a step that several points were interpolated for, after which it is exact
+# enough: corrections become small fast, and the next would be far smaller.
+_LAST_CORRECTION = 1e-9
 # Steps around a guess are so many times each other; more, and those on both sides of the root are no guide to it.
 _RATIO = 2.0
 # Steps around a proposal reach so many times its error to both sides, and at least this far, relative to it: points
@@ -52,14 +55,9 @@ _SPREAD, _LEAST_SPREAD = 4.0, 5e-3
 _MOST_ERROR = 5e-3
 # Each is so many times the one before, close enough for an interpolation that is exact to rounding almost always; so
 # many at least, and at most, in a bracket; and so many beyond each of its ends, for roots next to them.
-_DENSE_RATIO, _LEAST_DENSE, _MOST_DENSE, _BEYOND = 1.07, 20, 200, 2
-# While the bracket has no end, they reach so many times as far as its beginning, or so many natural units if that is 0:
-# Newton's step from 0 may be too short a hundred times.
-_FAR, _FAR_UNITS = 2.0**5, 2.0**8
+_DENSE_RATIO, _LEAST_DENSE, _MOST_DENSE, _BEYOND = 1.07, 20, 300, 2
 # So many points are interpolated, those nearest to the root; more add rounding only.
 _MOST_NODES = 16
-# Parts that a capped step is looked for in at once.
-_SECTIONS = 64
 _BISECTION_TOLERANCE = 1e-13
 _MOST_EVALUATIONS = 200
 # Relative error of the histogram up to which its step is taken; a longer one is only a start.
@@ -126,6 +124,7 @@ class _Line:
     ) -> None:
         self._evaluate = evaluate
         self._v = v
+        self._ends: list[_Point] = []
         self.at_once = at_once
         n_ahead = at_once - 1 if guess else 0
         ahead = (guess or 0.0) * _RATIO ** (np.arange(n_ahead) - 0.5 * (n_ahead - 1))
@@ -139,6 +138,14 @@ class _Line:
         self.flat = max(_FLAT * abs(self.start.slope), _OF_ROUNDING * rounding / self.unit)
         self.exact = max(_BISECTION_TOLERANCE, rounding)
 
+    def further(self, evaluate: Evaluate, at_once: int) -> _Line:
+        """The same line, as far as it goes, by an evaluation that sees further."""
+        line = copy(self)
+        line.known = [self.start, self.at(self.reach)]
+        line._evaluate, line._ends = evaluate, []
+        line.at_once, line.reach = at_once, _REACH * self.unit
+        return line
+
     def at(self, w: float) -> _Point:
         return self.along(np.array([w]))[0]
 
@@ -148,10 +155,13 @@ class _Line:
     def around(self, w: float, error: float, low: float, high: float | None) -> list[_Point]:
         """Some points inside a bracket: w itself, and others on both sides, as far as its error and nearer.
 
-        Where the error is large, points all over the bracket.
+        Where the error is large, or anyone's guess, points all over the bracket.
         """
-        if self.at_once > 1 and error > _MOST_ERROR * w:
-            return self.along(self._dense(low, high))
+        is_wide = high is None or high > 1.01 * _RATIO * low  # not between two steps around the guess
+        if self.at_once > 1 and (is_wide or error > _MOST_ERROR * w):
+            points = self.along(self._dense(low, high))
+            self._ends = points[-len(_HALVES) :] if high is None else []
+            return points
         extent = min(max(_SPREAD * error, _LEAST_SPREAD * w), w)
         end = self.reach if high is None else high
         left, right = min(extent, 0.9 * (w - low)), min(extent, 0.9 * (end - w))
@@ -159,13 +169,17 @@ class _Line:
         return self.along(w + np.array([0.0, *others])[: self.at_once])
 
     def _dense(self, low: float, high: float | None) -> NDArray[np.float64]:
-        """A geometric sequence of steps all over a bracket; if it has no end, as far as is likely, and the reach."""
-        end = min(_FAR * low or _FAR_UNITS * self.unit, self.reach) if high is None else high
+        """A geometric sequence of steps all over a bracket; if it has no end, up to the reach, and for a capped step."""
+        end = self.reach if high is None else high
         begin = low or 0.25 * min(_newton(self.start), self.unit, end)
         n = min(max(math.ceil(math.log(end / begin) / math.log(_DENSE_RATIO)), _LEAST_DENSE), _MOST_DENSE)
         exponents = np.arange(-_BEYOND, n + _BEYOND + 1) / n
         steps = begin * (end / begin) ** exponents[(exponents != 0) & (exponents != 1)]  # the ends are known
-        return np.append(steps[steps < self.reach], [self.reach] if high is None else [])
+        return np.append(steps[steps < self.reach], self.reach * _HALVES if high is None else [])
+
+    def ends(self) -> list[_Point]:
+        """Where a capped step may end; it was asked for already, where several steps were all over the reach."""
+        return self._ends or self.along(self.reach * _HALVES)
 
     def _points(self, steps: NDArray[np.float64], moments: Moments) -> list[_Point]:
         fall = self._loss - moments.loss - self._v * steps
@@ -188,11 +202,10 @@ def exact_step(oracle: Oracle, v: float, guess: float | None = None) -> Step:
     histogram = oracle.histogram()
     if histogram is None:
         return _root(_Line(oracle.moments, v, oracle.rounding, oracle.steps_at_once, guess))
-    step = _root(_Line(histogram.moments, v, oracle.rounding, reach=histogram.reach(_HISTOGRAM_ERROR)))
-    if not step.capped:
-        return step
-    # No root as far as the histogram can see: go on with the comparisons themselves.
-    return _root(_Line(oracle.moments, v, oracle.rounding, oracle.steps_at_once), proposal=step.size)
+    line = _Line(histogram.moments, v, oracle.rounding, reach=histogram.reach(_HISTOGRAM_ERROR))
+    step = _root(line)
+    # Where there is no root as far as the histogram can see, go on with the comparisons themselves.
+    return _root(line.further(oracle.moments, oracle.steps_at_once)) if step.capped else step
 
 
 def bisection_step(oracle: Oracle, v: float, guess: float | None = None) -> Step:
@@ -211,7 +224,7 @@ def bisection_step(oracle: Oracle, v: float, guess: float | None = None) -> Step
     return Step(high.w, capped=False)
 
 
-def _root(line: _Line, proposal: float | None = None) -> Step:
+def _root(line: _Line) -> Step:
     """The root of phi' by inverse interpolation, kept inside a bracket.
 
     Two points with their slopes and curvatures give w as a cubic of the slope, and its value at slope 0: about three
@@ -224,8 +237,7 @@ def _root(line: _Line, proposal: float | None = None) -> Step:
         return _NO_STEP
     near = sorted(line.known, key=_steepness)
     low, high = _bracket(near, line.start, None)
-    expected, error = _interpolated(near)
-    proposal = expected if proposal is None else proposal
+    proposal, error = _interpolated(near)
     slow = False
     for _ in range(_MOST_EVALUATIONS):
         if high is None:
@@ -266,16 +278,9 @@ def _bracket(points: list[_Point], low: _Point, high: _Point | None) -> tuple[_P
 
 
 def _capped(line: _Line) -> Step:
-    """The step at which a loss that falls all the way has fallen by _CAPPED_FALL, or the end of the reach."""
-    low, high = 0.0, line.reach
-    if line.at(high).fall > _CAPPED_FALL:
-        n = 2 if line.at_once == 1 else _SECTIONS
-        i = np.arange(1, n)
-        while high - low > _BISECTION_TOLERANCE * high:
-            inside = line.along(((n - i) * low + i * high) / n)
-            low = max((point.w for point in inside if point.fall < _CAPPED_FALL), default=low)
-            high = min((point.w for point in inside if not point.fall < _CAPPED_FALL), default=high)
-    return Step(high, capped=True)
+    """A step at which a loss that falls all the way has fallen by _CAPPED_FALL, or the end of the reach."""
+    far = [point.w for point in line.ends() if point.fall >= _CAPPED_FALL]
+    return Step(min(far, default=line.reach), capped=True)
 
 
 def _newton(point: _Point) -> float:
