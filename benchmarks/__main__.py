@@ -23,6 +23,7 @@ from benchmarks import (
     peers,
     release,
     roofline,
+    rounds,
     scaling,
     stream,
 )
@@ -46,6 +47,7 @@ BENCHMARKS = {
     "ablation": ablation.run,
     "gpu": gpu.run,
     "cluster": cluster.run,
+    "rounds": rounds.run,
     "large": large.run,
     "release": release.run,
 }

@@ -25,7 +25,7 @@ _N_TURNS = 3
 
 
 def run(data_dir: Path | None) -> list[dict[str, object]]:
-    """2 million triplets, and 100,000 groups, on 100,000 x 128 points: on threads and on two workers of Ray."""
+    """2 million triplets, and 100,000 groups, on 100,000 x 128 points: on threads, and on two workers of Ray."""
     if importlib.util.find_spec("ray") is None:
         raise LeftOutError("It needs ray: pip install 'boostmetric[ray]'.")
     rng = np.random.default_rng(0)
@@ -54,23 +54,24 @@ def answered(points: np.ndarray, rng: np.random.Generator, n: int, k: int) -> np
 
 
 def compare(kind: str, points: np.ndarray, comparisons: Comparisons) -> list[dict[str, object]]:
-    """A row for one thread, one for as many threads as workers, and one for workers: medians, measured in turn."""
+    """A row for one thread, for as many as there are workers, and for workers: medians, measured in turn."""
     runs: dict[str, list[dict[str, float]]] = {}
     for _ in range(_N_TURNS):
-        counted: list[RayWorkers] = []
-        places = {
+        places: dict[str, Place] = {
             "1 thread": Threads(),
             f"{_N_WORKERS} threads": Threads(_N_WORKERS),
-            f"{_N_WORKERS} Ray workers": _Counting(counted, _N_WORKERS),
+            f"{_N_WORKERS} Ray workers": _Counting(RayEngine(n_workers=_N_WORKERS)),
+            f"{_N_WORKERS} Ray workers, a process each": _Counting(RayEngine(None, _N_WORKERS, 1)),
         }
         for name, place in places.items():
-            runs.setdefault(name, []).append(measure(points, comparisons, place, counted))
+            runs.setdefault(name, []).append(measure(points, comparisons, place))
     rows = {name: median_of(of_place) for name, of_place in runs.items()}
-    *beside, cluster = rows
-    for name in beside:
-        ratio = rows[cluster]["CPU an iteration, s"] / rows[name]["CPU an iteration, s"]
-        rows[cluster][f"CPU, times that of {name}"] = ratio
-    rows[cluster]["loss, relative difference"] = abs(rows[cluster]["loss"] / rows[beside[0]]["loss"] - 1)
+    one, many, *clusters = rows
+    for cluster in clusters:
+        for name in (one, many):
+            ratio = rows[cluster]["CPU an iteration, s"] / rows[name]["CPU an iteration, s"]
+            rows[cluster][f"CPU, times that of {name}"] = ratio
+        rows[cluster]["loss, relative difference"] = abs(rows[cluster]["loss"] / rows[one]["loss"] - 1)
     return [{"comparisons": kind, "on": name} | row for name, row in rows.items()]
 
 
@@ -80,34 +81,31 @@ def median_of(rows: list[dict[str, float]]) -> dict[str, float]:
 
 
 def rounds_alone(points: np.ndarray, comparisons: Comparisons) -> Iterator[dict[str, object]]:
-    """So few comparisons that rounds take the time: what each costs, and each worker in it."""
-    for n_workers in (1, 2, 4, 8):
-        counted: list[RayWorkers] = []
-        place = _Counting(counted, n_workers)
-        row = measure(points, comparisons, place, counted)
-        yield {"comparisons": f"{_FEW:,} triplets", "on": f"{n_workers} Ray workers"} | row
+    """So few comparisons that rounds take the time: what each costs, and each process in it."""
+    for n_processes in (1, 2, 4, 8):
+        row = measure(points, comparisons, _Counting(RayEngine(None, n_processes, 1)))
+        yield {"comparisons": f"{_FEW:,} triplets", "on": f"{n_processes} processes of Ray"} | row
 
 
 class _Counting:
-    """A Ray cluster, whose workers are kept in a list to ask for their traffic."""
+    """A Ray cluster, whose processes can be asked for their traffic."""
 
-    def __init__(self, workers: list[RayWorkers], n_workers: int) -> None:
-        self._workers = workers
-        self._n_workers = n_workers
+    def __init__(self, engine: RayEngine) -> None:
+        self._engine = engine
+        self.workers: RayWorkers | None = None
 
     @contextmanager
     def engine(self, points, comparisons, *, logistic):
-        with RayEngine(n_workers=self._n_workers).engine(points, comparisons, logistic=logistic) as workers:
-            self._workers.append(workers)
-            yield workers
+        with self._engine.engine(points, comparisons, logistic=logistic) as self.workers:
+            yield self.workers
 
 
-def measure(points: np.ndarray, comparisons: Comparisons, place: Place, workers: list[RayWorkers]) -> dict[str, float]:
+def measure(points: np.ndarray, comparisons: Comparisons, place: Place) -> dict[str, float]:
     """Time, CPU time and traffic of an iteration, without the first three."""
     marks: list[tuple[float, float, float, tuple[int, int, int]]] = []
 
     def mark(record: object) -> None:
-        traffic = tuple(workers[0].traffic) if workers else (0, 0, 0)
+        traffic = tuple(place.workers.traffic) if isinstance(place, _Counting) else (0, 0, 0)
         marks.append((perf_counter(), cpu_seconds(), process_time(), traffic))
 
     boosted = learn(points, comparisons, max_iter=_ITERATIONS, place=place, on_iteration=[mark])
@@ -120,7 +118,9 @@ def measure(points: np.ndarray, comparisons: Comparisons, place: Place, workers:
         "of it in this process, s": (own_end - own) / n,
         "loss": boosted.history[-1].loss,
     }
-    return row | ({"rounds": rounds, "sent, kB": sent / 1e3, "received, kB": received / 1e3} if workers else {})
+    if not isinstance(place, _Counting):
+        return row
+    return row | {"rounds": rounds, "sent, kB": sent / 1e3, "received, kB": received / 1e3}
 
 
 def cpu_seconds() -> float:

@@ -57,7 +57,7 @@ class RayEngine:
         How many of them are threads of one process. By default those of a machine, whose points are then held, and
         multiplied, once. With 1 each has a process of its own: all together take more memory and time, but none is as
         large, and one that is lost takes less with it.
-    timeout : float, default=600.0
+    timeout : float, default=1800.0
         Seconds after which a process that has not answered is taken for lost, and started again; more than it needs to
         read its share.
     """
@@ -65,7 +65,7 @@ class RayEngine:
     address: str | None = None
     n_workers: int | None = None
     workers_per_process: int | None = None
-    timeout: float = 600.0
+    timeout: float = 1800.0
 
     def __post_init__(self) -> None:
         for name in ("n_workers", "workers_per_process"):

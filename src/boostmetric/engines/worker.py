@@ -71,8 +71,8 @@ class Worker:
         (given, blocks), self._loaded = self._load(share), None
         points = as_points(given if shift is None else shift.place(given), self._crew)
         del given
-        # For one thread one of each kind: more would go over the points more often.
-        most = MOST_SHARDS if self._crew.n_threads > 1 else 1
+        # No more than threads need: each goes over its points.
+        most = max(MOST_SHARDS // len(blocks), 1) if self._crew.n_threads > 1 else 1
 
         def made(block: Callable[[], Comparisons | None]) -> tuple[Sequence[object], float]:
             comparisons = block()

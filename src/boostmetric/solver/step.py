@@ -32,10 +32,10 @@ from boostmetric.oracles.protocol import Moments, Oracle
 
 # A root is looked for up to this many natural units: exponents of a million still have ten digits.
 _REACH = 2.0**20
-# A capped step is the end of the reach, halved as long as the loss falls by this, the comparisons then weighing e^-50 of
-# what they did: so that it takes 50 natural units at least.
+# A capped step is the end of the reach, halved as long as the loss falls by this, the comparisons then weighing e^-50
+# of what they did. That takes 50 natural units at least.
 _CAPPED_FALL = 50.0
-_HALVES = 2.0 ** -np.arange(16)
+_HALVES: NDArray[np.float64] = np.exp2(-np.arange(16.0))
 # A slope of this size, relative to that at 0, is rounding.
 _FLAT = 1e-15
 # Of the rounding of growths, what is left in a slope, which is a sum of many.
@@ -55,7 +55,9 @@ _SPREAD, _LEAST_SPREAD = 4.0, 5e-3
 _MOST_ERROR = 5e-3
 # Each is so many times the one before, close enough for an interpolation that is exact to rounding almost always; so
 # many at least, and at most, in a bracket; and so many beyond each of its ends, for roots next to them.
-_DENSE_RATIO, _LEAST_DENSE, _MOST_DENSE, _BEYOND = 1.07, 20, 300, 2
+_DENSE_RATIO, _LEAST_DENSE, _MOST_DENSE, _BEYOND = 1.05, 20, 400, 2
+# Where the bracket begins at 0, they begin at this part of Newton's step, which may be far too long.
+_FIRST = 1 / 64
 # So many points are interpolated, those nearest to the root; more add rounding only.
 _MOST_NODES = 16
 _BISECTION_TOLERANCE = 1e-13
@@ -169,16 +171,16 @@ class _Line:
         return self.along(w + np.array([0.0, *others])[: self.at_once])
 
     def _dense(self, low: float, high: float | None) -> NDArray[np.float64]:
-        """A geometric sequence of steps all over a bracket; if it has no end, up to the reach, and for a capped step."""
+        """A geometric sequence of steps all over a bracket; if it has no end, up to the reach, and those of `ends`."""
         end = self.reach if high is None else high
-        begin = low or 0.25 * min(_newton(self.start), self.unit, end)
+        begin = low or _FIRST * min(_newton(self.start), self.unit, end)
         n = min(max(math.ceil(math.log(end / begin) / math.log(_DENSE_RATIO)), _LEAST_DENSE), _MOST_DENSE)
         exponents = np.arange(-_BEYOND, n + _BEYOND + 1) / n
         steps = begin * (end / begin) ** exponents[(exponents != 0) & (exponents != 1)]  # the ends are known
         return np.append(steps[steps < self.reach], self.reach * _HALVES if high is None else [])
 
     def ends(self) -> list[_Point]:
-        """Where a capped step may end; it was asked for already, where several steps were all over the reach."""
+        """Where a capped step may end; known already, if steps all over the reach were asked for."""
         return self._ends or self.along(self.reach * _HALVES)
 
     def _points(self, steps: NDArray[np.float64], moments: Moments) -> list[_Point]:

@@ -1,0 +1,133 @@
+"""How often an engine that is asked for several steps at once is asked in an iteration, and how exact the steps are."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+from sklearn.datasets import load_breast_cancer, load_digits
+from sklearn.decomposition import PCA
+
+from boostmetric import Comparisons
+from boostmetric.engines.ray import RayWorkers
+from boostmetric.engines.threads import Threads
+from boostmetric.paper.datasets import BENCHMARKS, MissingDataError, load
+from boostmetric.solver.loop import Stagewise, boost
+from boostmetric.solver.problem import Problem
+from boostmetric.solver.result import Progress
+from boostmetric.solver.step import exact_step
+
+_MOST_SAMPLES, _MOST_FEATURES = 1500, 50
+_N_NEAR, _N_FAR = 3, 8
+_N_SINGLE = 5000
+_ITERATIONS = 80
+
+
+def run(data_dir: Path | None) -> list[dict[str, object]]:
+    """Rounds and steps of iterations as on a cluster, and their steps beside those that are asked for one by one."""
+    rows: list[dict[str, object]] = []
+    for name, X, y in sets(data_dir):
+        for scale, points in (
+            ("raw", X),
+            ("standardised", (X - X.mean(axis=0)) / (X.std(axis=0) + (X.std(axis=0) == 0))),
+        ):
+            groups = Comparisons.from_labels(points, y, _N_NEAR, _N_FAR)
+            listed = np.array(list(groups.quadruplets()))
+            chosen = np.random.default_rng(0).permutation(len(listed))[:_N_SINGLE]
+            single = Comparisons.from_quadruplets(listed[chosen], grouped=False)
+            for kind, comparisons in (("groups", groups), ("single", single)):
+                for loss in ("exponential", "logistic"):
+                    found = measure(points, comparisons, loss)
+                    rows.append({"set": name, "features": scale, "comparisons": kind, "loss": loss} | found)
+    return [*rows, *in_all(rows)]
+
+
+def sets(data_dir: Path | None) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+    """Two of scikit-learn's and those of the paper, at most so many samples and features of each."""
+    rng = np.random.default_rng(0)
+    named = {benchmark.name: benchmark.source for benchmark in BENCHMARKS}
+    for name, source in {"Digits": load_digits, "Breast cancer, diagnostic": load_breast_cancer, **named}.items():
+        try:
+            X, y = load(source, data_dir)[:2] if isinstance(source, str) else source(return_X_y=True)
+        except MissingDataError as missing:
+            print(f"{name} left out. {missing}")
+            continue
+        chosen = rng.permutation(len(y))[:_MOST_SAMPLES]
+        X = np.asarray(X[chosen], dtype=np.float64)
+        if X.shape[1] > 2 * _MOST_FEATURES:
+            X = PCA(_MOST_FEATURES, random_state=0).fit_transform(X)
+        yield name, X, y[chosen]
+
+
+class _Counting:
+    """A thread that is asked for as many steps at once as a cluster, and how often it is."""
+
+    rounding = RayWorkers.rounding
+    steps_at_once = RayWorkers.steps_at_once
+
+    def __init__(self) -> None:
+        self.n_evaluations = self.n_steps = 0
+
+    @contextmanager
+    def engine(self, points, comparisons, *, logistic):
+        with Threads().engine(points, comparisons, logistic=logistic) as self._threads:
+            yield self
+
+    def each(self, verb, *arguments):
+        self.n_evaluations += verb in ("moments", "histogram")
+        self.n_steps += len(arguments[0]) if verb == "moments" else 0
+        return self._threads.each(verb, *arguments)
+
+
+def measure(points: np.ndarray, comparisons: Comparisons, loss: str) -> dict[str, object]:
+    """Of a fit: how many iterations took two, three or more rounds, and the steps they asked for."""
+    place, rounds, steps, errors = _Counting(), [], [], []
+
+    def find_step(oracle, v, guess=None):
+        before = place.n_evaluations, place.n_steps
+        step = exact_step(oracle, v, guess)
+        rounds.append(1 + place.n_evaluations - before[0])  # and one for the step and the direction
+        steps.append(place.n_steps - before[1])
+        oracle.steps_at_once = 1
+        errors.append(abs(step.size / exact_step(oracle, v).size - 1))
+        oracle.steps_at_once = place.steps_at_once
+        return step
+
+    with Problem(points, comparisons).opened(place, loss=loss) as (_, oracle):
+        boost(
+            oracle,
+            1e-7,
+            start=Progress.nothing(oracle.n_features),
+            max_iter=_ITERATIONS,
+            tol=1e-7,
+            solver=Stagewise(find_step),
+            on_iteration=lambda record, so_far: None,
+            rng=np.random.RandomState(0),
+        )
+    counts = {f"of {n} rounds": rounds.count(n) for n in (2, 3, 4)} | {"of more": sum(n > 4 for n in rounds)}
+    found = {"iterations": len(rounds), **counts, "steps an iteration": float(np.mean(steps))}
+    return found | {"largest difference of a step": float(max(errors))}
+
+
+def in_all(rows: list[dict[str, object]]) -> Iterator[dict[str, object]]:
+    """All fits of one kind together."""
+    for kind, loss in (
+        ("groups", "exponential"),
+        ("groups", "logistic"),
+        ("single", "exponential"),
+        ("single", "logistic"),
+    ):
+        chosen = [row for row in rows if (row["comparisons"], row["loss"]) == (kind, loss)]
+        summed = [name for name in rows[0] if name == "iterations" or name.startswith("of ")]
+        total = {name: sum(row[name] for row in chosen) for name in summed}
+        steps = sum(row["iterations"] * row["steps an iteration"] for row in chosen) / total["iterations"]
+        largest = max(row["largest difference of a step"] for row in chosen)
+        yield {
+            "set": "all",
+            "features": "",
+            "comparisons": kind,
+            "loss": loss,
+            **total,
+            "steps an iteration": steps,
+            "largest difference of a step": largest,
+        }
