@@ -288,6 +288,50 @@ BoostMetric(max_iter=10, engine=engine, callbacks=[Checkpoint({str(checkpoint)!r
     assert np.linalg.norm(a - b) < 1e-6 * np.linalg.norm(b)
 
 
+def test_a_machine_that_is_lost():
+    """Three machines, as Ray simulates them on this one: what was on the largest goes to others."""
+    code = """
+import ray
+from ray._private.state import actors
+from ray.cluster_utils import Cluster
+from sklearn.datasets import load_wine
+from boostmetric import BoostMetric
+
+cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 2})
+cluster.add_node(num_cpus=2)
+largest = cluster.add_node(num_cpus=4)
+ray.init(address=cluster.address, logging_level="ERROR", log_to_driver=False)
+
+def report(when):
+    names = {node["NodeID"]: f"{node['Resources']['CPU']:.0f} processors" for node in ray.nodes() if node["Alive"]}
+    alive = [actor for actor in actors().values() if actor["State"] == "ALIVE"]
+    print(when, sorted(names[actor["Address"]["NodeID"]] for actor in alive))
+
+class Lose:
+    def on_iteration(self, record):
+        if record.number == 3:
+            report("before:")
+            cluster.remove_node(largest, allow_graceful=False)
+        if record.number == 10:
+            report("after:")
+
+X, y = load_wine(return_X_y=True)
+found = BoostMetric(max_iter=10, engine="ray", callbacks=[Lose()]).fit(X, y)
+expected = BoostMetric(max_iter=10).fit(X, y)
+print("difference:", abs(found.get_mahalanobis_matrix() / expected.get_mahalanobis_matrix() - 1).max())
+"""
+    environment = {**os.environ, "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}  # on the loopback address
+    command = [sys.executable, "-W", "ignore", "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=300)
+    assert done.returncode == 0, done.stderr
+    said = dict(
+        line.split(": ", 1) for line in done.stdout.splitlines() if line.startswith(("before", "after", "diff"))
+    )
+    assert said["before"] == str(["2 processors"] * 2 + ["4 processors"] * 2)
+    assert said["after"] == str(["2 processors"] * 4)
+    assert float(said["difference"]) < 1e-6
+
+
 def test_a_restored_worker_is_in_the_same_state():
     """Whatever led there: steps along one direction or several, and a projection that was not used yet."""
     problem = random_triplets(1)

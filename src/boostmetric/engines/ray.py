@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from itertools import cycle, islice
 from operator import itemgetter
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,8 +38,9 @@ from boostmetric.validation import check_count, check_number
 
 # Of the processors of a cluster, processes of one size should use so many.
 _LEAST_IN_USE = 0.9
-# So often is a worker restored in one round, before the round is given up.
-_MOST_RESTORATIONS = 5
+# Seconds to wait before processes that were lost in a round are restored, again and again, until it is given up. One that
+# ends is started again at once; that a machine is lost, Ray knows after a minute or so.
+_PAUSES = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0)
 
 
 @dataclass(frozen=True)
@@ -216,9 +217,9 @@ class RayWorkers:
         self._shift: Shift | None = None
         # Workers begin with nothing, and are restored in the first round.
         self._shares = list(shares)
-        # No processor is reserved: those of held-out comparisons would wait for them for ever.
-        actor = ray.remote(num_cpus=0, max_restarts=-1)(Worker)
-        # Soft: on another machine, once that one is lost.
+        # No processor is reserved: those of held-out comparisons would wait for them for ever. What reserves nothing, Ray
+        # puts anywhere; so a little memory is. And soft is: on another machine, once that one is lost.
+        actor = ray.remote(num_cpus=0, memory=2**20, max_restarts=-1)(Worker)
         affinities = [NodeAffinitySchedulingStrategy(node, soft=True) for node in nodes[: len(shares)]]
         self._workers = [actor.options(scheduling_strategy=at).remote(logistic, n_threads) for at in affinities]
         self._state = _State()
@@ -299,17 +300,18 @@ class RayWorkers:
 
     def _persist(self, ask: Callable[[int], Any], again: Callable[[int], Any] | None = None) -> list[Any]:
         """What each worker answers; those that were lost are asked `again`, by default the same."""
-        answers: dict[int, Any] = {}
-        lost = list(range(len(self._workers)))
-        for _ in range(1 + _MOST_RESTORATIONS):
-            answers |= self._answers({i: ask(i) for i in lost})
-            lost = [i for i in lost if i not in answers]
+        answers = self._answers({i: ask(i) for i in range(len(self._workers))})
+        for pause in _PAUSES:
+            lost = [i for i in range(len(self._workers)) if i not in answers]
             if not lost:
-                return [answers[i] for i in range(len(self._workers))]
-            ask = again or ask
+                break
+            sleep(pause)
+            answers |= self._answers({i: (again or ask)(i) for i in lost})
+        if len(answers) == len(self._workers):
+            return [answers[i] for i in range(len(self._workers))]
         raise RuntimeError(
-            f"A worker was lost, or took more than {self._timeout:g} s, {1 + _MOST_RESTORATIONS} times in one round. "
-            "Look at the cluster (`ray status`), its memory above all; a fit with a Checkpoint goes on with "
+            f"A process of the cluster was lost, or took more than {self._timeout:g} s, {1 + len(_PAUSES)} times in one "
+            "round. Look at the cluster (`ray status`), its memory above all; a fit with a Checkpoint goes on with "
             "resume_from."
         )
 
