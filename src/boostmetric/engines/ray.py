@@ -38,8 +38,8 @@ from boostmetric.validation import check_count, check_number
 
 # Of the processors of a cluster, processes of one size should use so many.
 _LEAST_IN_USE = 0.9
-# Seconds to wait before processes that were lost in a round are restored, again and again, until it is given up. One that
-# ends is started again at once; that a machine is lost, Ray knows after a minute or so.
+# Seconds to wait before processes that were lost in a round are restored, again and again, until it is given up. One
+# that ends is started again at once; that a machine is lost, Ray knows after a minute or so.
 _PAUSES = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0)
 
 
@@ -217,8 +217,8 @@ class RayWorkers:
         self._shift: Shift | None = None
         # Workers begin with nothing, and are restored in the first round.
         self._shares = list(shares)
-        # No processor is reserved: those of held-out comparisons would wait for them for ever. What reserves nothing, Ray
-        # puts anywhere; so a little memory is. And soft is: on another machine, once that one is lost.
+        # No processor is reserved: those of held-out comparisons would wait for them for ever. What reserves nothing
+        # is put anywhere, so a little memory is. Soft: on another machine, once that one is lost.
         actor = ray.remote(num_cpus=0, memory=2**20, max_restarts=-1)(Worker)
         affinities = [NodeAffinitySchedulingStrategy(node, soft=True) for node in nodes[: len(shares)]]
         self._workers = [actor.options(scheduling_strategy=at).remote(logistic, n_threads) for at in affinities]
@@ -299,21 +299,21 @@ class RayWorkers:
         return answers
 
     def _persist(self, ask: Callable[[int], Any], again: Callable[[int], Any] | None = None) -> list[Any]:
-        """What each worker answers; those that were lost are asked `again`, by default the same."""
-        answers = self._answers({i: ask(i) for i in range(len(self._workers))})
+        """What each process answers; those that were lost are asked `again`, by default the same."""
+        every = range(len(self._workers))
+        answers = self._answers({i: ask(i) for i in every})
         for pause in _PAUSES:
-            lost = [i for i in range(len(self._workers)) if i not in answers]
-            if not lost:
+            if len(answers) == len(every):
                 break
             sleep(pause)
-            answers |= self._answers({i: (again or ask)(i) for i in lost})
-        if len(answers) == len(self._workers):
-            return [answers[i] for i in range(len(self._workers))]
-        raise RuntimeError(
-            f"A process of the cluster was lost, or took more than {self._timeout:g} s, {1 + len(_PAUSES)} times in one "
-            "round. Look at the cluster (`ray status`), its memory above all; a fit with a Checkpoint goes on with "
-            "resume_from."
-        )
+            answers |= self._answers({i: (again or ask)(i) for i in every if i not in answers})
+        if len(answers) < len(every):
+            raise RuntimeError(
+                f"A process of the cluster was lost, or took more than {self._timeout:g} s, {1 + len(_PAUSES)} times in "
+                "one round. Look at the cluster (`ray status`), its memory above all; a fit with a Checkpoint goes on "
+                "with resume_from."
+            )
+        return [answers[i] for i in every]
 
     def _answers(self, asked: dict[int, Any]) -> dict[int, Any]:
         """What workers answer; nothing of those that were lost, or know nothing since they were started again.
