@@ -370,6 +370,22 @@ def test_a_cluster_of_its_own_is_started_and_stopped():
     assert "core_worker" not in done.stderr  # of which users would not know what to think
 
 
+def test_the_cluster_of_a_job_is_used():
+    code = (
+        "import ray\n"
+        "from sklearn.datasets import load_iris\n"
+        "from boostmetric import BoostMetric\n"
+        "class Show:\n"
+        "    def on_iteration(self, record):\n"
+        "        print(ray.get_runtime_context().gcs_address)\n"
+        "BoostMetric(max_iter=1, engine='ray', callbacks=[Show()]).fit(*load_iris(return_X_y=True))\n"
+    )
+    address = ray.get_runtime_context().gcs_address
+    environment = {**os.environ, "RAY_ADDRESS": address, "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    assert done.stdout.split() == [address]
+
+
 def test_parts_have_all_groups_once():
     comparisons = make_problem("mixed").comparisons
     for n_parts in (1, 3, 1000):

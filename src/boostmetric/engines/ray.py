@@ -50,8 +50,9 @@ class RayEngine:
     Parameters
     ----------
     address : str, optional
-        Of a cluster that runs, as `ray.init` takes it. Without it, a cluster is started on this machine, which listens
-        on the loopback address only, and stopped at the end; if this process is connected to one already, that is used.
+        Of a cluster that runs, as `ray.init` takes it; by default that of the environment variable RAY_ADDRESS, which
+        Ray sets in its jobs. Without one, a cluster is started on this machine, which listens on the loopback address
+        only, and stopped at the end. If this process is connected to one already, that is used.
     n_workers : int, optional
         Processors to work with; by default all of the cluster.
     workers_per_process : int, optional
@@ -119,11 +120,13 @@ class RayEngine:
         quiet: dict[str, Any] = {"logging_level": "ERROR", "log_to_driver": False}
         with ExitStack() as stack:
             stack.callback(ray.shutdown)
-            if self.address is not None:
-                ray.init(address=self.address, **quiet)
+            address = self.address or os.environ.get("RAY_ADDRESS")
+            if address:
+                ray.init(address, **quiet)
             else:
                 stack.enter_context(_on_loopback(ray))
-                ray.init(num_cpus=self.n_workers or os.cpu_count(), include_dashboard=False, **quiet)
+                # "local": not another one that runs on this machine, which would refuse a number of processors.
+                ray.init("local", num_cpus=self.n_workers or os.cpu_count(), include_dashboard=False, **quiet)
                 _check_loopback(ray)
             yield ray
 
@@ -309,9 +312,9 @@ class RayWorkers:
             answers |= self._answers({i: (again or ask)(i) for i in every if i not in answers})
         if len(answers) < len(every):
             raise RuntimeError(
-                f"A process of the cluster was lost, or took more than {self._timeout:g} s, {1 + len(_PAUSES)} times in "
-                "one round. Look at the cluster (`ray status`), its memory above all; a fit with a Checkpoint goes on "
-                "with resume_from."
+                f"A process of the cluster was lost, or took more than {self._timeout:g} s, {1 + len(_PAUSES)} times "
+                "in one round. Look at the cluster (`ray status`), its memory above all; a fit with a Checkpoint goes "
+                "on with resume_from."
             )
         return [answers[i] for i in every]
 
