@@ -374,16 +374,9 @@ def test_command(wine):
 
 @pytest.fixture(scope="module")
 def cluster():
-    ray = pytest.importorskip("ray", reason="needs ray: make test-ray installs it")
-    ray.init(
-        num_cpus=2,
-        include_dashboard=False,
-        logging_level="ERROR",
-        log_to_driver=False,
-        _node_ip_address="127.0.0.1",
-    )
-    yield ray
-    ray.shutdown()
+    pytest.importorskip("ray", reason="needs ray: make test-ray installs it")
+    with RayEngine(n_workers=2).connected() as ray:
+        yield ray
 
 
 on_ray = [pytest.mark.ray, pytest.mark.filterwarnings("ignore")]  # Ray's own code warns of what it will change

@@ -291,6 +291,8 @@ BoostMetric(max_iter=10, engine=engine, callbacks=[Checkpoint({str(checkpoint)!r
 def test_a_machine_that_is_lost():
     """Three machines, as Ray simulates them on this one: what was on the largest goes to others."""
     code = """
+import os, signal
+from contextlib import suppress
 import ray
 from ray._private.state import actors
 from ray.cluster_utils import Cluster
@@ -305,13 +307,19 @@ ray.init(address=cluster.address, logging_level="ERROR", log_to_driver=False)
 def report(when):
     names = {node["NodeID"]: f"{node['Resources']['CPU']:.0f} processors" for node in ray.nodes() if node["Alive"]}
     alive = [actor for actor in actors().values() if actor["State"] == "ALIVE"]
-    print(when, sorted(names[actor["Address"]["NodeID"]] for actor in alive))
+    places = {actor["Pid"]: names[actor["Address"]["NodeID"]] for actor in alive}
+    print(when, sorted(places.values()))
+    return places
 
 class Lose:
     def on_iteration(self, record):
         if record.number == 3:
-            report("before:")
+            places = report("before:")
             cluster.remove_node(largest, allow_graceful=False)
+            for pid, place in places.items():
+                if place == "4 processors":
+                    with suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGKILL)
         if record.number == 10:
             report("after:")
 
@@ -319,6 +327,8 @@ X, y = load_wine(return_X_y=True)
 found = BoostMetric(max_iter=10, engine="ray", callbacks=[Lose()]).fit(X, y)
 expected = BoostMetric(max_iter=10).fit(X, y)
 print("difference:", abs(found.get_mahalanobis_matrix() / expected.get_mahalanobis_matrix() - 1).max())
+ray.shutdown()
+cluster.shutdown()
 """
     environment = {**os.environ, "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}  # on the loopback address
     command = [sys.executable, "-W", "ignore", "-c", code]
