@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.decomposition import PCA
+from sklearn.preprocessing import StandardScaler
 
 from boostmetric import Comparisons
 from boostmetric.engines.ray import RayWorkers
@@ -27,10 +28,7 @@ def run(data_dir: Path | None) -> list[dict[str, object]]:
     """Rounds and steps of iterations as on a cluster, and their steps beside those that are asked for one by one."""
     rows: list[dict[str, object]] = []
     for name, X, y in sets(data_dir):
-        for scale, points in (
-            ("raw", X),
-            ("standardised", (X - X.mean(axis=0)) / (X.std(axis=0) + (X.std(axis=0) == 0))),
-        ):
+        for scale, points in (("raw", X), ("standardised", StandardScaler().fit_transform(X))):
             groups = Comparisons.from_labels(points, y, _N_NEAR, _N_FAR)
             listed = np.array(list(groups.quadruplets()))
             chosen = np.random.default_rng(0).permutation(len(listed))[:_N_SINGLE]
