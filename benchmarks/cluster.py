@@ -90,9 +90,10 @@ def rounds_alone(points: np.ndarray, comparisons: Comparisons) -> Iterator[dict[
 class _Counting:
     """A Ray cluster, whose processes can be asked for their traffic."""
 
+    workers: RayWorkers
+
     def __init__(self, engine: RayEngine) -> None:
         self._engine = engine
-        self.workers: RayWorkers | None = None
 
     @contextmanager
     def engine(self, points, comparisons, *, logistic):

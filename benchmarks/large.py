@@ -64,36 +64,35 @@ def write(folder: Path) -> int:
 
 
 class _Counting:
-    """A Ray cluster, whose workers are kept in a list to ask for their traffic."""
+    """A Ray cluster, whose processes can be asked for their traffic."""
 
-    def __init__(self, workers: list[RayWorkers], workers_per_process: int) -> None:
-        self._workers = workers
+    workers: RayWorkers
+
+    def __init__(self, workers_per_process: int) -> None:
         self._engine = RayEngine(None, _N_WORKERS, workers_per_process, timeout=3600.0)
         self.engine = self._engine.engine
 
     @contextmanager
     def shared(self, shares, n_features, *, logistic, shift=None):
-        with self._engine.shared(shares, n_features, logistic=logistic, shift=shift) as (workers, *rest):
-            self._workers.append(workers)
-            yield workers, *rest
+        with self._engine.shared(shares, n_features, logistic=logistic, shift=shift) as (self.workers, *rest):
+            yield self.workers, *rest
 
 
 def measure(folder: Path, n_triplets: int, workers_per_process: int) -> dict[str, object]:
     """Time until the first iteration, time and traffic of the others, and the most memory of each process."""
     files = ComparisonFiles(folder / "points.parquet", str(folder / "triplets-*.parquet"), id="id")
     marks: list[tuple[float, tuple[int, ...]]] = []
-    workers: list[RayWorkers] = []
+    place = _Counting(workers_per_process)
     peaks: list[float] = []
 
     def mark(record: object) -> None:
-        marks.append((perf_counter(), tuple(workers[0].traffic)))
+        marks.append((perf_counter(), tuple(place.workers.traffic)))
         if len(marks) == _ITERATIONS:
             peaks.extend(memory())
 
     with suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")  # what was used so far does not count
     begun = perf_counter()
-    place = _Counting(workers, workers_per_process)
     boosted = solve(FileProblem(files.opened()), max_iter=_ITERATIONS, place=place, on_iteration=[mark])
     n = len(marks) - 1
     rounds, sent, received = ((b - a) / n for a, b in zip(marks[0][1], marks[-1][1], strict=True))

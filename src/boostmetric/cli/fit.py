@@ -122,7 +122,8 @@ def fit(
     address: Annotated[
         str | None,
         typer.Option(
-            help="Of the cluster, such as auto; by default one is started on this machine.", rich_help_panel=_CLUSTER
+            help="Of the cluster, such as auto; by default RAY_ADDRESS, or one is started on this machine.",
+            rich_help_panel=_CLUSTER,
         ),
     ] = None,
     workers: Annotated[

@@ -44,7 +44,10 @@ def neighbors(
     ] = None,
     address: Annotated[
         str | None,
-        typer.Option(help="Of a cluster that runs; without it, one is started here.", rich_help_panel=_CLUSTER),
+        typer.Option(
+            help="Of the cluster, such as auto; by default RAY_ADDRESS, or one is started on this machine.",
+            rich_help_panel=_CLUSTER,
+        ),
     ] = None,
     workers: Annotated[
         int | None, typer.Option(min=1, help="Processes to work with; by default all.", rich_help_panel=_CLUSTER)

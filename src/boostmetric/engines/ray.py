@@ -120,13 +120,13 @@ class RayEngine:
         quiet: dict[str, Any] = {"logging_level": "ERROR", "log_to_driver": False}
         with ExitStack() as stack:
             stack.callback(ray.shutdown)
-            address = self.address or os.environ.get("RAY_ADDRESS")
-            if address:
+            address = self.address or os.environ.get("RAY_ADDRESS") or "local"
+            if address != "local":
                 ray.init(address, **quiet)
             else:
                 stack.enter_context(_on_loopback(ray))
-                # "local": not another one that runs on this machine, which would refuse a number of processors.
-                ray.init("local", num_cpus=self.n_workers or os.cpu_count(), include_dashboard=False, **quiet)
+                # Not another one that runs on this machine, which would refuse a number of processors.
+                ray.init(address, num_cpus=self.n_workers or os.cpu_count(), include_dashboard=False, **quiet)
                 _check_loopback(ray)
             yield ray
 

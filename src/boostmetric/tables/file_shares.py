@@ -141,12 +141,13 @@ class FileShare:
         self._check_unchanged()
         asked = KINDS[self.kind].queries if self.queries is not None else ()
         roles = KINDS[self.kind].points
-        points = self.points.read(self._ids([role for role in roles if role not in asked], crew))
-        queries = None if self.queries is None else self.queries.read(self._ids(asked, crew))
+        cut = list(self._cut())
+        points = self.points.read(self._ids([role for role in roles if role not in asked], cut, crew))
+        queries = None if self.queries is None else self.queries.read(self._ids(asked, cut, crew))
         stacked = stack(points, queries)
         points, queries = _named(points), None if queries is None else _named(queries)
         ids = joined([_known(table) for table in (queries, points) if table is not None])
-        blocks = [partial(self._block, rows, points, queries, ids) for rows in self._cut()]
+        blocks = [partial(self._block, rows, points, queries, ids) for rows in cut]
         if not len(stacked):
             blocks[0]()  # complains of the ids
         return Loaded(stacked, blocks)
@@ -160,7 +161,7 @@ class FileShare:
                     f"{path}: was written anew since the fit began. Begin again, with files that do not change."
                 )
 
-    def _ids(self, roles: Sequence[str], crew: Crew) -> Ids:
+    def _ids(self, roles: Sequence[str], cut: list[list[Rows]], crew: Crew) -> Ids:
         """All ids in the columns of some roles, once each."""
         names = list(dict.fromkeys(self.columns[role] for role in roles))
 
@@ -172,7 +173,7 @@ class FileShare:
             complaints.raise_if_any()
             return known
 
-        return _distinct(joined(crew.each(ids_in, list(self._cut()))))
+        return _distinct(joined(crew.each(ids_in, cut)))
 
     def _block(self, rows: list[Rows], points: PointTable, queries: PointTable | None, ids: Ids) -> Comparisons | None:
         try:
