@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from boostmetric.tables import PointTable, TableError, TableNotFoundError, read_points
+from boostmetric.tables import PointTable, TableError, TableNotFoundError, read_points, sources
 from boostmetric.tables.identifiers import Identifiers
 
 
@@ -389,6 +389,49 @@ def test_files_that_are_not_there_or_not_read():
     assert complaint("p.json").endswith("Write one object a line and call the file .jsonl.")
     Path("folder").mkdir()
     assert complaint("folder") == "folder: is a folder. Give the files in it, such as 'folder/*.parquet'."
+
+
+@pytest.mark.parametrize("name", ["p.csv", "p.csv.gz", "p.jsonl", "p.npy", "p.npz", "p.parquet"])
+@pytest.mark.parametrize("when", ["found", "opened"])
+def test_files_that_go_away_while_they_are_read(name, when, monkeypatch):
+    """Between any two looks at them: what is told does not depend on who was faster."""
+    write_table(name)
+
+    def remove_after(look):
+        def looked(path):
+            found = look(path)
+            Path(name).unlink()
+            return found
+
+        return looked
+
+    table = f"{sources.__name__}.{'_check' if when == 'found' else '_open'}"
+    monkeypatch.setattr(table, remove_after(sources._check if when == "found" else sources._open))
+    expected = f"{name}: there is no such file. Check the path; it is looked for in the current folder."
+    with pytest.raises(TableNotFoundError, match=f"^{re.escape(expected)}$"):
+        read_points(name)
+
+
+def write_table(name):
+    suffix = name.partition(".")[2]
+    if suffix == "parquet":
+        parquet(name, {"a": [1.0, 2.0]})
+    elif suffix.startswith("np"):
+        np.save(name, [[1.0], [2.0]]) if suffix == "npy" else np.savez(name, a=[[1.0], [2.0]])
+    else:
+        text = '{"a": 1}\n' if suffix == "jsonl" else "a\n1\n"
+        write(name, gzip.compress(text.encode()) if suffix.endswith("gz") else text)
+
+
+def test_files_that_may_not_be_read(monkeypatch):
+    """As told by the system when the file is opened: the superuser, who runs some tests, may read all."""
+
+    def refuse(*args, **options):
+        raise PermissionError(13, "Permission denied")
+
+    write("p.csv", "a\n1\n")
+    monkeypatch.setattr("builtins.open", refuse)
+    assert complaint("p.csv") == "p.csv: may not be read by this user. Change its permissions."
 
 
 def test_parquet_without_pyarrow(monkeypatch):

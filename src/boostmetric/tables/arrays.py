@@ -27,7 +27,7 @@ class ArrayTable(Table):
         super().__init__(path)
         self._named = path.suffix.lower() == ".npz"
         self.format = "npz" if self._named else "npy"
-        with self._errors():
+        with self._reading():
             self.shapes = dict(self._headers())
         self.columns = {name: self._column(name, shape, dtype) for name, (shape, dtype) in self.shapes.items()}
         if not self.columns:
@@ -43,7 +43,7 @@ class ArrayTable(Table):
 
     def array(self, name: str) -> NDArray[Any]:
         """One of the arrays."""
-        with self._errors():
+        with self._reading():
             loaded = np.load(self.path, allow_pickle=False)
             if not self._named:
                 return whole_array(loaded)
@@ -62,21 +62,17 @@ class ArrayTable(Table):
                         yield member.filename.removesuffix(".npy"), _header(file, member.file_size)
 
     @contextmanager
-    def _errors(self) -> Iterator[None]:
-        try:
-            yield
-        except TableError:
-            raise
-        except BROKEN as error:
-            if "pickle" in str(error) or "Object arrays" in str(error):
+    def _reading(self) -> Iterator[None]:
+        with self._errors(BROKEN, self.format):
+            try:
+                yield
+            except ValueError as error:
+                if "pickle" not in str(error) and "Object arrays" not in str(error):
+                    raise
                 raise TableError(
                     f"{self.path}: holds Python objects, which are not loaded because loading them can run code. Save "
                     "arrays of numbers or of text."
                 ) from None
-            raise TableError(
-                f"{self.path}: not a whole {self.format} file ({error}). Write it again, or copy it again if it was "
-                "copied."
-            ) from None
 
     @staticmethod
     def _column(name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Column:

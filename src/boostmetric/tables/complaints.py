@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 
 # Of each kind of complaint, so that a wrong column of a million rows is one short message.
 _MOST_SHOWN = 5
@@ -39,6 +41,20 @@ class TableNotFoundError(TableError, FileNotFoundError):
     >>> issubclass(TableNotFoundError, FileNotFoundError)
     True
     """
+
+
+@contextmanager
+def looking_for(path: Path) -> Iterator[None]:
+    """Around all that opens a file: it may go away after it was looked for, and is then told of in the same words."""
+    try:
+        yield
+    except TableError:
+        raise
+    except (FileNotFoundError, NotADirectoryError):
+        where = "" if path.is_absolute() else "; it is looked for in the current folder"
+        raise TableNotFoundError(f"{path}: there is no such file. Check the path{where}.") from None
+    except PermissionError:
+        raise TableError(f"{path}: may not be read by this user. Change its permissions.") from None
 
 
 class Complaints:

@@ -88,15 +88,10 @@ class ParquetTable(Table):
     @contextmanager
     def _opened(self) -> Iterator[Any]:
         parquet = require("pyarrow.parquet", "data", "Reading Parquet files")
-        try:
-            # Without pre_buffer: it fetches the columns of all row groups ahead.
-            with parquet.ParquetFile(self.path, pre_buffer=False) as file:
-                yield file
-        except (self._arrow.ArrowException, OSError, ValueError, KeyError) as error:  # names that are not text, ...
-            reason = str(error).strip().rstrip(".")
-            raise TableError(
-                f"{self.path}: not a whole Parquet file ({reason}). Write it again, or copy it again if it was copied."
-            ) from None
+        broken = (self._arrow.ArrowException, OSError, ValueError, KeyError)  # names that are not text, ...
+        # Without pre_buffer: it fetches the columns of all row groups ahead.
+        with self._errors(broken, self.format), parquet.ParquetFile(self.path, pre_buffer=False) as file:
+            yield file
 
     def _column(self, name: str, kind: Any) -> Column:
         types = self._arrow.types

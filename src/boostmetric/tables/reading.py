@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -17,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from boostmetric.tables.complaints import TableError, listed, missing_column, plural
+from boostmetric.tables.complaints import TableError, listed, looking_for, missing_column, plural
 
 # The values of a column in a chunk: an array where the file has types, with two axes for a column of lists;
 # otherwise a sequence of text, or of whatever JSON has, None where there is no value.
@@ -109,6 +110,27 @@ class Table(ABC):
         if name not in self.columns:
             raise missing_column(str(self.path), f"column {what}".strip(), name, list(self.columns))
         return self.columns[name]
+
+    @contextmanager
+    def _errors(self, broken: tuple[type[Exception], ...], kind: str) -> Iterator[None]:
+        """Around all that reads the file: says what is wrong with one that is gone, or not as it was written.
+
+        Parameters
+        ----------
+        broken : tuple of exception types
+            What is raised where a file of this kind is damaged.
+        kind : str
+        """
+        try:
+            with looking_for(self.path):
+                yield
+        except TableError:
+            raise
+        except broken as error:
+            reason = str(error).strip().rstrip(".")
+            raise TableError(
+                f"{self.path}: not a whole {kind} file ({reason}). Write it again, or copy it again if it was copied."
+            ) from None
 
 
 class Shards:

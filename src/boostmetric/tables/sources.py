@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from boostmetric.tables.arrays import ArrayTable
-from boostmetric.tables.complaints import TableError, TableNotFoundError
+from boostmetric.tables.complaints import TableError, TableNotFoundError, looking_for
 from boostmetric.tables.parquet import ParquetTable
 from boostmetric.tables.reading import Shards, Table
 from boostmetric.tables.text import CsvTable, JsonLinesTable
@@ -94,20 +94,20 @@ def _open(path: Path) -> Table:
 
 def _check(path: Path) -> str:
     """The suffix of a file that can be read."""
-    name = path.name.lower()
-    suffix = max((suffix for suffix in _FORMATS if name.endswith(suffix)), key=len, default=None)
-    if not path.exists():
-        where = "" if path.is_absolute() else "; it is looked for in the current folder"
-        raise TableNotFoundError(f"{path}: there is no such file. Check the path{where}.")
-    if path.is_dir():
-        raise TableError(f"{path}: is a folder. Give the files in it, such as '{path}/*.parquet'.")
-    if suffix is None:
-        raise TableError(
-            f"{path}: files called {path.suffix or 'without a suffix'} are not read. "
-            f"Those that are: {', '.join(_FORMATS)}.{_REMEDIES.get(path.suffix.lower(), '')}"
-        )
-    if not os.access(path, os.R_OK):
-        raise TableError(f"{path}: may not be read by this user. Change its permissions.")
-    if path.stat().st_size == 0:
-        raise TableError(f"{path}: the file is empty.")
-    return suffix
+    with looking_for(path):
+        name = path.name.lower()
+        suffix = max((suffix for suffix in _FORMATS if name.endswith(suffix)), key=len, default=None)
+        if not path.exists():
+            raise FileNotFoundError(path)
+        if path.is_dir():
+            raise TableError(f"{path}: is a folder. Give the files in it, such as '{path}/*.parquet'.")
+        if suffix is None:
+            raise TableError(
+                f"{path}: files called {path.suffix or 'without a suffix'} are not read. "
+                f"Those that are: {', '.join(_FORMATS)}.{_REMEDIES.get(path.suffix.lower(), '')}"
+            )
+        if not os.access(path, os.R_OK):
+            raise PermissionError(path)
+        if path.stat().st_size == 0:
+            raise TableError(f"{path}: the file is empty.")
+        return suffix

@@ -55,17 +55,13 @@ class _TextTable(Table):
     def _opened(self) -> Iterator[TextIO]:
         """The file as text, with the errors that only reading shows."""
         opener: Any = gzip.open if self.path.suffix.lower() == ".gz" else open
-        try:
+        with self._errors((gzip.BadGzipFile, EOFError, zlib.error), "gzip"):
             try:
                 # Excel begins UTF-8 with a mark, which is not part of the first name.
                 with opener(self.path, "rt", encoding="utf-8-sig", newline="") as file:
                     yield file
             except UnicodeDecodeError:
                 raise self._not_utf8(opener) from None  # which reads again, and may find that the file is broken
-        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-            raise TableError(
-                f"{self.path}: not a whole gzip file ({error}). Write it again, or copy it again if it was copied."
-            ) from None
 
     def _not_utf8(self, opener: Any) -> TableError:
         """The error that names the first line that is not UTF-8: text is decoded by blocks, which know no lines."""
