@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
 from pathlib import Path
 from threading import Thread
 
@@ -27,6 +26,7 @@ from boostmetric.mining import mine
 from boostmetric.neighbor_streams import NearestSoFar
 from boostmetric.neighbors import rounding_of_distances
 from boostmetric.tables import TableError, TableNotFoundError, read_comparisons, read_points
+from clustered import processes
 
 
 def points_of(name):
@@ -404,7 +404,7 @@ class TestOnRay:
 
     def test_a_worker_that_is_killed(self, cluster, tmp_path):
         rng = np.random.default_rng(0)
-        X, y = rng.standard_normal((6000, 8)), rng.integers(0, 3, 6000)
+        X, y = rng.standard_normal((12000, 8)), rng.integers(0, 3, 12000)
         points = write_points(tmp_path / "points", X, y, n_files=2, row_group=1000)
         killed = []
 
@@ -445,12 +445,10 @@ class TestOnRay:
 
 
 def kill_a_worker(killed):
-    """A process that does a task, as soon as there is one; Ray names them after the function."""
+    """A process that does a task, as soon as there is one."""
     for _ in range(1000):
-        for folder in Path("/proc").iterdir():
-            with suppress(OSError):
-                if folder.name.isdigit() and (folder / "cmdline").read_bytes().startswith(b"ray::answer"):
-                    os.kill(int(folder.name), signal.SIGKILL)
-                    killed.append(folder.name)
-                    return
+        for pid in processes("answer")[:1]:
+            os.kill(pid, signal.SIGKILL)
+            killed.append(pid)
+            return
         time.sleep(0.002)

@@ -5,8 +5,7 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import contextmanager, suppress
-from pathlib import Path
+from contextlib import contextmanager
 from threading import Timer
 
 import numpy as np
@@ -18,6 +17,7 @@ from boostmetric.engines.ray import HeldShare, RayEngine, Worker, _cut, _State, 
 from boostmetric.engines.threads import Threads
 from boostmetric.solver.learn import learn
 from boostmetric.solver.problem import Problem
+from clustered import processes
 from conftest import labelled, make_problem, random_triplets
 
 ray = pytest.importorskip("ray", reason="needs ray: make test-ray installs it")
@@ -204,7 +204,7 @@ class Lost:
 
     def __call__(self, record):
         if record.number in self.iterations:
-            pids = processes()
+            pids = processes("Worker")
             pid = pids[len(self.done) % len(pids)]
             self.done.append(record.number)
             if self.after is not None:  # while the next round is on its way
@@ -212,16 +212,6 @@ class Lost:
             else:
                 os.kill(pid, self.number)
                 time.sleep(self.rest)
-
-
-def processes():
-    """Process numbers of the workers, which Ray names after their class."""
-    found = []
-    for folder in Path("/proc").iterdir():
-        with suppress(OSError):
-            if folder.name.isdigit() and (folder / "cmdline").read_bytes().startswith(b"ray::Worker"):
-                found.append(int(folder.name))
-    return sorted(found)
 
 
 @pytest.fixture(scope="module")
@@ -248,11 +238,16 @@ def test_a_worker_that_hangs(undisturbed):
         problem.points,
         problem.comparisons,
         max_iter=12,
-        place=apart(timeout=5.0),
+        place=apart(timeout=10.0),
         on_iteration=[lose],
     )
     assert lose.done == [4]
     assert difference(found, expected) < 1e-12
+
+
+def in_new_process(code, environment):
+    command = [sys.executable, "-W", "ignore", "-c", code]
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=300)
 
 
 def test_a_driver_that_is_killed(tmp_path):
@@ -278,8 +273,7 @@ BoostMetric(max_iter=10, engine=engine, callbacks=[Checkpoint({str(checkpoint)!r
 """
     # The cluster of the tests has the loopback address, where a driver looks for none unless it is told so.
     environment = {**os.environ, "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
-    command = [sys.executable, "-c", code]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=300)
+    done = in_new_process(code, environment)
     assert done.returncode == -signal.SIGKILL, done.stderr
     expected = BoostMetric(max_iter=10).fit(X, y)
     found = BoostMetric(max_iter=10, engine=apart(3)).fit(X, y, resume_from=checkpoint)
@@ -331,8 +325,7 @@ ray.shutdown()
 cluster.shutdown()
 """
     environment = {**os.environ, "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}  # on the loopback address
-    command = [sys.executable, "-W", "ignore", "-c", code]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=300)
+    done = in_new_process(code, environment)
     assert done.returncode == 0, done.stderr
     said = dict(
         line.split(": ", 1) for line in done.stdout.splitlines() if line.startswith(("before", "after", "diff"))
@@ -375,7 +368,8 @@ def test_a_cluster_of_its_own_is_started_and_stopped():
         "print(metric.n_iter_ <= 3, ray.is_initialized())\n"
     )
     environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    done = in_new_process(code, environment)
+    assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["True", "False"]
     assert "core_worker" not in done.stderr  # of which users would not know what to think
 
@@ -392,7 +386,8 @@ def test_the_cluster_of_a_job_is_used():
     )
     address = ray.get_runtime_context().gcs_address
     environment = {**os.environ, "RAY_ADDRESS": address, "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    done = in_new_process(code, environment)
+    assert done.returncode == 0, done.stderr
     assert done.stdout.split() == [address]
 
 

@@ -14,6 +14,7 @@ from boostmetric.callbacks import Checkpoint
 from boostmetric.engines.ray import RayEngine
 from boostmetric.tables import ComparisonFiles, TableError, TableNotFoundError
 from boostmetric.tables.parquet import ParquetTable
+from clustered import processes
 from conftest import labelled
 from filed import triplets_by_metric, write_points, write_rows, write_triplets
 
@@ -109,13 +110,7 @@ class At:
 
 
 def kill_a_worker():
-    """The process of one worker, by SIGKILL."""
-    for line in subprocess.run(["ps", "-eo", "pid,args"], capture_output=True, text=True).stdout.splitlines()[1:]:
-        pid, _, what = line.strip().partition(" ")
-        if what.strip().startswith("ray::Worker"):
-            os.kill(int(pid), signal.SIGKILL)
-            return
-    raise AssertionError("There is no worker.")
+    os.kill(processes("Worker")[0], signal.SIGKILL)
 
 
 def test_a_worker_that_is_killed_reads_its_share_again(files):
@@ -135,8 +130,8 @@ def test_a_part_that_is_broken_ends_the_fit_with_its_name_and_the_checkpoint_sta
             part.unlink()
         else:
             part.write_bytes(whole[:-40] if damage == "cut off" else whole[:4] + bytes(200) + whole[204:])
-        for _ in range(3):
-            kill_a_worker()
+        for pid in processes("Worker"):
+            os.kill(pid, signal.SIGKILL)
 
     options = {"max_iter": 10, "engine": apart(1)}
     undisturbed = ComparisonBoostMetric(**options).fit(files)
