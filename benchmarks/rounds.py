@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import copy
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from boostmetric import Comparisons
 from boostmetric.engines.ray import RayWorkers
 from boostmetric.engines.threads import Threads
+from boostmetric.oracles.protocol import Oracle
 from boostmetric.paper.datasets import BENCHMARKS, MissingDataError, load
 from boostmetric.solver.loop import Stagewise, boost
 from boostmetric.solver.problem import Problem
@@ -86,9 +88,7 @@ def measure(points: np.ndarray, comparisons: Comparisons, loss: str) -> dict[str
         step = exact_step(oracle, v, guess)
         rounds.append(1 + place.n_evaluations - before[0])  # and one for the step and the direction
         steps.append(place.n_steps - before[1])
-        oracle.steps_at_once = 1
-        errors.append(abs(step.size / exact_step(oracle, v).size - 1))
-        oracle.steps_at_once = place.steps_at_once
+        errors.append(abs(step.size / one_by_one(oracle, v) - 1))
         return step
 
     with Problem(points, comparisons).opened(place, loss=loss) as (_, oracle):
@@ -105,6 +105,13 @@ def measure(points: np.ndarray, comparisons: Comparisons, loss: str) -> dict[str
     counts = {f"of {n} rounds": rounds.count(n) for n in (2, 3, 4)} | {"of more": sum(n > 4 for n in rounds)}
     found = {"iterations": len(rounds), **counts, "steps an iteration": float(np.mean(steps))}
     return found | {"largest difference of a step": float(max(errors))}
+
+
+def one_by_one(oracle: Oracle, v: float) -> float:
+    """The step that is found without a histogram, and with one step at a time."""
+    asked = copy(oracle)
+    asked.histogram, asked.steps_at_once = lambda: None, 1
+    return exact_step(asked, v).size
 
 
 def in_all(rows: list[dict[str, object]]) -> Iterator[dict[str, object]]:

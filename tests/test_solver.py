@@ -10,7 +10,7 @@ import reference
 from boostmetric import Comparisons
 from boostmetric.engines.threads import ONE_THREAD
 from boostmetric.frame import Frame, centre_and_scale
-from boostmetric.kernels import lanes
+from boostmetric.kernels import bins, lanes, singles
 from boostmetric.oracles.histogram import Histogram
 from boostmetric.oracles.losses import ExponentialLoss
 from boostmetric.oracles.masses import MassMoments
@@ -49,6 +49,30 @@ class FewMoments:
             e = np.exp(x - x.max())
             rows.append((x.max() + np.log(e.sum()), e @ self.m / e.sum(), e @ self.m**2 / e.sum()))
         return ExponentialLoss().moments(MassMoments(*np.array(rows).T))
+
+
+class Binned(FewMoments):
+    """The same with a histogram, made of some shards."""
+
+    def __init__(self, m, u=None, n_shards=1):
+        super().__init__(m, u)
+        self.n_shards = n_shards
+
+    def histogram(self):
+        parts = zip(*(np.array_split(values, self.n_shards) for values in (self.m, np.exp(self.log_u))), strict=True)
+        return Histogram.merge([histogram_of(m, u) for m, u in parts])
+
+
+def noted():
+    return np.empty(singles.BLOCK, dtype=np.uint32), np.empty(singles.BLOCK)
+
+
+def histogram_of(m, u):
+    exponent = bins.exponent_for(m.max(), m.min())
+    width = np.ldexp(1.0, exponent)
+    table = np.empty((bins.n_bins_for(m.min() / width), bins.N_MOMENTS))
+    singles.single_histogram(m, u, width, *noted(), table)
+    return Histogram(np.log(u.sum()), exponent, table / u.sum())
 
 
 GROWTHS = {
@@ -145,8 +169,8 @@ def boost_with(find_step, place, points, comparisons, loss="exponential"):
         )
 
 
-def test_beyond_the_histogram_one_more_evaluation_is_enough():
-    """Single comparisons of which few are violated: the last step is longer than their histogram is exact for."""
+def test_single_comparisons_take_one_evaluation():
+    """Also where few are violated, so that steps are long."""
     X, y = labelled("iris")
     listed = list(Comparisons.from_labels(X, y, 3, 5).quadruplets())
     place, counts = Counting(), []
@@ -159,7 +183,58 @@ def test_beyond_the_histogram_one_more_evaluation_is_enough():
         return step
 
     boost_with(find_step, place, X, Comparisons.from_quadruplets(listed, grouped=False))
-    assert set(counts) == {1, 2}
+    assert set(counts) == {1}
+
+
+def drawn_growths(seed):
+    """Many that gain, the most of them a million times as much as any loses, with weights of many sizes."""
+    rng = np.random.default_rng(seed)
+    m = np.where(rng.random(2000) < 0.1, rng.random(2000), -rng.lognormal(0, rng.uniform(0, 4), 2000))
+    return m * 10.0 ** rng.integers(-12, 13), rng.dirichlet(np.full(2000, rng.uniform(0.1, 2)))
+
+
+@pytest.mark.parametrize("n_shards", [1, 7])
+@pytest.mark.parametrize("seed", range(20))
+def test_histogram_is_exact_as_far_as_it_says(seed, n_shards):
+    oracle = Binned(*drawn_growths(seed), n_shards)
+    histogram = oracle.histogram()
+    steps = histogram.reach(1e-11) * np.array([0.0, 1e-6, 1e-4, 1e-2, 0.1, 0.5, 1.0])
+    ours, exact = histogram.moments(steps), oracle.moments(steps)
+    second = exact.second + exact.first**2  # about zero, as sums have it
+    assert ours.loss == pytest.approx(exact.loss, rel=1e-12, abs=1e-11)
+    assert np.abs(ours.first - exact.first).max() < 1e-10 * np.sqrt(second).max()
+    assert np.abs(ours.second - exact.second).max() < 1e-9 * second.max()
+    step = exact_step(oracle, 0.0)
+    assert oracle.n_rounds == 1  # that of this test: none was asked for beside the histogram
+    assert step.size == pytest.approx(exact_step(FewMoments(oracle.m, np.exp(oracle.log_u)), 0.0).size, rel=1e-9)
+
+
+@pytest.mark.parametrize("m", GROWTHS.values(), ids=GROWTHS)
+def test_histogram_leads_to_the_same_step(m):
+    assert exact_step(Binned(m), 1e-9).size == pytest.approx(exact_step(FewMoments(m), 1e-9).size, rel=1e-10)
+
+
+def test_beyond_the_histogram_one_more_evaluation_is_enough():
+    """Hardly any weight of those that lose, so that hardly any mass is left: errors beside it are large."""
+    oracle = Binned([-1.0, -3.0, -2000.0, 0.01], [0.5, 0.3, 0.2, 1e-6])
+    oracle.steps_at_once = 5
+    step = exact_step(oracle, 0.0)
+    assert step.size > oracle.histogram().reach(1e-11)
+    assert oracle.n_rounds == 1
+    assert step.size == pytest.approx(bisection_step(oracle, 0.0).size, rel=1e-9)
+
+
+def test_every_growth_is_in_its_bin():
+    rng = np.random.default_rng(0)
+    edges = np.concatenate([[0.0, 1.0, 63.0, 64.0, 66.0, 127.0, 128.0], 2.0 ** np.arange(8, 26)])
+    for m in np.concatenate([rng.uniform(0, 255, 200), -rng.lognormal(4, 3, 200), edges[edges < 256], -edges]):
+        table = np.empty((bins.n_bins_for(-(2.0**26)), bins.N_MOMENTS))
+        singles.single_histogram(np.array([m]), np.ones(1), 1.0, *noted(), table)
+        (place,) = np.flatnonzero(table[:, 0])
+        assert abs(table[place, 1]) <= 1
+        centre, half = (values[place] for values in bins.centres_and_halves(len(table)))
+        assert centre + half * table[place, 1] == pytest.approx(m, rel=1e-15)
+        assert place < bins.n_bins_for(m)
 
 
 @pytest.mark.parametrize("m", GROWTHS.values(), ids=GROWTHS)
@@ -212,15 +287,18 @@ def test_histogram_knows_every_step():
     assert ours.second == pytest.approx(exact.second, abs=1e-9)
 
 
-def test_widened_histogram_is_the_same_distribution():
-    histogram = shard(random_triplets(7)).histogram()
-    wide = histogram._widened(histogram.exponent + 2)
-    steps = np.array([0.0, 0.1, 0.5])
-    assert wide.half_width == 4 * histogram.half_width
-    assert wide.moments(steps).first == pytest.approx(histogram.moments(steps).first, abs=1e-10)
-    merged = Histogram.merge([histogram, wide])
-    assert merged.log_mass == pytest.approx(histogram.log_mass + np.log(2))
-    assert merged.moments(steps).first == pytest.approx(histogram.moments(steps).first, abs=1e-10)
+@pytest.mark.parametrize("doublings", [2, 30, 1000])
+def test_shards_whose_growths_are_of_other_sizes(doublings):
+    """Down to none at all."""
+    m, u = drawn_growths(0)
+    small, smaller = m[:1000], np.ldexp(m[1000:], -doublings)
+    steps = np.array([0.0, 0.1, 1.0]) / np.abs(small).max()
+    for shards in ([small, smaller], [small, 0 * smaller]):
+        merged = Histogram.merge([histogram_of(part, u[:1000]) for part in shards])
+        exact = FewMoments(np.concatenate(shards), np.concatenate([u[:1000], u[:1000]])).moments(steps)
+        assert merged.moments(steps).loss == pytest.approx(exact.loss, abs=1e-11)
+        assert merged.moments(steps).first == pytest.approx(exact.first, rel=1e-10)
+        assert merged.width == histogram_of(small, u[:1000]).width
 
 
 def test_coarse_histogram_is_refined_by_newton(monkeypatch):

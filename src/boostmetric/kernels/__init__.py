@@ -1,8 +1,8 @@
 """Compiled loops over the pairs and groups of one shard.
 
 To read: `pairs`, the direction; `groups`, weights and moments of groups, of which `singles` and `blocks` are special
-cases; `lanes`, what they are all written in. Of the others, `lanczos` serves the solver, `neighbors` the search for
-neighbours, and `hinge` the baselines.
+cases; `lanes`, what they are all written in. Of the others, `bins` are those of the histogram that `singles` fills,
+`lanczos` serves the solver, `neighbors` the search for neighbours, and `hinge` the baselines.
 
 Every kernel works on arrays that the caller has checked and allocated: it is single-threaded, releases the GIL,
 allocates nothing and raises nothing. Threads come from running several shards at once, never from inside a kernel, so

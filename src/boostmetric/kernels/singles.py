@@ -5,6 +5,9 @@ Arrays are padded to a multiple of eight by comparisons whose log omega is minus
 
 import math
 
+import numpy as np
+
+from boostmetric.kernels.bins import N_DOUBLED, N_EVEN, N_MOMENTS, N_POSITIVE
 from boostmetric.kernels.groups import NOTHING, softplus
 from boostmetric.kernels.lanes import (
     WIDTH,
@@ -20,12 +23,11 @@ from boostmetric.kernels.lanes import (
     total,
 )
 
-# The histogram: bins on each side of zero, and weighted moments kept per bin.
-HALF_BINS = 128
-N_MOMENTS = 10
+# The exponent, as float64 has it, of the numbers below N_EVEN.
+_EVEN = 1023 + int(math.log2(N_EVEN)) - 1
 
-# Comparisons gone over twice while they are in the first-level cache.
-_BLOCK = 1024
+# Comparisons gone over twice, while they are in the first-level cache.
+BLOCK = 1024
 
 
 @kernel
@@ -50,8 +52,8 @@ def single_moments(logistic, rho, m, step, omega, log_omega, sums):
             s2 = multiply_add((weight - weight * derivative) * g, g, s2)
         sums[0], sums[1], sums[2], sums[3] = 0.0, total(s0), total(s1), total(s2)
         return
-    for start in range(0, rho.size, _BLOCK):
-        end = min(start + _BLOCK, rho.size)
+    for start in range(0, rho.size, BLOCK):
+        end = min(start + BLOCK, rho.size)
         top = shift
         for i in range(start, end, WIDTH):
             top = larger(top, multiply_add(w, load(m, i), load(log_omega, i) - load(rho, i)))
@@ -102,20 +104,30 @@ def single_weights(logistic, rho, m, step, near, far, omega, log_omega, u, c, su
 
 
 @kernel
-def single_histogram(m, u, half_width, table):
+def single_histogram(m, u, width, places, offsets, table):
     """Weighted moments of m, bin by bin.
 
-    Bin b is centred at (2 (b - HALF_BINS) + 1) half_width; table[b, k] receives the sum of u x**k with x the
-    offset from the centre in half widths, -1 <= x <= 1.
+    Bins as in `bins`, the narrowest of the given width, a power of two; table[b, k] receives the sum of u x**k with x
+    the offset from the centre of bin b, away from zero, in half its widths: -1 <= x <= 1. Bins and offsets are noted
+    for BLOCK comparisons before any are added up: that is done for several at once, and without a branch.
     """
     table[:] = 0.0
-    scale = 0.5 / half_width
-    for r in range(m.size):
-        position = m[r] * scale
-        b = min(max(math.floor(position), -HALF_BINS), HALF_BINS - 1)
-        x = 2.0 * (position - b) - 1.0
-        term = u[r]
-        row = table[b + HALF_BINS]
-        for k in range(N_MOMENTS):
-            row[k] += term
-            term *= x
+    scale = 1.0 / width
+    for start in range(0, m.size, BLOCK):
+        n = min(BLOCK, m.size - start)
+        for i in range(n):
+            growth = m[start + i]
+            size = abs(growth) * scale
+            negative = np.float64(growth).view(np.int64) >> 63  # all bits, or none
+            exponent = np.float64(size).view(np.int64) >> 52
+            doublings = np.int64(max(exponent - _EVEN, 0)) & negative
+            position = size * np.int64((1023 - doublings) << 52).view(np.float64)  # times 2**-doublings
+            b = np.int64(position)
+            places[i] = b + N_DOUBLED * doublings + (N_POSITIVE & negative)
+            offsets[i] = 2.0 * (position - b) - 1.0
+        for i in range(n):
+            term, x = u[start + i], offsets[i]
+            row = table[places[i]]
+            for k in range(N_MOMENTS):
+                row[k] += term
+                term *= x

@@ -4,6 +4,9 @@ For single comparisons and the exponential loss, the mass after a step w is S(w)
 m_r = h_near - h_far. Sort the m_r into bins, and write each as its bin's centre plus an offset of at most half a width:
 the exponential of the offset is a power series that needs only the weighted moments of the offsets in the bin. So one
 pass over the comparisons answers for every w.
+
+How long a step may be is decided by the comparisons that it hurts, those with m_r > 0, and bins must be narrow for
+them. Those that gain much weigh nothing after it, and their bins may be wide.
 """
 
 from __future__ import annotations
@@ -11,13 +14,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, lru_cache
 
 import numpy as np
 
+from boostmetric.kernels.bins import N_EVEN, N_MOMENTS, N_POSITIVE, centres_and_halves, widened
 from boostmetric.oracles.losses import ExponentialLoss
 from boostmetric.oracles.masses import MassMoments, mix
 from boostmetric.oracles.protocol import FloatArray, Moments
+
+_POWERS = np.arange(N_MOMENTS)
 
 
 @dataclass(frozen=True)
@@ -29,10 +35,10 @@ class Histogram:
     log_mass : float
         Logarithm of the mass that the weights are a share of.
     exponent : int
-        Bins are ``2**exponent`` wide, so that wider bins are unions of narrower ones.
-    table : ndarray of shape (n_bins, n_moments)
-        ``table[b, k]`` is the sum of u x**k over bin b, x being the offset from its centre in half widths. The bins
-        lie symmetric around zero.
+        Bins are ``2**exponent`` wide, around zero.
+    table : ndarray of shape (n_bins, N_MOMENTS)
+        ``table[b, k]`` is the sum of u x**k over bin b, x being the offset from its centre in half widths, away from
+        zero. The bins are those of `boostmetric.kernels.bins`, up to the last that is needed.
     """
 
     log_mass: float
@@ -40,53 +46,79 @@ class Histogram:
     table: FloatArray
 
     @property
-    def half_width(self) -> float:
-        """Half the width of a bin."""
-        return math.ldexp(0.5, self.exponent)
+    def width(self) -> float:
+        """Of the bins around zero."""
+        return math.ldexp(1.0, self.exponent)
 
     def reach(self, error: float) -> float:
-        """Largest step at which `moments` is good to a relative error: that of the first term its series leave out."""
-        order = self.table.shape[1] - 2
-        return float((error * math.factorial(order)) ** (1 / order)) / self.half_width
+        """Largest step at which `moments` is good to a relative error: that of the first term its series leave out.
+
+        In a bin of half the width h, that is (w h)^n / n! of what is in it. So a step may be long if all bins are
+        narrow. And it may be long though some are wide, since these lie below -64 h, where masses fall with the step:
+        their error is largest at w = n / (64 h), where it is `of_wide` of the mass before. That counts little beside
+        the mass after the step. If A is the mass of the growths from -a on, exp(-w a) A is left at least, whatever a.
+        """
+        n = N_MOMENTS - 2
+        centre, half = centres_and_halves(len(self.table))
+        mass = self.table[:, 0]
+        by_width = (error * math.factorial(n)) ** (1 / n) / self.width
+        of_wide = (n / (math.e * N_EVEN)) ** n / math.factorial(n) * mass[N_POSITIVE + N_EVEN :].sum()
+        positive = mass[:N_POSITIVE].sum()
+        if of_wide <= error * positive:  # a = 0
+            return float(by_width / half[0])
+        a = -(centre + half)[N_POSITIVE:] * self.width
+        A = positive + np.cumsum(mass[N_POSITIVE:])
+        with np.errstate(divide="ignore"):
+            though_wide = (np.log(error * A / of_wide) / a).max()
+        widest = np.abs(half[mass > 0]).max()
+        return float(min(max(though_wide, by_width / widest), by_width / half[0]))
 
     def moments(self, steps: FloatArray) -> Moments:
         """The loss and its derivatives at each step, exact to rounding within `reach`, useless far beyond it."""
-        n_bins, n_moments = self.table.shape
-        half = self.half_width
-        centre = (2 * np.arange(n_bins) + 1 - n_bins) * half
+        centre, coefficients = self._series
+        top = centre.max()
         rows = []
-        for w in steps:
-            # Terms (w half)^k / k! of the power series of the exponential of an offset.
-            series = np.cumprod(np.concatenate([[1.0], w * half / np.arange(1, n_moments)]))
-            t0 = self.table @ series
-            t1 = half * (self.table[:, 1:] @ series[:-1])
-            t2 = half**2 * (self.table[:, 2:] @ series[:-2])
-            shift = w * centre[np.flatnonzero(self.table[:, 0])[-1]]
-            e = np.exp(np.minimum(w * centre - shift, 0.0))
-            s0 = e @ t0
-            s1 = e @ (centre * t0 + t1)
-            s2 = e @ (centre**2 * t0 + 2 * centre * t1 + t2)
-            rows.append((self.log_mass + shift + math.log(s0), s1 / s0, s2 / s0))
+        for w in steps * self.width:  # with growths in units of the width
+            power = w**_POWERS
+            first, second = _POWERS[1:] * power[:-1], _POWERS[2:] * _POWERS[1:-1] * power[:-2]  # less zeros
+            # The series of all bins together, each times the exponential of its centre, and derivatives of that.
+            a, b, c = np.exp(w * (centre - top)) @ coefficients
+            s0 = a @ power
+            s1 = b @ power + a[1:] @ first
+            s2 = c @ power + 2 * (b[1:] @ first) + a[2:] @ second
+            rows.append((self.log_mass + w * top + math.log(s0), self.width * s1 / s0, self.width**2 * s2 / s0))
         return ExponentialLoss().moments(MassMoments(*np.array(rows).T))
+
+    @cached_property
+    def _series(self) -> tuple[FloatArray, FloatArray]:
+        """Of the bins that are not empty: centres, and coefficients of the power series in the step.
+
+        These are there three times: as they are, times the centre, and times its square.
+        """
+        occupied = np.flatnonzero(self.table[:, 0])
+        centre = centres_and_halves(len(self.table))[0][occupied]
+        coefficients = np.empty((3, len(occupied), N_MOMENTS))
+        coefficients[0] = (self.table * _factors(len(self.table)))[occupied]
+        coefficients[1] = centre[:, None] * coefficients[0]
+        coefficients[2] = centre[:, None] * coefficients[1]
+        return centre, coefficients
 
     @classmethod
     def merge(cls, parts: Sequence[Histogram]) -> Histogram:
         """The histogram of all shards together, in the widest bins among them."""
         exponent = max(part.exponent for part in parts)
         shares, log_mass = mix(np.array([part.log_mass for part in parts]))
-        tables = [share * part._widened(exponent).table for share, part in zip(shares, parts, strict=True)]
-        return cls(float(log_mass), exponent, reduce(np.add, tables))
+        tables = [widened(part.table, exponent - part.exponent) for part in parts]
+        table = np.zeros((max(map(len, tables)), N_MOMENTS))
+        for share, part in zip(shares, tables, strict=True):
+            table[: len(part)] += share * part
+        return cls(float(log_mass), exponent, table)
 
-    def _widened(self, exponent: int) -> Histogram:
-        """The same distribution in bins ``2**exponent`` wide; moments about another centre are sums of moments."""
-        if exponent == self.exponent:
-            return self
-        n_bins, n_moments = self.table.shape
-        table = np.zeros_like(self.table)
-        # Two narrow bins make a wide one; their centres lie half a wide half width below and above its centre.
-        for parity, side in ((0, -1.0), (1, 1.0)):
-            narrow = self.table[parity::2]
-            for k in range(n_moments):
-                binomial = [math.comb(k, j) * side ** (k - j) / 2.0**k for j in range(k + 1)]
-                table[n_bins // 4 : 3 * n_bins // 4, k] += narrow[:, : k + 1] @ np.array(binomial)
-        return Histogram(self.log_mass, self.exponent + 1, table)._widened(exponent)
+
+@lru_cache
+def _factors(n_bins: int) -> FloatArray:
+    """From moments of offsets in half widths to those in widths, over k!."""
+    _, half = centres_and_halves(n_bins)
+    factors = half[:, None] ** _POWERS / np.cumprod(np.maximum(_POWERS, 1))
+    factors.setflags(write=False)  # they are kept
+    return np.asarray(factors)

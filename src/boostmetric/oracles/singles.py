@@ -8,6 +8,7 @@ import numpy as np
 
 from boostmetric.comparisons import Comparisons
 from boostmetric.kernels import singles
+from boostmetric.kernels.bins import N_MOMENTS, exponent_for, n_bins_for
 from boostmetric.kernels.lanes import WIDTH, aligned, aligned_zeros
 from boostmetric.oracles.histogram import Histogram
 from boostmetric.oracles.pair_shard import PairShard
@@ -28,6 +29,7 @@ class SingleShard(PairShard):
         n_padded = comparisons.n_groups + -comparisons.n_groups % WIDTH
         self._omega, self._rho, self._m, self._u = aligned_zeros(4, n_padded)
         self._omega[: comparisons.n_groups] = comparisons.weights
+        self._noted = np.empty(singles.BLOCK, dtype=np.uint32), np.empty(singles.BLOCK)
         with np.errstate(divide="ignore"):
             self._log_omega = aligned(np.log(self._omega))
 
@@ -54,8 +56,9 @@ class SingleShard(PairShard):
     def histogram(self) -> Histogram | None:
         if not self.has_histogram:
             return None
-        # Bins of a power of two that reach as far as any growth in this shard.
-        _, exponent = math.frexp(max(self._m.max(), -self._m.min()) / singles.HALF_BINS)
-        table = np.empty((2 * singles.HALF_BINS, singles.N_MOMENTS))
-        singles.single_histogram(self._m, self._u, math.ldexp(0.5, exponent), table)
+        highest, lowest = float(self._m.max()), float(self._m.min())
+        exponent = exponent_for(highest, lowest)
+        width = math.ldexp(1.0, exponent)
+        table = np.empty((n_bins_for(lowest / width), N_MOMENTS))
+        singles.single_histogram(self._m, self._u, width, *self._noted, table)
         return Histogram(self._log_mass, exponent, table / self._mass)
