@@ -119,8 +119,8 @@ def single_histogram(m, u, width, places, offsets, table):
             growth = m[start + i]
             size = abs(growth) * scale
             negative = np.float64(growth).view(np.int64) >> 63  # all bits, or none
-            exponent = np.float64(size).view(np.int64) >> 52
-            doublings = np.int64(max(exponent - _EVEN, 0)) & negative
+            beyond = (np.float64(size).view(np.int64) >> 52) - _EVEN
+            doublings = beyond & ~(beyond >> 63) & negative
             position = size * np.int64((1023 - doublings) << 52).view(np.float64)  # times 2**-doublings
             b = np.int64(position)
             places[i] = b + N_DOUBLED * doublings + (N_POSITIVE & negative)
