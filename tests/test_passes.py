@@ -94,6 +94,31 @@ def test_rca_is_the_inverse_of_the_covariance_within_classes():
     assert pytest.approx(in_units / np.outer(unit, unit), rel=1e-6) == L.T @ L
 
 
+@pytest.mark.parametrize("n_features", [29, 30, 31, 200])
+def test_rca_of_more_features_than_samples(n_features):
+    """The same matrix, though its covariance is made nowhere."""
+    rng = np.random.default_rng(0)
+    y = np.arange(30) % 3
+    wide = rng.standard_normal((30, n_features)) * np.linspace(0.1, 2, n_features)
+    residuals = np.concatenate([wide[c == y] - wide[c == y].mean(axis=0) for c in range(3)])
+    expected = np.linalg.inv(LedoitWolf(assume_centered=True).fit(residuals).covariance_)
+    L = starting_components("rca", wide, y)
+    assert pytest.approx(expected, rel=1e-8, abs=1e-10 * np.abs(expected).max()) == L.T @ L
+    assert pytest.approx(L.T, rel=1e-12, abs=1e-12) == L
+
+
+def test_a_linear_map_of_the_distances():
+    """Whether or not it costs a decomposition."""
+    rng = np.random.default_rng(0)
+    for n_directions in (3, 10, 21, 60):
+        directions = rng.standard_normal((n_directions, 10))
+        progress = Progress(directions, rng.random(n_directions), [])
+        found = progress.linear_map()
+        assert pytest.approx(progress.metric().matrix) == found.T @ found
+        assert len(found) <= 20
+    assert progress.linear_map(2).tobytes() == progress.metric(2).components.tobytes()
+
+
 @pytest.mark.parametrize("init", STARTS)
 @pytest.mark.parametrize("scale", [1e-150, 1.0, 1e150])
 def test_starts_of_any_scale(init, scale):
@@ -157,7 +182,7 @@ def test_each_pass_finds_its_comparisons_under_the_metric_so_far():
     assert asked[0] is None
     for i in (0, 1):
         components = learned[i].metric().components
-        assert asked[i + 1] == pytest.approx(components)
+        assert asked[i + 1].T @ asked[i + 1] == pytest.approx(components.T @ components)
         comparisons = Comparisons.from_labels(X @ components.T, Y)
         assert data.problem(asked[i + 1]).comparisons.pairs.tolist() == comparisons.pairs.tolist()
         # The directions so far stay, weighed by one factor; the loss is that of the comparisons found now.

@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.covariance import ledoit_wolf
+from sklearn.covariance import ledoit_wolf_shrinkage
 
 from boostmetric.frame import Given, centre_and_scale
 from boostmetric.metric import MahalanobisMetric
@@ -90,11 +90,30 @@ def within_classes(points: FloatArray, y: NDArray[Any]) -> FloatArray:
 
 def _whitening(residuals: FloatArray) -> FloatArray:
     """The symmetric map after which the covariance of the residuals, shrunk, is the identity."""
-    covariance, _ = ledoit_wolf(residuals, assume_centered=True)
-    values, vectors = np.linalg.eigh(covariance)
+    n, n_features = residuals.shape
+    shrinkage = ledoit_wolf_shrinkage(residuals, assume_centered=True)
+    values, vectors = _principal(residuals)
+    # And the variance across all of these directions, if there are fewer than features.
+    values = (1 - shrinkage) * np.append(values, 0.0) + shrinkage * np.vdot(residuals, residuals) / residuals.size
     # Where classes are points along some direction, it counts as the narrowest direction that is none.
-    positive = values > values[-1] * len(values) * np.finfo(np.float64).eps
+    positive = values > values.max() * n_features * np.finfo(np.float64).eps
     if not positive.any():
-        return np.eye(len(values))
-    least = values[positive].min()
-    return np.asarray((vectors / np.sqrt(np.maximum(values, least))) @ vectors.T)
+        return np.eye(n_features)
+    *along, across = 1 / np.sqrt(np.maximum(values, values[positive].min()))
+    if len(along) == n_features:
+        return np.asarray((vectors * along) @ vectors.T)
+    return np.asarray((vectors * (np.array(along) - across)) @ vectors.T + across * np.eye(n_features))
+
+
+def _principal(residuals: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Eigenvalues of the covariance about zero, and orthonormal eigenvectors as columns.
+
+    Of more features than points, only of the space that the points span: from their inner products.
+    """
+    n, n_features = residuals.shape
+    if n >= n_features:
+        values, vectors = np.linalg.eigh(residuals.T @ residuals / n)
+        return values, vectors
+    values, left = np.linalg.eigh(residuals @ residuals.T / n)
+    kept = values > values[-1] * n_features * np.finfo(np.float64).eps
+    return values[kept], residuals.T @ (left[:, kept] / np.sqrt(n * values[kept]))

@@ -366,7 +366,7 @@ class BoostMetric(Boosting):
                 start = self._start(init, max_iter, resume_from)
             for earlier in start.earlier_passes():
                 resumed[path.solver, len(earlier.pass_ends) + 1] = earlier
-                yield earlier.metric(self.n_components).components
+                yield earlier.linear_map(self.n_components)
             finder = Finder(lambda under: Found(part.problem(under, quiet=True), None))
             watch = [callback.on_iteration for callback in watching]
             for boosted in passes(
@@ -378,7 +378,7 @@ class BoostMetric(Boosting):
                 **self._options(rng, self._place(part.X)),
             ):
                 learned[path.solver, len(boosted.pass_ends) + 1] = boosted
-                yield boosted.metric(self.n_components).components
+                yield boosted.linear_map(self.n_components)
 
         with ExitStack() as stack:
             # Validated on other samples than those learned from, a path is the fit itself; else only a trial of it.

@@ -54,7 +54,7 @@ class Finder:
 
     def judge(self, progress: Progress) -> float:
         """Share of the held-out comparisons, found under a metric itself, that it satisfies."""
-        components = progress.metric().components
+        components = progress.linear_map()
         held_out = self(components).held_out
         assert held_out is not None
         return satisfied(held_out, components, self._place)

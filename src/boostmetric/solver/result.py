@@ -227,7 +227,7 @@ class Progress:
             self.history,
             staged=self.staged,
             pass_ends=(*self.pass_ends, len(self.history)),
-            found_under=self.metric().components,
+            found_under=self.linear_map(),
         ).without_scores()
 
     def after(self, n_iterations: int) -> Progress:
@@ -248,6 +248,15 @@ class Progress:
             step_sizes=step_sizes,
             history=[record.in_units(exponent) for record in self.history],
         )
+
+    def linear_map(self, rank: int | None = None) -> FloatArray:
+        """The components of `metric`, or others of the same distances, where those would cost more than they save.
+
+        That is, a row for each direction if they are at most twice as many as features.
+        """
+        if rank is not None or len(self.step_sizes) > 2 * self.directions.shape[1]:
+            return self.metric(rank).components
+        return np.asarray(np.sqrt(self.step_sizes)[:, None] * self.directions)
 
     def metric(self, rank: int | None = None) -> MahalanobisMetric:
         """The metric so far, or its best approximation of a rank."""
