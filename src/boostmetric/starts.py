@@ -90,7 +90,7 @@ def within_classes(points: FloatArray, y: NDArray[Any]) -> FloatArray:
 
 def _whitening(residuals: FloatArray) -> FloatArray:
     """The symmetric map after which the covariance of the residuals, shrunk, is the identity."""
-    n, n_features = residuals.shape
+    n_features = residuals.shape[1]
     shrinkage = ledoit_wolf_shrinkage(residuals, assume_centered=True)
     values, vectors = _principal(residuals)
     # And the variance across all of these directions, if there are fewer than features.
@@ -99,10 +99,9 @@ def _whitening(residuals: FloatArray) -> FloatArray:
     positive = values > values.max() * n_features * np.finfo(np.float64).eps
     if not positive.any():
         return np.eye(n_features)
-    *along, across = 1 / np.sqrt(np.maximum(values, values[positive].min()))
-    if len(along) == n_features:
-        return np.asarray((vectors * along) @ vectors.T)
-    return np.asarray((vectors * (np.array(along) - across)) @ vectors.T + across * np.eye(n_features))
+    scales = 1 / np.sqrt(np.maximum(values, values[positive].min()))
+    across = scales[-1] if len(scales) <= n_features else 0.0
+    return np.asarray((vectors * (scales[:-1] - across)) @ vectors.T + across * np.eye(n_features))
 
 
 def _principal(residuals: FloatArray) -> tuple[FloatArray, FloatArray]:
