@@ -110,12 +110,12 @@ def test_rca_of_more_features_than_samples(n_features):
 def test_a_linear_map_of_the_distances():
     """Whether or not it costs a decomposition."""
     rng = np.random.default_rng(0)
-    for n_directions in (3, 10, 21, 60):
+    for n_directions in (0, 3, 10, 21, 60):
         directions = rng.standard_normal((n_directions, 10))
         progress = Progress(directions, rng.random(n_directions), [])
         found = progress.linear_map()
         assert pytest.approx(progress.metric().matrix) == found.T @ found
-        assert len(found) <= 20
+        assert 1 <= len(found) <= 20
     assert progress.linear_map(2).tobytes() == progress.metric(2).components.tobytes()
 
 

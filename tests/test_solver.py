@@ -224,6 +224,13 @@ def test_beyond_the_histogram_one_more_evaluation_is_enough():
     assert step.size == pytest.approx(bisection_step(oracle, 0.0).size, rel=1e-9)
 
 
+@pytest.mark.parametrize("growth", [np.inf, -np.inf, np.nan])
+def test_growths_that_are_not_finite_have_no_bin(growth):
+    """The kernel would write outside of its table."""
+    with pytest.raises(FloatingPointError, match="not finite"):
+        histogram_of(np.array([-1.0, growth, 0.5]), np.ones(3))
+
+
 def test_every_growth_is_in_its_bin():
     rng = np.random.default_rng(0)
     edges = np.concatenate([[0.0, 1.0, 63.0, 64.0, 66.0, 127.0, 128.0], 2.0 ** np.arange(8, 26)])

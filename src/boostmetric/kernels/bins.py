@@ -4,6 +4,9 @@ On both sides of zero they have one width, the unit here. Positive growths have 
 from 64 widths on have bins of two widths, those from 128 on of four, and so on: 32 bins of each, like floating-point
 numbers with five bits of fraction. In a table of bins, those of positive growths come first, then those of negative
 ones, both from zero on.
+
+numba keeps machine code by the file of a kernel, and does not see that another file has changed: whoever changes the
+numbers below removes `__pycache__`.
 """
 
 from __future__ import annotations
@@ -23,13 +26,21 @@ _MOST_WIDTHS, _MOST_DOUBLINGS = 2.0**26, 26 + 60
 
 
 def exponent_for(highest: float, lowest: float) -> int:
-    """The least width, as a power of two, for growths from the lowest to the highest."""
+    """The least width, as a power of two, for growths from the lowest to the highest.
+
+    Raises
+    ------
+    FloatingPointError
+        If one of them is not finite: it would have no place in a table.
+    """
+    if not (math.isfinite(lowest) and math.isfinite(highest)):
+        raise FloatingPointError(f"Growths along a direction are not finite: from {lowest} to {highest}.")
     _, exponent = math.frexp(max(highest / N_POSITIVE, -lowest / _MOST_WIDTHS, np.finfo(np.float64).tiny))
     return exponent
 
 
 def n_bins_for(lowest: float) -> int:
-    """The size of a table for growths down to the lowest: that of all bins of any width, or none."""
+    """The size of a table for growths down to the lowest, in widths: all bins of a width are there, or none."""
     _, exponent = math.frexp(-lowest / N_EVEN)
     return N_POSITIVE + N_EVEN + N_DOUBLED * max(exponent, 0)
 

@@ -254,7 +254,7 @@ class Progress:
 
         That is, a row for each direction if they are at most twice as many as features.
         """
-        if rank is not None or len(self.step_sizes) > 2 * self.directions.shape[1]:
+        if rank is not None or not 0 < len(self.step_sizes) <= 2 * self.directions.shape[1]:
             return self.metric(rank).components
         return np.asarray(np.sqrt(self.step_sizes)[:, None] * self.directions)
 
