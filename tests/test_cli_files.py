@@ -160,6 +160,21 @@ def test_fit_from_grades_of_queries_in_a_file_of_their_own(folder, wine, tmp_pat
     assert MahalanobisMetric.load(tmp_path / "m").feature_names == ["alcohol", "ash", "proline"]
 
 
+@pytest.mark.parametrize(
+    ("option", "expected"),
+    [
+        (["--init", "foo"], "init must be one of 'zero', 'identity'"),
+        (["--device", "gpu"], 'device must be "cpu", "cuda"'),
+        (["--engine", "ray", "--device", "cuda"], "exclude each other"),
+    ],
+)
+@pytest.mark.parametrize("more", [[], ["--dry-run"]])
+def test_wrong_parameters_are_told_before_files_are_read(tmp_path, option, expected, more):
+    missing = tmp_path / "no.csv"
+    result = run("fit", missing, *LABELLED, "-o", tmp_path / "m", *option, *more, code=1)
+    assert expected in message(result)
+
+
 def test_dry_run_learns_nothing(wine, tmp_path):
     result = run("fit", wine, *LABELLED, "--where", "part=train", "-o", tmp_path / "m", "--dry-run")
     assert "labels: column 'kind', 3 classes" in result.stdout

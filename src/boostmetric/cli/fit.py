@@ -200,7 +200,7 @@ def fit(
 
     from boostmetric.cli import fit_answer, fit_run
     from boostmetric.cli.fit_files import FiledParts
-    from boostmetric.cli.fit_parts import ComparedParts, LabelledParts
+    from boostmetric.cli.fit_parts import ComparedParts, LabelledParts, make_estimator
     from boostmetric.engines.ray import RayEngine
     from boostmetric.tables.files import are_parquet
 
@@ -213,9 +213,12 @@ def fit(
     # A model beside a checkpoint is what an interrupted fit left, and its own to replace.
     if not dry_run:
         check_new(output, force or resume, "--resume goes on with the fit that left it" if checkpoint.exists() else "")
+    place = RayEngine(address, workers, workers_per_process) if engine else None
+    overrides |= {"random_state": seed, "n_jobs": jobs, "device": device, "engine": place}
+    estimator = make_estimator(setting, overrides, compared=bool(comparisons))
+    estimator.check_parameters()  # before files are read, which may take long
     parts: Parts
     hold_out = HoldOut(validation or (), held_out, validation_fraction, seed)
-    place = RayEngine(address, workers, workers_per_process) if engine else None
     if comparisons:
         feedback = Feedback(comparisons, kind, queries, parse_names(names), max_per_query)
         # What workers cannot read, this process reads, and sends them.
@@ -225,7 +228,6 @@ def fit(
             parts = ComparedParts.read(points, reading, feedback, hold_out)
     else:
         parts = LabelledParts.read(points, reading, hold_out)
-    estimator = parts.estimator(setting, {**overrides, "random_state": seed})
     described = f"{parts.describe()}\n  setting: {setting}, {' '.join(repr(estimator).split())}"
     if dry_run:
         found = {"dry_run": True, "setting": setting, "data": parts.as_dict(), "description": described}
@@ -235,7 +237,6 @@ def fit(
         say(described)
     if checkpoint.exists() and not resume:
         say(f"There is a checkpoint of an earlier fit, {checkpoint}, which --resume would go on from. This fit is new.")
-    estimator.set_params(n_jobs=jobs, device=device, engine=place)
     choose = setting == "recommended"
     try:
         with place.connected() if place else nullcontext():

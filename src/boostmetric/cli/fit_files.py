@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
@@ -10,9 +10,7 @@ from typing import Any, Self
 import numpy as np
 import typer
 
-from boostmetric import ComparisonBoostMetric
 from boostmetric.cli.fit_options import Feedback, HoldOut
-from boostmetric.cli.fit_parts import compared_estimator
 from boostmetric.cli.points import Reading
 from boostmetric.engines.ray import RayEngine
 from boostmetric.metric import MahalanobisMetric
@@ -112,10 +110,6 @@ class FiledParts:
     def validated(self) -> bool:
         """Whether something is held out."""
         return self.held_out is not None
-
-    def estimator(self, setting: str, overrides: Mapping[str, Any]) -> ComparisonBoostMetric:
-        """What learns."""
-        return compared_estimator(setting, overrides)
 
     def fit(self, estimator: Any, *, choose: bool, resume_from: Path | None) -> None:
         """Learn; `choose` by what is held out, or only measure on it later."""

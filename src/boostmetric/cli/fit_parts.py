@@ -42,10 +42,6 @@ class Parts(Protocol):
         """Whether something is held out."""
         ...
 
-    def estimator(self, setting: str, overrides: Mapping[str, Any]) -> Any:
-        """What learns."""
-        ...
-
     def fit(self, estimator: Any, *, choose: bool, resume_from: Path | None) -> None:
         """Learn; `choose` by what is held out, or only measure on it later."""
         ...
@@ -138,10 +134,6 @@ class LabelledParts:
     def validated(self) -> bool:
         """Whether something is held out."""
         return self.held_out is not None
-
-    def estimator(self, setting: str, overrides: Mapping[str, Any]) -> BoostMetric:
-        """What learns."""
-        return BoostMetric.recommended(**overrides) if setting == "recommended" else BoostMetric(**overrides)
 
     def fit(self, estimator: Any, *, choose: bool, resume_from: Path | None) -> None:
         """Learn; `choose` by what is held out, or only measure on it later."""
@@ -249,10 +241,6 @@ class ComparedParts:
         """Whether something is held out."""
         return self.held_out is not None
 
-    def estimator(self, setting: str, overrides: Mapping[str, Any]) -> ComparisonBoostMetric:
-        """What learns."""
-        return compared_estimator(setting, overrides)
-
     def fit(self, estimator: Any, *, choose: bool, resume_from: Path | None) -> None:
         """Learn; `choose` by what is held out, or only measure on it later."""
         eval_set = self.held_out if choose else None
@@ -288,10 +276,14 @@ class ComparedParts:
         }
 
 
-def compared_estimator(setting: str, overrides: Mapping[str, Any]) -> ComparisonBoostMetric:
-    """What learns from comparisons."""
-    start = _RECOMMENDED if setting == "recommended" else {}
-    return ComparisonBoostMetric(**{**start, **overrides})
+def make_estimator(
+    setting: str, overrides: Mapping[str, Any], *, compared: bool
+) -> BoostMetric | ComparisonBoostMetric:
+    """What learns from labels, or from comparisons."""
+    recommended = setting == "recommended"
+    if compared:
+        return ComparisonBoostMetric(**{**(_RECOMMENDED if recommended else {}), **overrides})
+    return BoostMetric.recommended(**overrides) if recommended else BoostMetric(**overrides)
 
 
 def held_out_rows(labels: NDArray[Any], fraction: float, seed: int) -> NDArray[np.bool_]:

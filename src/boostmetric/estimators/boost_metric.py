@@ -282,7 +282,7 @@ class BoostMetric(Boosting):
         -------
         self
         """
-        self._check_parameters()
+        self.check_parameters()
         data = self._labelled(X, y, sample_weight, reset=not self._goes_on(resume_from))
         held_out = None if eval_set is None else self._held_out(eval_set)
         init: Init = self.init
@@ -446,7 +446,7 @@ class BoostMetric(Boosting):
         batches (`boostmetric.solver.online`). A metric from `fit` counts as the first batch. Callbacks, early stopping,
         `max_iter` and `tol` belong to `fit`. Memory does not grow with the number of batches.
         """
-        self._check_parameters()
+        self.check_parameters()
         self._follow(self._labelled(X, y, sample_weight, reset=not hasattr(self, "components_")).problem())
         for name in ("init_", "solver_", "n_passes_", "candidates_"):  # of a fit before the stream
             self.__dict__.pop(name, None)
@@ -470,8 +470,9 @@ class BoostMetric(Boosting):
         )
         return Labelled(samples, labels, weights, self.n_neighbors, self.n_impostors, self.device)
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:
+        """Raise what `fit` would raise about the parameters, without data."""
+        super().check_parameters()
         check_count("n_passes", self.n_passes)
         check_choice("solver", self.solver, [*SOLVERS, AUTO])
         if isinstance(self.init, str):

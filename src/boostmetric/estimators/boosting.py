@@ -305,8 +305,8 @@ class Boosting(MetricLearner):
                 "Leave one of them out."
             )
 
-    def _check_parameters(self) -> None:
-        """Refuse wrong parameters before any work."""
+    def check_parameters(self) -> None:
+        """Raise what `fit` would raise about the parameters, without data."""
         check_choice("loss", self.loss, LOSSES)
         check_number("regularization", self.regularization)
         check_count("max_iter", self.max_iter)

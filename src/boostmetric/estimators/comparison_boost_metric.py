@@ -232,7 +232,7 @@ class ComparisonBoostMetric(FromFiles):
         -------
         self
         """
-        self._check_parameters()
+        self.check_parameters()
         if isinstance(comparisons, ComparisonFiles):
             return self._fit_files(comparisons, y, points, sample_weight, eval_set, resume_from)
         comparisons, y = as_numpy(comparisons), as_numpy(y)
@@ -313,7 +313,7 @@ class ComparisonBoostMetric(FromFiles):
         (`boostmetric.solver.online`). A metric from `fit` counts as the first batch. Callbacks, early stopping,
         `max_iter` and `tol` belong to `fit`. Memory does not grow with the number of batches.
         """
-        self._check_parameters()
+        self.check_parameters()
         comparisons, y = as_numpy(comparisons), as_numpy(y)
         given = self._given_points(comparisons, points)
         batch = self._problem(comparisons, y, given, sample_weight, reset=not hasattr(self, "components_"))
@@ -448,8 +448,9 @@ class ComparisonBoostMetric(FromFiles):
         self._check_n_components(samples.shape[1])
         return samples
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:
+        """Raise what `fit` would raise about the parameters, without data."""
+        super().check_parameters()
         check_choice("solver", self.solver, SOLVERS)
         if isinstance(self.init, str):
             check_choice("init", self.init, PLAIN_STARTS)
