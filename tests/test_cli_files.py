@@ -165,13 +165,14 @@ def test_fit_from_grades_of_queries_in_a_file_of_their_own(folder, wine, tmp_pat
     [
         (["--init", "foo"], "init must be one of 'zero', 'identity'"),
         (["--device", "gpu"], 'device must be "cpu", "cuda"'),
+        (["--impostors", "2", "--init", "zeros"], "init must be one of"),
         (["--engine", "ray", "--device", "cuda"], "exclude each other"),
     ],
 )
 @pytest.mark.parametrize("more", [[], ["--dry-run"]])
 def test_wrong_parameters_are_told_before_files_are_read(tmp_path, option, expected, more):
     missing = tmp_path / "no.csv"
-    result = run("fit", missing, *LABELLED, "-o", tmp_path / "m", *option, *more, code=1)
+    result = run("fit", missing, *LABELLED, "-o", tmp_path / "m", *option, *more, code=2)
     assert expected in message(result)
 
 
@@ -211,7 +212,7 @@ def test_the_same_seed_gives_the_same_file(wine, tmp_path):
         ([*LABELLED, "--where", "part=trian"], 1, "no row has 'trian' in column 'part' (part=trian). There are 'test'"),
         ([*LABELLED, "--where", "colour=red"], 1, "there is no column to keep 'colour'"),
         ([*LABELLED, "--where", "part=train", "--where", "part=test"], 1, "no row satisfies part=train and part=test"),
-        ([*LABELLED, "--ignore", "part", "--init", "unit"], 1, "init must be one of"),
+        ([*LABELLED, "--ignore", "part", "--init", "unit"], 2, "init must be one of"),
         ([*LABELLED, "--ignore", "part", "--impostors", "some"], 2, "neither a whole number from 1 on nor all"),
         ([*LABELLED, "--ignore", "part", "--resume"], 1, "There is no checkpoint"),
         ([*LABELLED, "--ignore", "part", "--kind", "triplets"], 2, "--kind goes with --comparisons"),

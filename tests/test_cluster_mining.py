@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from threading import Thread
 
@@ -448,7 +449,8 @@ def kill_a_worker(killed):
     """A process that does a task, as soon as there is one."""
     for _ in range(1000):
         for pid in processes("answer")[:1]:
-            os.kill(pid, signal.SIGKILL)
-            killed.append(pid)
-            return
+            with suppress(ProcessLookupError):  # it has just ended: the next one
+                os.kill(pid, signal.SIGKILL)
+                killed.append(pid)
+                return
         time.sleep(0.002)

@@ -340,3 +340,27 @@ class TestMahalanobisMetric:
 def test_pair_distance_checks_its_shape(fitted):
     with pytest.raises(ValueError, match=r"\(n_pairs, 2, n_features\). Got shape \(178, 13\)"):
         fitted.pair_distance(X)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"n_neighbors": 0},
+        {"n_impostors": "foo"},
+        {"n_components": 0},
+        {"n_components": 2.5},
+        {"init": 3},
+        {"init": [[np.nan, 0.0]]},
+        {"random_state": "x"},
+        {"solver": "newton"},
+    ],
+    ids=str,
+)
+def test_parameters_are_checked_without_data(wrong):
+    """By the error that a fit raises."""
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises((TypeError, ValueError)) as told:
+        BoostMetric(**wrong).check_parameters()
+    with pytest.raises(type(told.value)) as raised:
+        BoostMetric(**wrong).fit(X, y)
+    assert str(raised.value) == str(told.value)

@@ -13,9 +13,16 @@ _NAMES = 'must be "cpu", "cuda", "cuda:0" (or another number), or "auto"'
 
 
 def check_device(device: object) -> None:
-    """Refuse what is no name of a device."""
+    """Refuse what is no name of a device, and a device that is not there."""
     if not isinstance(device, str) or not re.fullmatch(r"cpu|auto|cuda(:\d+)?|torch:cpu", device):
         raise ValueError(f"device {_NAMES}. Got {device!r}.")
+    if device in ("cpu", "auto"):
+        return
+    require("torch", "gpu", f"device={device!r}")
+    n_gpus, number = _n_gpus(), int(device.partition(":")[2] or 0) if device != "torch:cpu" else -1
+    if number >= n_gpus:
+        there = "torch sees none" if n_gpus == 0 else f"torch sees {n_gpus}, numbered from 0"
+        raise ValueError(f"device={device!r}: there is no such GPU; {there}. Use device='auto' or 'cpu'.")
 
 
 def torch_device(device: str, points: Any) -> str | None:
@@ -33,20 +40,13 @@ def torch_device(device: str, points: Any) -> str | None:
         return None
     if device == "auto":
         return "cuda" if not sparse.issparse(points) and _n_gpus() > 0 else None
-    require("torch", "gpu", f"device={device!r}")
+    check_device(device)
     if sparse.issparse(points):
         raise TypeError(
             f"device={device!r} takes dense points, and these are sparse. Use device='cpu', which keeps them sparse, "
             "or give X.toarray()."
         )
-    if device == "torch:cpu":
-        return "cpu"
-    n_gpus = _n_gpus()
-    number = int(device.partition(":")[2] or 0)
-    if number >= n_gpus:
-        there = "torch sees none" if n_gpus == 0 else f"torch sees {n_gpus}, numbered from 0"
-        raise ValueError(f"device={device!r}: there is no such GPU; {there}. Use device='auto' or 'cpu'.")
-    return device
+    return "cpu" if device == "torch:cpu" else device
 
 
 def _n_gpus() -> int:

@@ -54,9 +54,7 @@ def mine(
     impostors : Ragged with n_anchors rows, or Classes
         Point numbers; or the classes, if the impostors are all points of another one.
     """
-    check_count("n_neighbors", n_neighbors)
-    if not isinstance(n_impostors, str) or n_impostors != "all":
-        check_count("n_impostors", n_impostors, alternative=' or "all"')
+    check_numbers(n_neighbors, n_impostors)
     check_device(device)
     samples = checked(check_array, X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2)
     labels = column_or_1d(y, warn=True)
@@ -91,6 +89,13 @@ def _coordinates(samples: Given) -> tuple[Coordinates, int]:
         return centre_and_scale(samples)
     shift = Shift.of(samples[0], samples.min(axis=0), samples.max(axis=0))
     return shift.place(samples), shift.exponent
+
+
+def check_numbers(n_neighbors: int, n_impostors: int | Literal["all"]) -> None:
+    """Refuse what is no number of targets, or of impostors."""
+    check_count("n_neighbors", n_neighbors)
+    if not isinstance(n_impostors, str) or n_impostors != "all":
+        check_count("n_impostors", n_impostors, alternative=' or "all"')
 
 
 def _check_size(sizes: NDArray[np.int64], n_neighbors: int, n_impostors: int | Literal["all"]) -> None:

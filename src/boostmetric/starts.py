@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -11,6 +12,7 @@ from sklearn.covariance import ledoit_wolf_shrinkage
 
 from boostmetric.frame import Given, centre_and_scale
 from boostmetric.metric import MahalanobisMetric
+from boostmetric.validation import check_choice
 
 FloatArray = NDArray[np.float64]
 StartName = Literal["zero", "identity", "standardized", "rca", "standardized-rca"]
@@ -40,15 +42,25 @@ def starting_components(init: Init, X: Given, y: NDArray[Any] | None = None) -> 
     n_features = X.shape[1]
     if isinstance(init, str):
         return _named(init, X, y)
-    if not isinstance(init, MahalanobisMetric):
-        try:
-            init = MahalanobisMetric(init)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"init must be a name, a MahalanobisMetric or its components. {error}") from error
-    components = init.components
+    components = _as_metric(init).components
     if components.shape[1] != n_features:
         raise ValueError(f"init has {components.shape[1]} features, the data have {n_features}.")
     return components
+
+
+def check_init(init: Init, names: Sequence[str]) -> None:
+    """Refuse what is neither one of the names nor a metric."""
+    if isinstance(init, str):
+        check_choice("init", init, names)
+    else:
+        _as_metric(init)
+
+
+def _as_metric(init: MahalanobisMetric | ArrayLike) -> MahalanobisMetric:
+    try:
+        return init if isinstance(init, MahalanobisMetric) else MahalanobisMetric(init)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"init must be a name, a MahalanobisMetric or its components. {error}") from error
 
 
 def _named(name: str, X: Given, y: NDArray[Any] | None) -> FloatArray | None:

@@ -214,9 +214,12 @@ def fit(
     if not dry_run:
         check_new(output, force or resume, "--resume goes on with the fit that left it" if checkpoint.exists() else "")
     place = RayEngine(address, workers, workers_per_process) if engine else None
-    overrides |= {"random_state": seed, "n_jobs": jobs, "device": device, "engine": place}
-    estimator = make_estimator(setting, overrides, compared=bool(comparisons))
-    estimator.check_parameters()  # before files are read, which may take long
+    estimator = make_estimator(setting, {**overrides, "random_state": seed}, compared=bool(comparisons))
+    shown = f"setting: {setting}, {' '.join(repr(estimator).split())}"
+    try:  # before files are read, which may take long
+        estimator.set_params(n_jobs=jobs, device=device, engine=place).check_parameters()
+    except (TypeError, ValueError) as error:
+        raise typer.BadParameter(str(error)) from None
     parts: Parts
     hold_out = HoldOut(validation or (), held_out, validation_fraction, seed)
     if comparisons:
@@ -228,7 +231,7 @@ def fit(
             parts = ComparedParts.read(points, reading, feedback, hold_out)
     else:
         parts = LabelledParts.read(points, reading, hold_out)
-    described = f"{parts.describe()}\n  setting: {setting}, {' '.join(repr(estimator).split())}"
+    described = f"{parts.describe()}\n  {shown}"
     if dry_run:
         found = {"dry_run": True, "setting": setting, "data": parts.as_dict(), "description": described}
         answer(found, f"{described}\nNothing was learned (--dry-run).", as_json=as_json)

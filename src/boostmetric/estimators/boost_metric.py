@@ -22,12 +22,12 @@ from boostmetric.estimators.learner import FloatArray, all_or_nothing
 from boostmetric.estimators.selection import AUTO, Candidate, Path, choose, find_candidates, iterations
 from boostmetric.estimators.sklearn_callbacks import with_callbacks
 from boostmetric.metric import MahalanobisMetric
-from boostmetric.mining import check_labels
+from boostmetric.mining import check_labels, check_numbers
 from boostmetric.numbering import check_weights
 from boostmetric.solver.learn import SOLVERS, SolverName
 from boostmetric.solver.passes import Finder, Found, passes
 from boostmetric.solver.result import Boosted, Progress, StopReason
-from boostmetric.starts import STARTS, Init, starting_components
+from boostmetric.starts import STARTS, Init, check_init, starting_components
 from boostmetric.validation import check_choice, check_count, checked, warn
 
 _RECOMMENDED: dict[str, Any] = {
@@ -475,8 +475,8 @@ class BoostMetric(Boosting):
         super().check_parameters()
         check_count("n_passes", self.n_passes)
         check_choice("solver", self.solver, [*SOLVERS, AUTO])
-        if isinstance(self.init, str):
-            check_choice("init", self.init, [*STARTS, AUTO])
+        check_init(self.init, [*STARTS, AUTO])
+        check_numbers(self.n_neighbors, self.n_impostors)
         if self.early_stopping and self._is_auto:
             raise ValueError(
                 'early_stopping=True and "auto" exclude each other: to choose init or solver is to validate, and stops '

@@ -316,7 +316,10 @@ class Boosting(MetricLearner):
         check_choice("line_search", self.line_search, STEP_FINDERS)
         check_number("validation_fraction", self.validation_fraction, above=0.0, below=1.0)
         check_count("n_iter_no_change", self.n_iter_no_change)
-        check_device(self.device)
         self._check_engine()
+        check_device(self.device)
         check_threads("n_jobs", self.n_jobs)
+        check_random_state(self.random_state)
+        if self.n_components is not None:
+            check_count("n_components", self.n_components, alternative=", or None")
         self._check_callbacks()

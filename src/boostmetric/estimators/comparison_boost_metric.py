@@ -32,7 +32,7 @@ from boostmetric.solver.learn import SOLVERS, SolverName
 from boostmetric.solver.passes import Found
 from boostmetric.solver.problem import Problem, satisfied
 from boostmetric.solver.result import Iteration, Progress
-from boostmetric.starts import PLAIN_STARTS, Init
+from boostmetric.starts import PLAIN_STARTS, Init, check_init
 from boostmetric.tables.files import ComparisonFiles
 from boostmetric.tensors import as_numpy
 from boostmetric.validation import check_choice, checked, n_dimensions
@@ -452,8 +452,7 @@ class ComparisonBoostMetric(FromFiles):
         """Raise what `fit` would raise about the parameters, without data."""
         super().check_parameters()
         check_choice("solver", self.solver, SOLVERS)
-        if isinstance(self.init, str):
-            check_choice("init", self.init, PLAIN_STARTS)
+        check_init(self.init, PLAIN_STARTS)
 
     def _map(self, given: Any) -> NDArray[np.float64]:
         return MahalanobisMetric(self.components_).transform(self._check_points(given, reset=False))

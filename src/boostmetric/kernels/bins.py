@@ -1,12 +1,11 @@
 """The bins of a histogram of growths: narrow around zero, and wider with the distance where growths are negative.
 
 On both sides of zero they have one width, the unit here. Positive growths have no others. Of the negative ones, those
-from 64 widths on have bins of two widths, those from 128 on of four, and so on: 32 bins of each, like floating-point
-numbers with five bits of fraction. In a table of bins, those of positive growths come first, then those of negative
+from 128 widths on have bins of two widths, those from 256 on of four, and so on: 64 bins of each, like floating-point
+numbers with six bits of fraction. In a table of bins, those of positive growths come first, then those of negative
 ones, both from zero on.
 
-numba keeps machine code by the file of a kernel, and does not see that another file has changed: whoever changes the
-numbers below removes `__pycache__`.
+After a change of the numbers below, touch `singles.py`: numba would use its old machine code, which writes elsewhere.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 # Bins of positive growths; those of negative ones that have one width; and as many of each further width.
-N_POSITIVE, N_EVEN, N_DOUBLED = 256, 64, 32
+N_POSITIVE, N_EVEN, N_DOUBLED = 256, 128, 64
 # Weighted moments kept of the growths in a bin.
 N_MOMENTS = 10
 # The largest negative growth, in widths; and after so many doublings of the width, it is none.
@@ -41,7 +40,7 @@ def exponent_for(highest: float, lowest: float) -> int:
 
 def n_bins_for(lowest: float) -> int:
     """The size of a table for growths down to the lowest, in widths: all bins of a width are there, or none."""
-    _, exponent = math.frexp(-lowest / N_EVEN)
+    _, exponent = math.frexp(max(-lowest, 0.0) / N_EVEN)
     return N_POSITIVE + N_EVEN + N_DOUBLED * max(exponent, 0)
 
 

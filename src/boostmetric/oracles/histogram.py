@@ -51,11 +51,11 @@ class Histogram:
         return math.ldexp(1.0, self.exponent)
 
     def reach(self, error: float) -> float:
-        """Largest step at which `moments` is good to a relative error: that of the first term its series leave out.
+        """Largest step at which the mass is good to a relative error: that of the first term that series leave out.
 
         In a bin of half the width h, that is (w h)^n / n! of what is in it. So a step may be long if all bins are
-        narrow. And it may be long though some are wide, since these lie below -64 h, where masses fall with the step:
-        their error is largest at w = n / (64 h), where it is `of_wide` of the mass before. That counts little beside
+        narrow. And it may be long though some are wide, since these lie below -128 h, where masses fall with the step:
+        their error is largest at w = n / (128 h), where it is `of_wide` of the mass before. That counts little beside
         the mass after the step. If A is the mass of the growths from -a on, exp(-w a) A is left at least, whatever a.
         """
         n = N_MOMENTS - 2
@@ -74,7 +74,11 @@ class Histogram:
         return float(min(max(though_wide, by_width / widest), by_width / half[0]))
 
     def moments(self, steps: FloatArray) -> Moments:
-        """The loss and its derivatives at each step, exact to rounding within `reach`, useless far beyond it."""
+        """The loss and its derivatives at each step, useless far beyond `reach`.
+
+        The loss is exact to the error of `reach`, its derivatives to about that of those at step 0. So slopes may be
+        wrong where they are 1e-15 of the first one; the search for a step takes these for 0.
+        """
         centre, coefficients = self._series
         top = centre.max()
         rows = []

@@ -19,6 +19,8 @@ FloatArray = NDArray[np.float64]
 
 # The length of a row whose square can still be held.
 _LONGEST = 1e154
+# From so many on, a decomposition of a metric takes longer than a search for neighbours in some dimensions more.
+_MANY_FEATURES = 1000
 
 
 def scaled(value: float, exponent: int) -> float:
@@ -252,9 +254,11 @@ class Progress:
     def linear_map(self, rank: int | None = None) -> FloatArray:
         """The components of `metric`, or others of the same distances, where those would cost more than they save.
 
-        That is, a row for each direction if they are at most twice as many as features.
+        That is, a row for each direction if they are no more than features, or not many more and the features many.
         """
-        if rank is not None or not 0 < len(self.step_sizes) <= 2 * self.directions.shape[1]:
+        n_directions, n_features = self.directions.shape
+        most = 2 * n_features if n_features >= _MANY_FEATURES else n_features
+        if rank is not None or not 0 < n_directions <= most:
             return self.metric(rank).components
         return np.asarray(np.sqrt(self.step_sizes)[:, None] * self.directions)
 

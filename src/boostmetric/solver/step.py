@@ -62,7 +62,8 @@ _FIRST = 1 / 64
 _MOST_NODES = 16
 _BISECTION_TOLERANCE = 1e-13
 _MOST_EVALUATIONS = 200
-# Relative error of the histogram up to which its step is taken; a longer one is only a start.
+# Relative error of the histogram's mass up to which its step is taken; a longer one is only a start. Slopes are then
+# wrong by less than _FLAT.
 _HISTOGRAM_ERROR = 1e-11
 
 Evaluate = Callable[[NDArray[np.float64]], Moments]

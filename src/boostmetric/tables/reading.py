@@ -120,6 +120,7 @@ class Table(ABC):
         broken : tuple of exception types
             What is raised where a file of this kind is damaged.
         kind : str
+            What it is called in the message.
         """
         try:
             with looking_for(self.path):
