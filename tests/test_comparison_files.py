@@ -2,6 +2,7 @@
 
 import pickle
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from boostmetric.crew import Crew
 from boostmetric.frame import Shift
 from boostmetric.tables import ComparisonFiles, TableError, TableNotFoundError
 from boostmetric.tables.file_shares import Rows, Sample, _hashed
+from boostmetric.tables.parquet import ParquetTable
 
 pytest.importorskip("pyarrow")
 from filed import triplets_by_metric, write_points, write_rows, write_triplets
@@ -77,6 +79,24 @@ def test_a_share_is_read_in_blocks(tmp_path, monkeypatch):
     monkeypatch.setattr("boostmetric.tables.file_shares._ROWS_AT_ONCE", 130)
     assert [block.n_comparisons for block in load(share)[1]] == [100] * 6
     assert share.rows == tuple(Rows(str(tmp_path / "triplets" / f"part-{k}.parquet"), 0, 4) for k in range(3))
+
+
+def test_a_file_is_opened_once_for_all_its_row_groups(tmp_path, monkeypatch):
+    """Each time what it says about all of them is read."""
+    (share,) = files(tmp_path, None).opened().shares(1)
+    opened = []
+    read = ParquetTable.chunks
+    monkeypatch.setattr(ParquetTable, "chunks", lambda self, names: opened.append(self.path.name) or read(self, names))
+    load(share)
+    of_triplets = ["part-0.parquet", "part-1.parquet", "part-2.parquet"]
+    assert sorted(opened) == sorted(3 * of_triplets)  # for ids, for points, for comparisons
+    monkeypatch.setattr("boostmetric.tables.file_shares._ROWS_AT_ONCE", 250)
+    parts = [[(Path(rows.path).name, rows.begin, rows.end) for rows in block] for block in share._cut()]
+    assert parts == [
+        [("part-0.parquet", 0, 4), ("part-1.parquet", 0, 1)],
+        [("part-1.parquet", 1, 4), ("part-2.parquet", 0, 2)],
+        [("part-2.parquet", 2, 4)],
+    ]
 
 
 def test_what_the_files_say(tmp_path):

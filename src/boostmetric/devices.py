@@ -19,8 +19,8 @@ def check_device(device: object) -> None:
     if device in ("cpu", "auto"):
         return
     require("torch", "gpu", f"device={device!r}")
-    n_gpus, number = _n_gpus(), int(device.partition(":")[2] or 0) if device != "torch:cpu" else -1
-    if number >= n_gpus:
+    n_gpus = _n_gpus()
+    if device != "torch:cpu" and int(device.partition(":")[2] or 0) >= n_gpus:
         there = "torch sees none" if n_gpus == 0 else f"torch sees {n_gpus}, numbered from 0"
         raise ValueError(f"device={device!r}: there is no such GPU; {there}. Use device='auto' or 'cpu'.")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -39,6 +39,18 @@ class Rows(NamedTuple):
     path: str
     begin: int
     end: int
+
+
+def merged(units: Iterable[Rows]) -> list[Rows]:
+    """Row groups of a file that follow each other as one, for which it is opened once; a file may be given twice."""
+    found: list[Rows] = []
+    for unit in units:
+        last = found[-1] if found else None
+        if last is not None and last.path == unit.path and last.end <= unit.begin:
+            found[-1] = Rows(unit.path, last.begin, unit.end)
+        else:
+            found.append(unit)
+    return found
 
 
 @dataclass(frozen=True)
@@ -195,11 +207,11 @@ class FileShare:
             for piece in pieces:
                 n = sum(sizes[piece.begin : piece.end])
                 if block and size + n > _ROWS_AT_ONCE:
-                    yield block
+                    yield merged(block)
                     block, size = [], 0
                 block.append(piece)
                 size += n
-        yield block
+        yield merged(block)
 
     def _opened(self, rows: Sequence[Rows]) -> Shards:
         return Shards([open_row_groups(Path(path), begin, end) for path, begin, end in rows])

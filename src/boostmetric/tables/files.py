@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -15,7 +15,7 @@ from boostmetric.frame import Given
 from boostmetric.tables.comparisons import ComparisonTable, read_comparisons
 from boostmetric.tables.complaints import TableError, plural
 from boostmetric.tables.features import Features
-from boostmetric.tables.file_shares import ROW_BY_ROW, FileShare, Rows, Sample, SharedPoints
+from boostmetric.tables.file_shares import ROW_BY_ROW, FileShare, Rows, Sample, SharedPoints, merged
 from boostmetric.tables.kinds import KINDS, recognise
 from boostmetric.tables.parquet import ParquetTable
 from boostmetric.tables.points import features_of, read_points
@@ -226,7 +226,7 @@ class OpenedFiles:
             raise TableError(f"{self.comparisons}: there are no rows. At least one is needed.")
         # A unit belongs where its middle lies.
         cuts = np.unique(np.searchsorted(ends - 0.5 * np.array(sizes), ends[-1] * np.arange(1, n) / n))
-        whole = [tuple(_merged(units[i] for i in part if sizes[i])) for part in np.split(np.arange(len(units)), cuts)]
+        whole = [tuple(merged(units[i] for i in part if sizes[i])) for part in np.split(np.arange(len(units)), cuts)]
         points = self._shared(self.points)
         queries = None if self.queries is None else self._shared(self.queries)
         named = {*points.files, *(() if queries is None else queries.files)}
@@ -271,18 +271,6 @@ class OpenedFiles:
 def _path(table: Table) -> str:
     """Workers may run in another folder than this process."""
     return str(table.path.absolute())
-
-
-def _merged(units: Iterable[Rows]) -> list[Rows]:
-    """Row groups of a file that follow each other as one; a file may be given twice."""
-    merged: list[Rows] = []
-    for unit in units:
-        last = merged[-1] if merged else None
-        if last is not None and last.path == unit.path and last.end <= unit.begin:
-            merged[-1] = Rows(unit.path, last.begin, unit.end)
-        else:
-            merged.append(unit)
-    return merged
 
 
 def are_parquet(*sources: Source | None) -> bool:
