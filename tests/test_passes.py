@@ -1,5 +1,7 @@
 """Metrics to begin with, and passes that find the comparisons anew."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -355,3 +357,12 @@ def test_a_start_that_lanczos_must_leave():
     points[:, -1] = 1.0
     metric = BoostMetric(init="identity", max_iter=3).fit(points, y)
     assert metric.n_iter_ == 3
+
+
+def test_a_checkpoint_of_version_1_is_resumed():
+    """Of a fit that ended in its last pass; `tests/data` keeps what version 0.1.0 wrote."""
+    settings = {"max_iter": 8, "n_passes": 3, "loss": "logistic", "init": "standardized", "random_state": 0}
+    path = Path(__file__).parent / "data" / "checkpoint-v1.npz"
+    assert Checkpoint.load(path).pass_ends
+    resumed, whole = BoostMetric(**settings).fit(X, Y, resume_from=path), BoostMetric(**settings).fit(X, Y)
+    assert resumed.get_mahalanobis_matrix() == pytest.approx(whole.get_mahalanobis_matrix(), rel=1e-6)
