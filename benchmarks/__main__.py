@@ -27,9 +27,9 @@ from benchmarks import (
     scaling,
     stream,
 )
-from boostmetric.environment import machine
-from boostmetric.files import replacing
 from boostmetric.paper.datasets import MissingDataError
+from boostmetric.paper.environment import machine
+from boostmetric.storage.files import replacing
 
 BENCHMARKS = {
     "iteration": iteration.run,

@@ -11,7 +11,7 @@ import numpy as np
 
 from benchmarks import LeftOutError
 from boostmetric import Comparisons
-from boostmetric.engines.place import Place
+from boostmetric.engines.backend import Place
 from boostmetric.engines.ray import RayEngine, RayWorkers
 from boostmetric.engines.threads import Threads
 from boostmetric.solver.learn import learn

@@ -8,9 +8,9 @@ from rich.progress import track
 
 from benchmarks.fit_peer import LEARNERS
 from benchmarks.learners import environment, fit
-from boostmetric.files import replacing
 from boostmetric.paper.experiments import circles_in_noise
 from boostmetric.paper.protocol import Split
+from boostmetric.storage.files import replacing
 
 _N_POINTS = 250  # with one target and one impostor each: the paper's 250 triplets
 _DIMENSIONS = (50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000)

@@ -15,11 +15,11 @@ import numpy as np
 
 from benchmarks import LeftOutError
 from boostmetric import BoostMetric, Comparisons
-from boostmetric.devices import torch_device
+from boostmetric.arrays.frame import Frame
 from boostmetric.engines.device import Device
 from boostmetric.engines.threads import Threads
-from boostmetric.frame import Frame
-from boostmetric.scoring import knn_error
+from boostmetric.evaluation import knn_error
+from boostmetric.parallel.devices import torch_device
 from boostmetric.solver.learn import learn
 from boostmetric.solver.result import Boosted
 

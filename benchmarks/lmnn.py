@@ -7,8 +7,8 @@ import numpy as np
 from rich.progress import track
 
 from benchmarks.learners import environment, fit
-from boostmetric.baselines.impostors import Neighborhoods
-from boostmetric.baselines.large_margin import LargeMargin
+from boostmetric.baselines.lmnn.impostors import Neighborhoods
+from boostmetric.baselines.lmnn.large_margin import LargeMargin
 from boostmetric.paper.datasets import BENCHMARKS, Benchmark, MissingDataError, load
 from boostmetric.paper.protocol import Split, splits
 

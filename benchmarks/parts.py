@@ -50,8 +50,8 @@ def write_points(folder: Path) -> None:
 def measure(way: str, folder: str) -> dict[str, object]:
     """In a process of its own, for its memory; with workers that run already."""
     from boostmetric import Comparisons
-    from boostmetric.cluster import mine_neighbors
     from boostmetric.engines.ray import RayEngine
+    from boostmetric.mining import mine_neighbors
     from boostmetric.tables import read_points
 
     points = f"{folder}/*.parquet"

@@ -7,14 +7,15 @@ from time import perf_counter
 import numpy as np
 
 from boostmetric import Comparisons
-from boostmetric.crew import Crew
-from boostmetric.engines.threads import ThreadEngine, single_threaded_blas
-from boostmetric.frame import Frame
+from boostmetric.arrays.frame import Frame
+from boostmetric.engines.threads import ThreadEngine
 from boostmetric.oracles.cpu import make_shards
-from boostmetric.oracles.groups import GroupShard
+from boostmetric.oracles.group_shard import GroupShard
 from boostmetric.oracles.losses import ExponentialLoss
-from boostmetric.oracles.points import as_points
+from boostmetric.oracles.point_rows import as_points
 from boostmetric.oracles.sharded import ShardedOracle
+from boostmetric.parallel.blas import single_threaded_blas
+from boostmetric.parallel.crew import Crew
 from boostmetric.solver.loop import Stagewise, boost
 from boostmetric.solver.result import Progress
 from boostmetric.solver.step import exact_step

@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from boostmetric import ComparisonBoostMetric
-from boostmetric.files import replacing
+from boostmetric.storage.files import replacing
 
 FIGURE = Path(__file__).parents[1] / "docs" / "images" / "stream.png"
 _BATCHES, _SIZE = 200, 50

@@ -18,7 +18,7 @@ with atheris.instrument_imports(include=["boostmetric"]):
     import numpy as np
 
     from boostmetric.callbacks import Checkpoint
-    from boostmetric.metric import MahalanobisMetric
+    from boostmetric.metric.mahalanobis import MahalanobisMetric
     from boostmetric.retrieval import MetricIndex
     from boostmetric.tables import PointTable, TableError, read_comparisons, read_points, read_positives, read_relevance
 

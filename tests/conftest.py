@@ -23,9 +23,9 @@ import pytest
 from sklearn.datasets import load_iris, load_wine
 
 from boostmetric import Comparisons
+from boostmetric.arrays.frame import Frame
 from boostmetric.engines.device import Device
 from boostmetric.engines.threads import ONE_THREAD, Threads
-from boostmetric.frame import Frame
 from boostmetric.oracles import cpu
 from boostmetric.paper import download
 from boostmetric.paper.datasets import load

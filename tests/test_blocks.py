@@ -7,10 +7,10 @@ import pytest
 from scipy import sparse
 
 from boostmetric import BoostMetric, ComparisonBoostMetric, Comparisons
+from boostmetric.arrays.frame import Frame
 from boostmetric.callbacks import Checkpoint
 from boostmetric.engines.device import Device
-from boostmetric.frame import Frame
-from boostmetric.oracles import blocks
+from boostmetric.oracles import block_shard as blocks
 from boostmetric.solver.direction import LARGEST_DENSE
 from boostmetric.solver.learn import learn
 from conftest import shards_of
@@ -108,7 +108,7 @@ def forbid_tables(place, monkeypatch):
     """Make every step too long for a table of a direction."""
     monkeypatch.setattr(blocks, "_TABLE_REACH", -1.0)
     if isinstance(place, Device):
-        from boostmetric.gpu import blocks as on_device
+        from boostmetric.gpu import device_blocks as on_device
 
         monkeypatch.setattr(on_device, "_REACH", dict.fromkeys(on_device._REACH, -1.0))
 

@@ -10,10 +10,10 @@ from typer.testing import CliRunner
 
 from boostmetric import __version__
 from boostmetric.cli import app
-from boostmetric.files import replacing
 from boostmetric.paper.datasets import BENCHMARKS, MissingDataError, concentric_circles, load
 from boostmetric.paper.illustration import circles
 from boostmetric.paper.protocol import splits
+from boostmetric.storage.files import replacing
 
 runner = CliRunner()
 

@@ -18,14 +18,15 @@ import pytest
 from sklearn.datasets import load_iris, load_wine
 from typer.testing import CliRunner
 
-from boostmetric import BoostMetric, ComparisonBoostMetric, Comparisons, neighbor_streams
+from boostmetric import BoostMetric, ComparisonBoostMetric, Comparisons
+from boostmetric.arrays.frame import Shift
 from boostmetric.cli import app
-from boostmetric.cluster import mine_neighbors
+from boostmetric.comparisons.labels import mine
 from boostmetric.engines.ray import RayEngine
-from boostmetric.frame import Shift
-from boostmetric.mining import mine
-from boostmetric.neighbor_streams import NearestSoFar
+from boostmetric.mining import mine_neighbors
 from boostmetric.neighbors import rounding_of_distances
+from boostmetric.neighbors import streams as neighbor_streams
+from boostmetric.neighbors.streams import NearestSoFar
 from boostmetric.tables import TableError, TableNotFoundError, read_comparisons, read_points
 from clustered import processes
 
@@ -229,7 +230,7 @@ def test_a_run_that_was_killed_goes_on(wine):
     points, output = wine
     code = f"""
 import os, signal
-from boostmetric.cluster import mine_neighbors
+from boostmetric.mining import mine_neighbors
 
 def kill(done, total):
     if done == 2:

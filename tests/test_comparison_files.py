@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from boostmetric import ComparisonBoostMetric, Comparisons
-from boostmetric.crew import Crew
-from boostmetric.frame import Shift
+from boostmetric.arrays.frame import Shift
+from boostmetric.parallel.crew import Crew
 from boostmetric.tables import ComparisonFiles, TableError, TableNotFoundError
 from boostmetric.tables.file_shares import Rows, Sample, _hashed
 from boostmetric.tables.parquet import ParquetTable

@@ -5,9 +5,9 @@ from threading import Barrier, Event, get_ident
 import numpy as np
 import pytest
 
-from boostmetric.crew import Crew
-from boostmetric.oracles import points as point_rows
-from boostmetric.oracles.points import as_points
+from boostmetric.oracles import point_rows
+from boostmetric.oracles.point_rows import as_points
+from boostmetric.parallel.crew import Crew
 
 FEW = 10.0  # seconds, after which a test fails rather than hangs
 

@@ -13,7 +13,7 @@ import numpy as np
 from boostmetric import BoostMetric, ComparisonBoostMetric, Comparisons
 from boostmetric.baselines import LMNN, MMC, NCA, RCA, PSDBoost
 from boostmetric.evaluation import evaluate
-from boostmetric.hard_negatives import mine_from_labels
+from boostmetric.mining import mine_from_labels
 from boostmetric.retrieval import MetricIndex
 
 n_jobs = int(sys.argv[1])

@@ -22,13 +22,13 @@ from boostmetric.evaluation import (
     evaluate,
     evaluate_comparisons,
     evaluate_rankings,
+    knn_error,
     scores_by_rank,
     split_classes,
     split_queries,
 )
 from boostmetric.evaluation.bootstrap import interval_of_difference
 from boostmetric.evaluation.task import Sample
-from boostmetric.scoring import knn_error
 
 FIRST = MahalanobisMetric([[1.0, 0.0, 0.0]])
 

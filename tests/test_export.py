@@ -25,7 +25,7 @@ from boostmetric.export import (
     to_query_side,
     to_sentence_transformers,
 )
-from boostmetric.files import new_folder
+from boostmetric.storage.files import new_folder
 
 
 @pytest.fixture

@@ -18,13 +18,13 @@ from boostmetric.evaluation import (
     evaluate,
     evaluate_comparisons,
     evaluate_rankings,
+    knn_error,
+    knn_predict,
     scores_by_rank,
     split_classes,
     split_queries,
 )
-from boostmetric.export import largest_change, query_side, to_numpy, to_query_side
-from boostmetric.hard_negatives import mine_from_labels, mine_triplets
-from boostmetric.ranking_scores import (
+from boostmetric.evaluation.ranking_scores import (
     average_precision_at_k,
     hit_at_k,
     ndcg_at_k,
@@ -32,9 +32,10 @@ from boostmetric.ranking_scores import (
     recall_at_k,
     reciprocal_rank_at_k,
 )
+from boostmetric.export import largest_change, query_side, to_numpy, to_query_side
+from boostmetric.mining import mine_from_labels, mine_triplets
 from boostmetric.report import write_model_report
 from boostmetric.retrieval import MetricIndex
-from boostmetric.scoring import knn_error, knn_predict
 from boostmetric.solver.direction import LARGEST_DENSE
 from hostile import (
     ODD_VALUES,

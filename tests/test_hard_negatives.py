@@ -12,7 +12,7 @@ from scipy import sparse
 from sklearn.datasets import load_iris, make_blobs
 
 from boostmetric import BoostMetric, ComparisonBoostMetric, Comparisons, MahalanobisMetric
-from boostmetric.hard_negatives import Mined, mine_from_labels, mine_triplets, window
+from boostmetric.mining import Mined, mine_from_labels, mine_triplets, window
 
 CLOSE = 1e-9  # distances of points on a grid are equal, or differ by more
 REASONS = ("same group", "near-duplicate", "too near", "too far", "over the cap")

@@ -12,11 +12,12 @@ class Absent:
         if name in {"cv2", "faiss", "onnx", "onnxruntime", "pandas", "pyarrow", "ray", "torch", "triton"}:
             raise ModuleNotFoundError(name)
 
+NEED_TORCH = ("boostmetric.gpu.", "boostmetric.neighbors.on_device", "boostmetric.parallel.device_memory")
 sys.meta_path.insert(0, Absent())
 import boostmetric
 names = [module.name for module in pkgutil.walk_packages(boostmetric.__path__, "boostmetric.")]
 for name in names:
-    if not name.startswith("boostmetric.gpu.") and not name.endswith("__main__"):
+    if not name.startswith(NEED_TORCH) and not name.endswith("__main__"):
         importlib.import_module(name)
 print(len(names))
 """

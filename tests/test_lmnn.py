@@ -12,12 +12,13 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from boostmetric import Comparisons
-from boostmetric.baselines import LMNN, large_margin
-from boostmetric.baselines.large_margin import LargeMargin
+from boostmetric.baselines import LMNN
+from boostmetric.baselines.lmnn import large_margin
+from boostmetric.baselines.lmnn.large_margin import LargeMargin
 from boostmetric.callbacks import Checkpoint
+from boostmetric.evaluation import knn_error
 from boostmetric.neighbors import others_within
 from boostmetric.paper.datasets import load
-from boostmetric.scoring import knn_error
 from boostmetric.solver.result import StopReason
 from conftest import random_triplets
 

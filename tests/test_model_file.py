@@ -15,7 +15,7 @@ from sklearn.datasets import load_wine
 from boostmetric import BoostMetric, ComparisonBoostMetric, MahalanobisMetric, __version__
 from boostmetric.baselines import LMNN, MMC, NCA, RCA, Euclidean, PSDBoost
 from boostmetric.callbacks import EarlyStopping
-from boostmetric.tensor_file import _checksum, read_tensors, write_tensors
+from boostmetric.storage.tensor_file import _checksum, read_tensors, write_tensors
 from conftest import corruptions, random_triplets
 
 X, Y = load_wine(return_X_y=True)

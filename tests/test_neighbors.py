@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
-from boostmetric import neighbor_searches
+from boostmetric.evaluation import knn_error, knn_predict
 from boostmetric.neighbors import nearest, nearest_others, rounding_of_distances
-from boostmetric.scoring import knn_error, knn_predict
+from boostmetric.neighbors import searches as neighbor_searches
 
 
 def test_ties_go_to_the_lowest_number():
@@ -66,7 +66,7 @@ def test_a_constant_column_changes_nothing(value):
 @pytest.mark.parametrize("n_features", [2, 30])
 @pytest.mark.parametrize("least", [0, 10**6])  # a tree is searched, or all
 def test_agrees_with_brute_force(n_features, least, monkeypatch):
-    monkeypatch.setattr("boostmetric.neighbors._LEAST_POINTS_OF_A_TREE", least)
+    monkeypatch.setattr("boostmetric.neighbors.nearest_points._LEAST_POINTS_OF_A_TREE", least)
     rng = np.random.default_rng(1)
     points, queries = rng.standard_normal((200, n_features)), rng.standard_normal((50, n_features))
     distance = np.linalg.norm(points[None] - queries[:, None], axis=2)
@@ -92,7 +92,7 @@ def test_products_in_single_precision_change_nothing(kind, seed, monkeypatch):
     rounding = 0.0 if kind == "constant" else rounding
     careful = nearest(points, None, 5, rounding), nearest_others(points, label, 5, rounding).values
     settled = []
-    monkeypatch.setattr("boostmetric.neighbor_searches._FEWEST_TO_ROUND", 0)
+    monkeypatch.setattr("boostmetric.neighbors.searches._FEWEST_TO_ROUND", 0)
     propose = neighbor_searches.Quick.propose
     monkeypatch.setattr(neighbor_searches.Quick, "propose", lambda *given: settled.append(1) or propose(*given))
     assert np.array_equal(nearest(points, None, 5, rounding), careful[0])
@@ -104,7 +104,7 @@ def test_products_in_single_precision_change_nothing(kind, seed, monkeypatch):
 @pytest.mark.parametrize("grid", [False, True])
 @pytest.mark.parametrize("seed", range(10))
 def test_others_are_the_nearest_of_all_but_the_own_class(seed, grid, least, monkeypatch):
-    monkeypatch.setattr("boostmetric.neighbors._LEAST_POINTS_OF_A_TREE", least)
+    monkeypatch.setattr("boostmetric.neighbors.nearest_points._LEAST_POINTS_OF_A_TREE", least)
     rng = np.random.default_rng(seed)
     n_points, n_features = rng.integers(20, 300), rng.integers(1, 9)
     points = rng.standard_normal((n_points, n_features))

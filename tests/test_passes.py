@@ -13,11 +13,11 @@ import reference
 from boostmetric import BoostMetric, ComparisonBoostMetric, Comparisons
 from boostmetric.callbacks import Checkpoint
 from boostmetric.estimators.labelled import Labelled
+from boostmetric.metric.starts import STARTS, starting_components
 from boostmetric.solver.learn import learn
 from boostmetric.solver.passes import Finder, Found, best_pass, passes
 from boostmetric.solver.problem import satisfied
 from boostmetric.solver.result import Progress, StopReason
-from boostmetric.starts import STARTS, starting_components
 from conftest import labelled, make_problem
 
 X, Y = load_wine(return_X_y=True)

@@ -7,7 +7,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 import reference
 from boostmetric import Comparisons
-from boostmetric.baselines import PSDBoost, margins, psdboost
+from boostmetric.baselines import PSDBoost
+from boostmetric.baselines.psdboost import margins, psdboost
 from boostmetric.callbacks import Checkpoint
 from boostmetric.solver.result import StopReason
 from conftest import labelled, random_triplets

@@ -9,9 +9,11 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.metrics import average_precision_score, ndcg_score
 
-from boostmetric import ComparisonBoostMetric, Comparisons, comparison_scores, ranking_scores
-from boostmetric.comparison_scores import accuracy_by_pair, comparison_accuracy
-from boostmetric.ranking_scores import (
+from boostmetric import ComparisonBoostMetric, Comparisons
+from boostmetric.evaluation import comparison_scores, ranking_scores
+from boostmetric.evaluation.comparison_scores import accuracy_by_pair, comparison_accuracy
+from boostmetric.evaluation.knn import vote
+from boostmetric.evaluation.ranking_scores import (
     average_precision_at_k,
     hit_at_k,
     ndcg_at_k,
@@ -20,7 +22,6 @@ from boostmetric.ranking_scores import (
     reciprocal_rank_at_k,
     votes_right,
 )
-from boostmetric.scoring import vote
 
 
 @st.composite

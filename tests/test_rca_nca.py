@@ -8,7 +8,7 @@ from sklearn.neighbors import NeighborhoodComponentsAnalysis
 
 from boostmetric.baselines import NCA, RCA
 from boostmetric.baselines.nca import _distance_of_neighbors
-from boostmetric.scoring import knn_error
+from boostmetric.evaluation import knn_error
 from boostmetric.solver.result import StopReason
 
 X, Y = load_wine(return_X_y=True)

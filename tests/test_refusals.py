@@ -8,15 +8,15 @@ from scipy import sparse
 
 from boostmetric import BoostMetric, ComparisonBoostMetric, Comparisons, MahalanobisMetric
 from boostmetric.baselines import LMNN, NCA
-from boostmetric.comparison_scores import comparison_accuracy
 from boostmetric.evaluation import LabelTask, evaluate, evaluate_rankings, scores_by_rank, split_classes
+from boostmetric.evaluation.comparison_scores import comparison_accuracy
+from boostmetric.evaluation.knn import knn_predict
+from boostmetric.evaluation.ranking_scores import hit_at_k, ndcg_at_k, recall_at_k
 from boostmetric.export import query_side
-from boostmetric.hard_negatives import mine_from_labels, mine_triplets
+from boostmetric.mining import mine_from_labels, mine_triplets
 from boostmetric.neighbors import nearest
-from boostmetric.ranking_scores import hit_at_k, ndcg_at_k, recall_at_k
 from boostmetric.report import write_model_report
 from boostmetric.retrieval import MetricIndex
-from boostmetric.scoring import knn_predict
 
 Y = np.arange(12) % 2
 X = np.random.default_rng(0).standard_normal((12, 2)) + [1.0, 0.0] * Y[:, None]

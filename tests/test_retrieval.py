@@ -18,7 +18,7 @@ from boostmetric.neighbors import nearest, rounding_of_distances
 from boostmetric.retrieval import MetricIndex, backends
 from boostmetric.retrieval import index as index_module
 from boostmetric.retrieval.ids import packed
-from boostmetric.tensor_file import write_tensors
+from boostmetric.storage.tensor_file import write_tensors
 from conftest import corruptions
 
 X, Y = load_iris(return_X_y=True)

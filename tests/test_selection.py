@@ -9,7 +9,7 @@ from boostmetric import BoostMetric, MahalanobisMetric
 from boostmetric.callbacks import Checkpoint
 from boostmetric.estimators.labelled import Labelled
 from boostmetric.estimators.selection import Candidate, Path, choose, find_candidates
-from boostmetric.scoring import knn_error
+from boostmetric.evaluation import knn_error
 from boostmetric.solver.result import StopReason
 from conftest import labelled
 

@@ -8,13 +8,13 @@ from scipy.sparse.linalg import ArpackNoConvergence
 
 import reference
 from boostmetric import Comparisons
+from boostmetric.arrays.frame import Frame, centre_and_scale
 from boostmetric.engines.threads import ONE_THREAD
-from boostmetric.frame import Frame, centre_and_scale
 from boostmetric.kernels import bins, lanes, singles
 from boostmetric.oracles.histogram import Histogram
 from boostmetric.oracles.losses import ExponentialLoss
 from boostmetric.oracles.masses import MassMoments
-from boostmetric.oracles.points import as_points
+from boostmetric.oracles.point_rows import as_points
 from boostmetric.oracles.protocol import State
 from boostmetric.solver import direction
 from boostmetric.solver import problem as solver_problem

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from boostmetric import BoostMetric, ComparisonBoostMetric, Comparisons, MahalanobisMetric
 from boostmetric.neighbors import nearest
-from boostmetric.oracles.points import DensePoints, SparsePoints
+from boostmetric.oracles.point_rows import DensePoints, SparsePoints
 from conftest import shards_of
 
 

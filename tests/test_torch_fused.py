@@ -15,11 +15,11 @@ pytest.importorskip("triton", reason="needs triton: make test-torch installs it"
 DEVICE = device_name()
 if DEVICE == "cpu" and os.environ.get("TRITON_INTERPRET") != "1":
     pytest.skip("needs a GPU, or TRITON_INTERPRET=1, which make test-torch sets", allow_module_level=True)
-from boostmetric.gpu import far, fused_far, fused_rows, rows, shards  # noqa: E402  (need torch and triton)
-from boostmetric.gpu.blocks import BlockShard  # noqa: E402
-from boostmetric.gpu.listed import ListedShard  # noqa: E402
-from boostmetric.gpu.points import DevicePoints  # noqa: E402
-from boostmetric.gpu.shards import fused  # noqa: E402
+from boostmetric.gpu import device_shards, far, fused_far, fused_rows, rows  # noqa: E402  (need torch and triton)
+from boostmetric.gpu.device_blocks import BlockShard  # noqa: E402
+from boostmetric.gpu.device_lists import ListedShard  # noqa: E402
+from boostmetric.gpu.device_points import DevicePoints  # noqa: E402
+from boostmetric.gpu.device_shards import fused  # noqa: E402
 
 pytestmark = pytest.mark.torch
 # The interpreter takes each row by itself.
@@ -236,7 +236,7 @@ def matrix(boosted):
 @pytest.mark.parametrize("loss", ["exponential", "logistic"])
 @pytest.mark.parametrize("n_impostors", [3, "all"])
 def test_learning(n_impostors, loss, monkeypatch):
-    monkeypatch.setattr(shards, "kernels", fused)
+    monkeypatch.setattr(device_shards, "kernels", fused)
     X, y = labelled("iris")
     X = X.astype(np.float32)
     comparisons = Comparisons.from_labels(X, y, n_impostors=n_impostors)

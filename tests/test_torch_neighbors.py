@@ -9,7 +9,7 @@ from boostmetric.neighbors import nearest, nearest_others, rounding_of_distances
 from conftest import import_torch
 
 torch = import_torch()
-from boostmetric.gpu import neighbors as on_device  # noqa: E402  (needs torch)
+from boostmetric.neighbors import on_device  # noqa: E402  (needs torch)
 
 DEVICE = "torch:cpu"
 pytestmark = pytest.mark.torch
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.torch
 @pytest.fixture
 def asked(monkeypatch):
     """Sends every search to the device, and counts the blocks it works on."""
-    monkeypatch.setattr("boostmetric.neighbors._FEWEST_ON_A_DEVICE", 0)
+    monkeypatch.setattr("boostmetric.neighbors.nearest_points._FEWEST_ON_A_DEVICE", 0)
     sizes = []
     work = on_device.DeviceSearch._nearest
 
@@ -58,7 +58,7 @@ KINDS = ["random", "single", "grid", "iris", "copies", "far", "tight", "outlier"
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("n_neighbors", [1, 3, 40])
 def test_same_neighbors(kind, n_neighbors, asked, monkeypatch):
-    monkeypatch.setattr("boostmetric.neighbors._LEAST_POINTS_OF_A_TREE", 0)
+    monkeypatch.setattr("boostmetric.neighbors.nearest_points._LEAST_POINTS_OF_A_TREE", 0)
     points = points_of_a_kind(kind)
     rounding = rounding_of_distances(points)
     expected = nearest(points, None, n_neighbors, rounding)
@@ -73,7 +73,7 @@ def test_same_neighbors(kind, n_neighbors, asked, monkeypatch):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("n_neighbors", [3, 40])
 def test_same_others(kind, n_neighbors, asked, monkeypatch):
-    monkeypatch.setattr("boostmetric.neighbors._LEAST_POINTS_OF_A_TREE", 0)
+    monkeypatch.setattr("boostmetric.neighbors.nearest_points._LEAST_POINTS_OF_A_TREE", 0)
     points = points_of_a_kind(kind)
     # Classes of 1, 2, ... points, and one with fewer others than neighbours asked for.
     sizes = [1, 2, 3, 5, 8, 9]
@@ -94,7 +94,7 @@ def test_what_is_proposed_suffices(kind, asked, monkeypatch):
         assert not len(queries)
         return np.empty((0, n_neighbors), dtype=np.int64)
 
-    monkeypatch.setattr("boostmetric.neighbors._among_all", among_all)
+    monkeypatch.setattr("boostmetric.neighbors.nearest_points._among_all", among_all)
     points, label = points_of_a_kind(kind), np.arange(300) % 3
     nearest(points, None, 3, rounding_of_distances(points), device=DEVICE)
     nearest_others(points, label, 3, rounding_of_distances(points), device=DEVICE)
@@ -150,7 +150,7 @@ def test_too_little_memory_halves_the_block(asked, monkeypatch):
 
 def test_few_pairs_are_compared_on_the_cpu(asked, monkeypatch):
     points = points_of_a_kind("random")
-    monkeypatch.setattr("boostmetric.neighbors._FEWEST_ON_A_DEVICE", len(points) ** 2)
+    monkeypatch.setattr("boostmetric.neighbors.nearest_points._FEWEST_ON_A_DEVICE", len(points) ** 2)
     nearest(points, points[:-1], 3, device=DEVICE)
     assert not asked
     nearest(points, points, 3, device=DEVICE)

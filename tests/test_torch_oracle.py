@@ -19,11 +19,12 @@ from boostmetric.solver.result import StopReason
 from conftest import import_torch, random_triplets
 
 torch = import_torch()
-from boostmetric.gpu import far, memory, rows  # noqa: E402  (need torch)
-from boostmetric.gpu.blocks import BlockShard  # noqa: E402
-from boostmetric.gpu.listed import ListedShard  # noqa: E402
+from boostmetric.gpu import far, rows  # noqa: E402  (need torch)
+from boostmetric.gpu.device_blocks import BlockShard  # noqa: E402
+from boostmetric.gpu.device_lists import ListedShard  # noqa: E402
+from boostmetric.gpu.device_shards import bytes_needed  # noqa: E402
 from boostmetric.gpu.pieces import cut  # noqa: E402
-from boostmetric.gpu.shards import bytes_needed  # noqa: E402
+from boostmetric.parallel import device_memory as memory  # noqa: E402  (needs torch)
 
 pytestmark = pytest.mark.torch
 

@@ -8,8 +8,8 @@ from scipy import sparse
 from sklearn.datasets import load_iris
 
 from boostmetric import BoostMetric, ComparisonBoostMetric, Comparisons, MahalanobisMetric, Points
+from boostmetric.arrays.tensors import as_numpy
 from boostmetric.baselines import RCA, Euclidean
-from boostmetric.tensors import as_numpy
 from conftest import import_torch
 
 torch = import_torch()

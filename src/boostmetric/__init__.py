@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from boostmetric.comparisons import Comparisons as Comparisons
+    from boostmetric.comparisons import Points as Points
     from boostmetric.estimators import BoostMetric as BoostMetric
     from boostmetric.estimators import ComparisonBoostMetric as ComparisonBoostMetric
-    from boostmetric.metric import MahalanobisMetric as MahalanobisMetric
-    from boostmetric.points import Points as Points
+    from boostmetric.metric.mahalanobis import MahalanobisMetric as MahalanobisMetric
 
 __version__ = "0.1.0"
 
@@ -21,7 +21,7 @@ _HOME = {
     "ComparisonBoostMetric": "boostmetric.estimators",
     "Comparisons": "boostmetric.comparisons",
     "MahalanobisMetric": "boostmetric.metric",
-    "Points": "boostmetric.points",
+    "Points": "boostmetric.comparisons",
 }
 __all__ = [
     "BoostMetric",

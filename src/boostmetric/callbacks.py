@@ -18,9 +18,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as RichProgress
 
+from boostmetric.arrays.validation import check_count, check_number
 from boostmetric.solver.checkpoint_file import read_checkpoint, write_checkpoint
 from boostmetric.solver.result import Iteration, Progress, StopReason
-from boostmetric.validation import check_count, check_number
 
 __all__ = ["Callback", "Checkpoint", "EarlyStopping", "Iteration", "ProgressBar", "StopReason"]
 

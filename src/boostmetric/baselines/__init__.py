@@ -1,10 +1,10 @@
 """The metric learners that the paper compares with, with the contract of `boostmetric.BoostMetric`."""
 
 from boostmetric.baselines.euclidean import Euclidean
-from boostmetric.baselines.lmnn import LMNN
-from boostmetric.baselines.mmc import MMC
+from boostmetric.baselines.lmnn.lmnn import LMNN
+from boostmetric.baselines.mmc.mmc import MMC
 from boostmetric.baselines.nca import NCA
-from boostmetric.baselines.psdboost import PSDBoost
+from boostmetric.baselines.psdboost.psdboost import PSDBoost
 from boostmetric.baselines.rca import RCA
 
 __all__ = ["LMNN", "MMC", "NCA", "RCA", "Euclidean", "PSDBoost"]

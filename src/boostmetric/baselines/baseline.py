@@ -13,15 +13,16 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 
+from boostmetric.arrays.types import FloatArray
+from boostmetric.arrays.validation import checked, warn
 from boostmetric.callbacks import Callback
 from boostmetric.comparisons import Comparisons
-from boostmetric.estimators.learner import FloatArray, MetricLearner
-from boostmetric.estimators.samples import as_comparisons, as_rows, hold_points
+from boostmetric.comparisons.forms import as_comparisons, as_rows, hold_points
+from boostmetric.comparisons.labels import check_labels
+from boostmetric.estimators.learner import MetricLearner
 from boostmetric.metric import MahalanobisMetric
-from boostmetric.mining import check_labels
 from boostmetric.solver.problem import Problem
 from boostmetric.solver.result import Iteration, Progress, StopReason
-from boostmetric.validation import checked, warn
 
 
 class Journal:
@@ -129,7 +130,7 @@ class Baseline(MetricLearner):
         self, components: FloatArray, journal: Journal, stop_reason: StopReason, *, limited: bool = False
     ) -> None:
         """Set the fitted attributes, and warn if the iterations did not suffice, now or (`limited`) in between."""
-        from boostmetric.engines.threads import single_threaded_blas
+        from boostmetric.parallel.blas import single_threaded_blas
 
         with single_threaded_blas():  # the last decomposition, too, has the same bits for any number of threads
             self._set(self._attributes(components, journal.history))

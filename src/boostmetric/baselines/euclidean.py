@@ -8,11 +8,11 @@ import numpy as np
 from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 
+from boostmetric.arrays.validation import checked
 from boostmetric.baselines.baseline import Baseline
 from boostmetric.estimators.learner import all_or_nothing
+from boostmetric.metric.starts import starting_components
 from boostmetric.solver.result import StopReason
-from boostmetric.starts import starting_components
-from boostmetric.validation import checked
 
 
 class Euclidean(Baseline):

@@ -10,16 +10,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.neighbors import NeighborhoodComponentsAnalysis
 
+from boostmetric.arrays.frame import scale_in_range
+from boostmetric.arrays.types import FloatArray
+from boostmetric.arrays.validation import check_choice, check_count, check_number
 from boostmetric.baselines.baseline import Baseline, Journal, check_not_zero, trace_of
 from boostmetric.callbacks import Callback
 from boostmetric.estimators.learner import all_or_nothing
 from boostmetric.estimators.sklearn_callbacks import with_callbacks
-from boostmetric.frame import FloatArray, scale_in_range
 from boostmetric.metric import MahalanobisMetric
+from boostmetric.metric.starts import Init, starting_components
 from boostmetric.neighbors import nearest
 from boostmetric.solver.result import StopReason
-from boostmetric.starts import Init, starting_components
-from boostmetric.validation import check_choice, check_count, check_number
 
 # Lengths, in units of the distance of neighbours, of components to begin with.
 _SHORTEST, _LONGEST = 1e-50, 1e50

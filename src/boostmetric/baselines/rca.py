@@ -7,11 +7,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from boostmetric.arrays.frame import Frame
+from boostmetric.arrays.types import FloatArray
 from boostmetric.baselines.baseline import Baseline, Journal
 from boostmetric.estimators.learner import all_or_nothing
-from boostmetric.frame import FloatArray, Frame
+from boostmetric.metric.starts import spread, within_classes
 from boostmetric.solver.result import StopReason
-from boostmetric.starts import spread, within_classes
 
 
 class RCA(Baseline):

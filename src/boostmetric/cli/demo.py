@@ -16,11 +16,11 @@ def demo(
     from rich.table import Table
 
     from boostmetric.cli.arguments import make_folder
-    from boostmetric.files import replacing
     from boostmetric.paper.datasets import BENCHMARKS, load
     from boostmetric.paper.illustration import PRINTED_EIGENVALUES, circles
     from boostmetric.paper.protocol import paper_setting, run, splits
     from boostmetric.report import paragraph, picture, table, write_page
+    from boostmetric.storage.files import replacing
 
     make_folder(output)
     console = Console()

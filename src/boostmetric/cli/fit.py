@@ -202,7 +202,7 @@ def fit(
     from boostmetric.cli.fit_files import FiledParts
     from boostmetric.cli.fit_parts import ComparedParts, LabelledParts, make_estimator
     from boostmetric.engines.ray import RayEngine
-    from boostmetric.tables.files import are_parquet
+    from boostmetric.tables.comparison_files import are_parquet
 
     checkpoint = fit_run.checkpoint_of(output)
     if resume and not checkpoint.exists():

@@ -17,7 +17,7 @@ from boostmetric.metric import MahalanobisMetric
 from boostmetric.solver.file_problem import FileProblem
 from boostmetric.solver.problem import satisfied_by_each
 from boostmetric.tables import ComparisonFiles
-from boostmetric.tables.files import OpenedFiles
+from boostmetric.tables.comparison_files import OpenedFiles
 
 
 @dataclass(frozen=True)

@@ -122,7 +122,7 @@ def mine(
     from dataclasses import replace
 
     from boostmetric.cli.table_files import write_table
-    from boostmetric.hard_negatives import mine_from_labels, mine_triplets
+    from boostmetric.mining import mine_from_labels, mine_triplets
     from boostmetric.tables import read_positives
 
     metric = None if model is None else load_model(model)

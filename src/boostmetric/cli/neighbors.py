@@ -67,8 +67,8 @@ def neighbors(
 
     from dataclasses import asdict
 
-    from boostmetric.cluster import mine_neighbors
     from boostmetric.engines.ray import RayEngine
+    from boostmetric.mining.cluster import mine_neighbors
 
     with _Display(quiet=quiet) as display:
         mined = mine_neighbors(

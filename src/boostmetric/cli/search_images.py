@@ -22,8 +22,8 @@ def search_images(
 
     from boostmetric.cli.arguments import make_folder
     from boostmetric.cli.output import check_new
-    from boostmetric.files import replacing
     from boostmetric.paper.download import cache_folder
+    from boostmetric.storage.files import replacing
     from boostmetric.vision.extraction import DETECTORS
     from boostmetric.vision.folders import find
     from boostmetric.vision.folders import search as search_folder

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boostmetric.files import replacing
 from boostmetric.optional import require
+from boostmetric.storage.files import replacing
 
 FORMATS = (".csv", ".tsv", ".jsonl", ".parquet", ".npz")
 

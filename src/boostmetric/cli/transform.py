@@ -41,7 +41,7 @@ def transform(
     import numpy as np
 
     from boostmetric.cli.table_files import write_table
-    from boostmetric.files import replacing
+    from boostmetric.storage.files import replacing
 
     metric = load_model(model, rank)
     table = reading.for_model(metric).read(points)

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from boostmetric.arrays.frame import Coordinates
 from boostmetric.comparisons import Comparisons
-from boostmetric.frame import Coordinates
 
 _REMEDY = (
     "Give the points as float32, if they are not; lower n_impostors or n_neighbors, or give fewer comparisons; or set "
@@ -36,8 +36,8 @@ class Device:
         # torch is imported here, and not by ``import boostmetric``.
         import torch
 
-        from boostmetric.gpu.memory import check_memory, memory_of
-        from boostmetric.gpu.shards import bytes_needed, make_shards
+        from boostmetric.gpu.device_shards import bytes_needed, make_shards
+        from boostmetric.parallel.device_memory import check_memory, memory_of
 
         dtype = torch.float32 if self.single else torch.float64
         needed = bytes_needed(points.shape, comparisons, dtype.itemsize)

@@ -27,14 +27,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from boostmetric.arrays.frame import Coordinates, Shift
+from boostmetric.arrays.types import FloatArray
+from boostmetric.arrays.validation import check_count, check_number
 from boostmetric.comparisons import Comparisons
-from boostmetric.crew import Crew
+from boostmetric.comparisons.shares import Loaded, Share
 from boostmetric.engines.worker import Call, Worker
-from boostmetric.frame import Coordinates, Shift
 from boostmetric.optional import require
-from boostmetric.oracles.protocol import FloatArray
-from boostmetric.shares import Loaded, Share
-from boostmetric.validation import check_count, check_number
+from boostmetric.parallel.crew import Crew
 
 # Of the processors of a cluster, processes of one size should use so many.
 _LEAST_IN_USE = 0.9

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from boostmetric.arrays.frame import Shift
+from boostmetric.arrays.types import FloatArray
 from boostmetric.comparisons import Comparisons
-from boostmetric.crew import Crew
+from boostmetric.comparisons.shares import Loaded, Share
 from boostmetric.engines.threads import ThreadEngine
-from boostmetric.frame import Shift
 from boostmetric.oracles.merged import MergedShard
-from boostmetric.oracles.protocol import FloatArray
-from boostmetric.shares import Loaded, Share
+from boostmetric.parallel.crew import Crew
 
 # A verb and its arguments.
 Call = tuple[Any, ...]
@@ -66,7 +66,7 @@ class Worker:
     def _make_shard(self, share: Share, shift: Shift | None) -> None:
         # numba is imported here, with the kernels, and not by the process that starts workers.
         from boostmetric.oracles.cpu import MOST_SHARDS, make_shards
-        from boostmetric.oracles.points import as_points
+        from boostmetric.oracles.point_rows import as_points
 
         (given, blocks), self._loaded = self._load(share), None
         points = as_points(given if shift is None else shift.place(given), self._crew)

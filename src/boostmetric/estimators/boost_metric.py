@@ -14,21 +14,22 @@ from scipy import sparse
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import validate_data
 
+from boostmetric.arrays.numbering import check_weights
+from boostmetric.arrays.types import FloatArray
+from boostmetric.arrays.validation import check_choice, check_count, checked, warn
 from boostmetric.callbacks import Callback, Checkpoint, Steps, tell
-from boostmetric.engines.place import Place
+from boostmetric.comparisons.labels import check_labels, check_numbers
+from boostmetric.engines.backend import Place
 from boostmetric.estimators.boosting import Boosting
 from boostmetric.estimators.labelled import Labelled
-from boostmetric.estimators.learner import FloatArray, all_or_nothing
+from boostmetric.estimators.learner import all_or_nothing
 from boostmetric.estimators.selection import AUTO, Candidate, Path, choose, find_candidates, iterations
 from boostmetric.estimators.sklearn_callbacks import with_callbacks
 from boostmetric.metric import MahalanobisMetric
-from boostmetric.mining import check_labels, check_numbers
-from boostmetric.numbering import check_weights
+from boostmetric.metric.starts import STARTS, Init, check_init, starting_components
 from boostmetric.solver.learn import SOLVERS, SolverName
 from boostmetric.solver.passes import Finder, Found, passes
 from boostmetric.solver.result import Boosted, Progress, StopReason
-from boostmetric.starts import STARTS, Init, check_init, starting_components
-from boostmetric.validation import check_choice, check_count, checked, warn
 
 _RECOMMENDED: dict[str, Any] = {
     "loss": "logistic",

@@ -14,24 +14,25 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
+from boostmetric.arrays.frame import Given
+from boostmetric.arrays.tensors import finite, mapped
+from boostmetric.arrays.types import FloatArray
+from boostmetric.arrays.validation import check_choice, check_count, check_flag, check_number, check_threads, warn
 from boostmetric.callbacks import Callback, Checkpoint, EarlyStopping
-from boostmetric.devices import check_device, torch_device
+from boostmetric.engines.backend import Place
 from boostmetric.engines.device import Device
-from boostmetric.engines.place import Place
 from boostmetric.engines.ray import RayEngine
 from boostmetric.engines.threads import Threads
-from boostmetric.estimators.learner import FloatArray, MetricLearner
-from boostmetric.frame import Given
+from boostmetric.estimators.learner import MetricLearner
 from boostmetric.metric import MahalanobisMetric
+from boostmetric.metric.starts import Init
 from boostmetric.oracles.losses import LOSSES, LossName
+from boostmetric.parallel.devices import check_device, torch_device
 from boostmetric.solver.learn import STEP_FINDERS, SolverName
 from boostmetric.solver.online import Stream
 from boostmetric.solver.passes import Finder, Found, best_pass, passes
 from boostmetric.solver.problem import Problem
 from boostmetric.solver.result import Boosted, Iteration, Progress, StopReason
-from boostmetric.starts import Init
-from boostmetric.tensors import finite, mapped
-from boostmetric.validation import check_choice, check_count, check_flag, check_number, check_threads, warn
 
 
 class Boosting(MetricLearner):

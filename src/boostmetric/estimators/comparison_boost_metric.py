@@ -11,31 +11,30 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import ClassifierTags, Tags
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
+from boostmetric.arrays.frame import Given
+from boostmetric.arrays.numbering import as_array, check_in_range
+from boostmetric.arrays.tensors import as_numpy
+from boostmetric.arrays.validation import check_choice, checked, n_dimensions
 from boostmetric.callbacks import Callback
-from boostmetric.comparisons import Comparisons
-from boostmetric.engines.place import Place
-from boostmetric.estimators.from_files import FromFiles
-from boostmetric.estimators.learner import all_or_nothing
-from boostmetric.estimators.samples import (
+from boostmetric.comparisons import Comparisons, Points
+from boostmetric.comparisons.forms import (
     as_comparisons,
     as_rows,
     best_threshold,
     hold_points,
     squared_distance,
 )
+from boostmetric.engines.backend import Place
+from boostmetric.estimators.from_files import FromFiles
+from boostmetric.estimators.learner import all_or_nothing
 from boostmetric.estimators.sklearn_callbacks import with_callbacks
-from boostmetric.frame import Given
 from boostmetric.metric import MahalanobisMetric
-from boostmetric.numbering import as_array, check_in_range
-from boostmetric.points import Points
+from boostmetric.metric.starts import PLAIN_STARTS, Init, check_init
 from boostmetric.solver.learn import SOLVERS, SolverName
 from boostmetric.solver.passes import Found
 from boostmetric.solver.problem import Problem, satisfied
 from boostmetric.solver.result import Iteration, Progress
-from boostmetric.starts import PLAIN_STARTS, Init, check_init
-from boostmetric.tables.files import ComparisonFiles
-from boostmetric.tensors import as_numpy
-from boostmetric.validation import check_choice, checked, n_dimensions
+from boostmetric.tables.comparison_files import ComparisonFiles
 
 
 class ComparisonBoostMetric(FromFiles):

@@ -7,14 +7,14 @@ from typing import Any, Self
 
 import numpy as np
 
-from boostmetric.engines.place import SharingPlace
+from boostmetric.arrays.frame import Given
+from boostmetric.engines.backend import SharingPlace
 from boostmetric.estimators.boosting import Boosting
-from boostmetric.frame import Given
+from boostmetric.metric.starts import starting_components
 from boostmetric.solver.file_problem import FileProblem
 from boostmetric.solver.passes import Found
 from boostmetric.solver.problem import Learnable, Problem, satisfied
-from boostmetric.starts import starting_components
-from boostmetric.tables.files import ComparisonFiles, OpenedFiles
+from boostmetric.tables.comparison_files import ComparisonFiles, OpenedFiles
 
 
 class FromFiles(Boosting):

@@ -8,12 +8,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from boostmetric.arrays.frame import Given
+from boostmetric.arrays.types import FloatArray
 from boostmetric.comparisons import Comparisons
-from boostmetric.frame import Given
 from boostmetric.metric import MahalanobisMetric
 from boostmetric.solver.problem import Problem
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -31,7 +30,7 @@ class Labelled:
     n_impostors : int or "all"
         Impostors of each sample.
     device : str, default="cpu"
-        Where targets and impostors are searched, see `boostmetric.devices`.
+        Where targets and impostors are searched, see `boostmetric.parallel.devices`.
     """
 
     X: Given

@@ -17,16 +17,15 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from boostmetric.arrays.tensors import check_finite, check_samples, finite, is_tensor, mapped
+from boostmetric.arrays.types import FloatArray
+from boostmetric.arrays.validation import as_numbers, check_count, checked
 from boostmetric.callbacks import Callback, ProgressBar
-from boostmetric.engines.threads import single_threaded_blas
 from boostmetric.estimators.sklearn_callbacks import CallbackSupportMixin, Method, SklearnCallbacks
 from boostmetric.estimators.summary import summary
 from boostmetric.metric import MahalanobisMetric
+from boostmetric.parallel.blas import single_threaded_blas
 from boostmetric.solver.result import Iteration
-from boostmetric.tensors import check_finite, check_samples, finite, is_tensor, mapped
-from boostmetric.validation import as_numbers, check_count, checked
-
-FloatArray = NDArray[np.float64]
 
 
 def all_or_nothing(fit: Method) -> Method:

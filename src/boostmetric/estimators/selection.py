@@ -14,13 +14,12 @@ from typing import Literal, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from boostmetric.arrays.types import FloatArray
 from boostmetric.estimators.labelled import Labelled
+from boostmetric.evaluation.knn import neighbor_labels, vote
 from boostmetric.metric import MahalanobisMetric
-from boostmetric.scoring import neighbor_labels, vote
+from boostmetric.metric.starts import STARTS, Init
 from boostmetric.solver.learn import SolverName
-from boostmetric.starts import STARTS, Init
-
-FloatArray = NDArray[np.float64]
 
 AUTO: Literal["auto"] = "auto"
 

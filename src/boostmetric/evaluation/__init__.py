@@ -7,9 +7,18 @@ from boostmetric.evaluation.compare import (
     evaluate_rankings,
     scores_by_rank,
 )
-from boostmetric.evaluation.comparisons import ComparisonTask
-from boostmetric.evaluation.labels import LabelTask
-from boostmetric.evaluation.rankings import RankingTask
+from boostmetric.evaluation.comparison_task import ComparisonTask
+from boostmetric.evaluation.knn import knn_error, knn_predict
+from boostmetric.evaluation.label_task import LabelTask
+from boostmetric.evaluation.ranking_scores import (
+    average_precision_at_k,
+    hit_at_k,
+    ndcg_at_k,
+    precision_at_k,
+    recall_at_k,
+    reciprocal_rank_at_k,
+)
+from boostmetric.evaluation.ranking_task import RankingTask
 from boostmetric.evaluation.result import Evaluation, Row
 from boostmetric.evaluation.splitting import split_classes, split_queries
 
@@ -19,10 +28,18 @@ __all__ = [
     "LabelTask",
     "RankingTask",
     "Row",
+    "average_precision_at_k",
     "compare",
     "evaluate",
     "evaluate_comparisons",
     "evaluate_rankings",
+    "hit_at_k",
+    "knn_error",
+    "knn_predict",
+    "ndcg_at_k",
+    "precision_at_k",
+    "recall_at_k",
+    "reciprocal_rank_at_k",
     "scores_by_rank",
     "split_classes",
     "split_queries",

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from boostmetric.evaluation.task import FloatArray, Sample
+from boostmetric.arrays.types import FloatArray
+from boostmetric.evaluation.task import Sample
 
 CONFIDENCE = 0.95
 _CHUNK = 2**22  # numbers held at once

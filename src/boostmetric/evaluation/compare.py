@@ -9,15 +9,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
+from boostmetric.arrays.validation import as_list, check_choice, check_count
 from boostmetric.evaluation.bootstrap import interval_of_difference
-from boostmetric.evaluation.comparisons import ComparisonTask
-from boostmetric.evaluation.labels import Clusters, LabelTask
-from boostmetric.evaluation.rankings import RankingTask
+from boostmetric.evaluation.comparison_task import ComparisonTask
+from boostmetric.evaluation.label_task import Clusters, LabelTask
+from boostmetric.evaluation.ranking_scores import Gain
+from boostmetric.evaluation.ranking_task import RankingTask
 from boostmetric.evaluation.result import Evaluation, Row
 from boostmetric.evaluation.task import Task
-from boostmetric.metric import as_metric
-from boostmetric.ranking_scores import Gain
-from boostmetric.validation import as_list, check_choice, check_count
+from boostmetric.metric.mahalanobis import as_metric
 
 Random = int | np.random.RandomState | None
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from boostmetric.arrays.types import FloatArray, IntArray
 from boostmetric.evaluation.bootstrap import CONFIDENCE
-from boostmetric.evaluation.task import FloatArray, Numbers, text_of
+from boostmetric.evaluation.task import text_of
 
 Verdict = Literal["better", "no headroom", "worse", "too few", "base only"]
 
@@ -61,7 +62,7 @@ class Evaluation:
         Queries that were not asked, because no answer could be right.
     n_bootstrap : int
     asked : ndarray of shape (n,)
-        Numbers of the queries (or anchors) that were asked.
+        IntArray of the queries (or anchors) that were asked.
     base_values, learned_values : ndarray of shape (n, n_scores)
         Scores of each of them, in the order of `rows`. The latter is None without a learned metric.
 
@@ -91,7 +92,7 @@ class Evaluation:
     n_clusters: int
     n_left_out: int
     n_bootstrap: int
-    asked: Numbers = field(repr=False, compare=False)
+    asked: IntArray = field(repr=False, compare=False)
     base_values: FloatArray = field(repr=False, compare=False)
     learned_values: FloatArray | None = field(repr=False, compare=False)
 

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state, column_or_1d
 
-from boostmetric.grouping import drawn
-from boostmetric.numbering import number_values
-from boostmetric.validation import check_number
+from boostmetric.arrays.numbering import number_values
+from boostmetric.arrays.validation import check_number
+from boostmetric.comparisons.grouping import drawn
 
 Rows = NDArray[np.int64]
 

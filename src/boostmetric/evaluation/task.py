@@ -14,11 +14,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import check_array
 
-from boostmetric.frame import Given
-from boostmetric.validation import check_count, checked
-
-FloatArray = NDArray[np.float64]
-Numbers = NDArray[np.int64]
+from boostmetric.arrays.frame import Given
+from boostmetric.arrays.types import FloatArray, IntArray
+from boostmetric.arrays.validation import check_count, checked
 
 
 class Sample(NamedTuple):
@@ -35,7 +33,7 @@ class Sample(NamedTuple):
 
     sums: FloatArray
     weight: FloatArray
-    cluster: Numbers
+    cluster: IntArray
 
     @property
     def mean(self) -> FloatArray:
@@ -72,7 +70,7 @@ class Task(Protocol):
         ...
 
     @property
-    def rows(self) -> Numbers:
+    def rows(self) -> IntArray:
         """What the rows of the sample are about, of shape (n_rows,): numbers of queries or anchors."""
         ...
 
@@ -133,7 +131,7 @@ def check_queries(queries: Any, documents: Any) -> tuple[Given, ...]:
 
 
 def check_cuts(name: str, cuts: int | Sequence[int], n_searched: int) -> tuple[int, ...]:
-    """Numbers of results, each once, in ascending order; none is more than there are points to find."""
+    """IntArray of results, each once, in ascending order; none is more than there are points to find."""
     given: list[int] = list(np.atleast_1d(np.asarray(cuts, dtype=object)))
     if not given:
         raise ValueError(f"{name} is empty: give at least one number of results.")

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
+from boostmetric.arrays.validation import check_choice
 from boostmetric.export.matrix import Learned, metric_of, rounded
-from boostmetric.files import new_folder
 from boostmetric.metric import MahalanobisMetric
-from boostmetric.validation import check_choice
+from boostmetric.storage.files import new_folder
 
 
 def to_sentence_transformers(

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from boostmetric.export.matrix import Learned, metric_of, rounded
-from boostmetric.files import replacing
 from boostmetric.metric import MahalanobisMetric
 from boostmetric.optional import require
+from boostmetric.storage.files import replacing
 
 
 def to_faiss(metric: MahalanobisMetric | Learned, path: str | os.PathLike[str], index: str = "Flat") -> Path:

@@ -9,9 +9,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from boostmetric.files import replacing
-from boostmetric.metric import MahalanobisMetric, as_metric
-from boostmetric.validation import check_choice, warn
+from boostmetric.arrays.validation import check_choice, warn
+from boostmetric.metric.mahalanobis import MahalanobisMetric, as_metric
+from boostmetric.storage.files import replacing
 
 _N_VECTORS = 256
 _MOST_CHANGE = 0.01  # rounding to float16 alone changes distances by about a thousandth

@@ -6,11 +6,11 @@ import os
 from pathlib import Path
 
 from boostmetric import __version__
+from boostmetric.arrays.validation import check_choice
 from boostmetric.export.matrix import Learned, metric_of, rounded
-from boostmetric.files import replacing
 from boostmetric.metric import MahalanobisMetric
 from boostmetric.optional import require
-from boostmetric.validation import check_choice
+from boostmetric.storage.files import replacing
 
 # Both of 2020 (onnx 1.8, onnxruntime 1.6), so that runtimes of that age load the file; newer ones bring MatMul nothing.
 _OPSET = 13

@@ -15,11 +15,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
+from boostmetric.arrays.tensors import finite
+from boostmetric.arrays.types import FloatArray
+from boostmetric.arrays.validation import check_choice, check_number
 from boostmetric.export.matrix import Learned, metric_of, rounded
-from boostmetric.files import replacing
-from boostmetric.metric import FloatArray, MahalanobisMetric
-from boostmetric.tensors import finite
-from boostmetric.validation import check_choice, check_number
+from boostmetric.metric.mahalanobis import MahalanobisMetric
+from boostmetric.storage.files import replacing
 
 _SHARE = 0.125  # of the length of a document: its appended coordinate at most
 _FLATTEST, _STEEPEST = 2.0**-1000, 2.0**1000  # sizes whose inverse can be held as well

@@ -11,6 +11,7 @@ Near pairs are few. Each row has the same number of places for them, a multiple 
 
 import numpy as np
 
+from boostmetric.kernels.chebyshev import N_BINS, N_NODES
 from boostmetric.kernels.groups import EMPTY, NOTHING, in_range, log_derivatives, softplus
 from boostmetric.kernels.lanes import (
     ROWS,
@@ -31,7 +32,6 @@ from boostmetric.kernels.lanes import (
     store_past_cache,
     total,
 )
-from boostmetric.nodes import N_BINS, N_NODES
 
 # Columns, and rows, worked on at once in products: those of ROWS rows, and the values they are multiplied with, stay in
 # the caches.

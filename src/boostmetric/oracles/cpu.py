@@ -8,13 +8,13 @@ import os
 import numpy as np
 from numpy.typing import NDArray
 
-from boostmetric.classes import Classes
 from boostmetric.comparisons import Comparisons
-from boostmetric.oracles.blocks import BlockShard, Columns
-from boostmetric.oracles.groups import GroupShard
-from boostmetric.oracles.points import PointRows
+from boostmetric.comparisons.classes import Classes
+from boostmetric.oracles.block_shard import BlockShard, Columns
+from boostmetric.oracles.group_shard import GroupShard
+from boostmetric.oracles.point_rows import PointRows
 from boostmetric.oracles.shard import Shard
-from boostmetric.oracles.singles import SingleShard
+from boostmetric.oracles.single_shard import SingleShard
 
 # A shard should be worth the hand-over to a thread, and more shards than this would not be run at once.
 _MEMBERS_PER_SHARD = 2**17

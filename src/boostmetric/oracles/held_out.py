@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from boostmetric.oracles.protocol import ONE, FloatArray, Oracle, State
+from boostmetric.arrays.types import FloatArray
+from boostmetric.oracles.protocol import ONE, Oracle, State
 
 
 class WithHeldOut:

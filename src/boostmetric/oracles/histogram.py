@@ -18,10 +18,11 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
+from boostmetric.arrays.types import FloatArray
 from boostmetric.kernels.bins import N_EVEN, N_MOMENTS, N_POSITIVE, centres_and_halves, widened
 from boostmetric.oracles.losses import ExponentialLoss
 from boostmetric.oracles.masses import MassMoments, mix
-from boostmetric.oracles.protocol import FloatArray, Moments
+from boostmetric.oracles.protocol import Moments
 
 _POWERS = np.arange(N_MOMENTS)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from boostmetric.oracles.protocol import FloatArray
+from boostmetric.arrays.types import FloatArray
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from boostmetric.arrays.types import FloatArray
 from boostmetric.oracles.histogram import Histogram
 from boostmetric.oracles.masses import Mass, MassMoments, mix
-from boostmetric.oracles.protocol import ONE, FloatArray
+from boostmetric.oracles.protocol import ONE
 
 
 class Engine(Protocol):

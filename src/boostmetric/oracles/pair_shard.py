@@ -6,11 +6,12 @@ from abc import abstractmethod
 
 import numpy as np
 
+from boostmetric.arrays.types import FloatArray
 from boostmetric.comparisons import Comparisons
 from boostmetric.kernels import pairs
 from boostmetric.oracles.masses import Mass
-from boostmetric.oracles.points import PointRows
-from boostmetric.oracles.protocol import ONE, FloatArray
+from boostmetric.oracles.point_rows import PointRows
+from boostmetric.oracles.protocol import ONE
 from boostmetric.oracles.shard import Shard
 
 # Directions along which the points are read at once.

@@ -29,12 +29,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+
+from boostmetric.arrays.types import FloatArray
 
 if TYPE_CHECKING:
     from boostmetric.oracles.histogram import Histogram
 
-FloatArray = NDArray[np.float64]
 
 ONE = np.ones(1)  # the factor of a single direction
 

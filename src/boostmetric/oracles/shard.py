@@ -6,13 +6,11 @@ import math
 from abc import ABC, abstractmethod
 
 import numpy as np
-from numpy.typing import NDArray
 
+from boostmetric.arrays.types import FloatArray
 from boostmetric.oracles.histogram import Histogram
 from boostmetric.oracles.masses import Mass, MassMoments
-from boostmetric.oracles.protocol import ONE, FloatArray
-
-IntArray = NDArray[np.int64]
+from boostmetric.oracles.protocol import ONE
 
 # The logistic mass of comparisons that are all satisfied by far may vanish.
 _LEAST_MASS = 1e-300

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from boostmetric.arrays.types import FloatArray
 from boostmetric.oracles.losses import Loss
 from boostmetric.oracles.masses import Mass
 from boostmetric.oracles.merged import Engine, MergedShard
-from boostmetric.oracles.protocol import ONE, FloatArray, Moments, State
+from boostmetric.oracles.protocol import ONE, Moments, State
 
 
 class ShardedOracle:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boostmetric.files import replacing
+from boostmetric.storage.files import replacing
 
 Numbers = NDArray[Any]
 

@@ -14,8 +14,8 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from boostmetric.comparisons import Comparisons
 from boostmetric.estimators import BoostMetric
 from boostmetric.paper.datasets import concentric_circles
+from boostmetric.paper.plots import plot_projections
 from boostmetric.paper.protocol import Split
-from boostmetric.plots import plot_projections
 
 PRINTED_EIGENVALUES = (0.542, 0.414, 0.007)
 

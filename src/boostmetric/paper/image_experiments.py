@@ -17,13 +17,13 @@ import boostmetric
 from boostmetric.baselines import LMNN
 from boostmetric.comparisons import Comparisons
 from boostmetric.estimators import BoostMetric
-from boostmetric.files import replacing
 from boostmetric.neighbors import nearest, rounding_of_distances
 from boostmetric.paper.datasets import MissingDataError
 from boostmetric.paper.download import cache_folder
 from boostmetric.paper.pictures import find_pictures
 from boostmetric.paper.protocol import Split
 from boostmetric.paper.runner import Task
+from boostmetric.storage.files import replacing
 from boostmetric.vision import VisualWords
 from boostmetric.vision.extraction import Settings, identity
 

@@ -8,12 +8,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from boostmetric.environment import machine
-from boostmetric.files import replacing
 from boostmetric.paper import figures, image_results, tables
+from boostmetric.paper.environment import machine
 from boostmetric.paper.illustration import PRINTED_EIGENVALUES, circles
 from boostmetric.paper.tables import Results, Table
 from boostmetric.report import heading, paragraph, picture, write_page
+from boostmetric.storage.files import replacing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -13,8 +13,8 @@ from sklearn.decomposition import PCA
 from sklearn.preprocessing import minmax_scale
 
 from boostmetric.estimators import BoostMetric
+from boostmetric.evaluation.knn import knn_error
 from boostmetric.paper.datasets import Benchmark, Labelled
-from boostmetric.scoring import knn_error
 
 
 @dataclass(frozen=True)

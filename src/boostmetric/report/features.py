@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from boostmetric.frame import Given, centre_and_scale
+from boostmetric.arrays.frame import Given, centre_and_scale
+from boostmetric.arrays.types import FloatArray
 from boostmetric.metric import MahalanobisMetric
 from boostmetric.report.page import Html, html, paragraph, percent, table
 
 _MOST_FEATURES, _MOST_COMPONENTS, _NAMED = 12, 4, 5
 _MINUS = "\u2212"  # as wide as the plus
-
-FloatArray = NDArray[np.float64]
 
 
 def features_block(metric: MahalanobisMetric, points: Given | None) -> list[Html]:

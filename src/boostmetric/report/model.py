@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
+from boostmetric.arrays.validation import check_count
 from boostmetric.evaluation import compare, scores_by_rank
 from boostmetric.evaluation.task import Task
-from boostmetric.metric import MahalanobisMetric, as_metric
+from boostmetric.metric.mahalanobis import MahalanobisMetric, as_metric
 from boostmetric.report.charts import bar_chart, line_chart
 from boostmetric.report.facts import facts_block
 from boostmetric.report.features import features_block
@@ -22,7 +23,6 @@ from boostmetric.report.page import Html, heading, paragraph, part, percent, wri
 from boostmetric.report.scores import ranks_block, ranks_to_try, scores_block, verdict_block
 from boostmetric.report.subject import subject_of
 from boostmetric.report.view import view_block
-from boostmetric.validation import check_count
 
 _MOST_BARS = 80
 _HELD = 0.9  # part of the trace that is put in words

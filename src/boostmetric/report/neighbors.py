@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from boostmetric.frame import Given
+from boostmetric.arrays.frame import Given
 from boostmetric.metric import MahalanobisMetric
 from boostmetric.neighbors import nearest, rounding_of_distances
 from boostmetric.report.page import Html, html, paragraph, percent

@@ -16,7 +16,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from boostmetric.files import replacing
+from boostmetric.storage.files import replacing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -6,13 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 from scipy import sparse
 
-from boostmetric.frame import Given, centre_and_scale
-from boostmetric.metric import with_fixed_signs
-
-FloatArray = NDArray[np.float64]
+from boostmetric.arrays.frame import Given, centre_and_scale
+from boostmetric.arrays.types import FloatArray
+from boostmetric.metric.mahalanobis import with_fixed_signs
 
 
 class Plane(NamedTuple):

@@ -7,16 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from boostmetric.evaluation.comparisons import ComparisonTask
-from boostmetric.evaluation.labels import LabelTask
-from boostmetric.evaluation.rankings import RankingTask
+from boostmetric.arrays.frame import Given
+from boostmetric.arrays.types import IntArray
+from boostmetric.arrays.validation import as_list
+from boostmetric.evaluation.comparison_task import ComparisonTask
+from boostmetric.evaluation.label_task import LabelTask
+from boostmetric.evaluation.ranking_task import RankingTask
 from boostmetric.evaluation.task import check_points
-from boostmetric.frame import Given
-from boostmetric.validation import as_list
-
-Numbers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -57,7 +55,7 @@ class Subject:
     searched : Named
         The same object, if each of them is searched for among the others.
     rows : ndarray of int
-        Numbers of queries that can be asked.
+        IntArray of queries that can be asked.
     shown : tuple of Named
         The points for a picture.
     is_right : callable or None
@@ -68,7 +66,7 @@ class Subject:
 
     asked: Named
     searched: Named
-    rows: Numbers
+    rows: IntArray
     shown: tuple[Named, ...]
     is_right: Callable[[int, int], bool] | None
     rightness: str

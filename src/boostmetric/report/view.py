@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from boostmetric.frame import Given
+from boostmetric.arrays.frame import Given
+from boostmetric.arrays.types import FloatArray
 from boostmetric.metric import MahalanobisMetric
 from boostmetric.report.page import Html, data_block, html, paragraph, percent
-from boostmetric.report.projection import FloatArray, Plane, principal_plane, turned
+from boostmetric.report.projection import Plane, principal_plane, turned
 from boostmetric.report.subject import Named
 
 MOST_POINTS = 2000

@@ -2,7 +2,7 @@
 
 A backend is told which points there are only when it is asked, and which rows are kept when some are removed. It only
 proposes numbers of points. Distances are always computed from the points in float64, and ties decided in one way
-(`boostmetric.neighbors`), so that backends differ in which neighbours they miss and in nothing else.
+(`boostmetric.neighbors.nearest_points`), so that backends differ in which neighbours they miss and in nothing else.
 """
 
 from __future__ import annotations
@@ -15,12 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from boostmetric.neighbors import nearest, pick, rounding_of_distances
+from boostmetric.arrays.types import FloatArray, IntArray
+from boostmetric.arrays.validation import check_choice, check_count
+from boostmetric.neighbors.nearest_points import nearest, pick, rounding_of_distances
 from boostmetric.optional import require
-from boostmetric.validation import check_choice, check_count
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 BACKENDS = ("exact", "faiss-flat", "faiss-hnsw", "faiss-ivf")
 

@@ -1,11 +1,11 @@
 """The index file: points as a metric maps them, their ids, and the metric.
 
-Version 1 of the layout, a file of `boostmetric.tensor_file` of kind "index":
+Version 1 of the layout, a file of `boostmetric.storage.tensor_file` of kind "index":
 
 - tensor ``points``, of shape (n_points, n_dimensions), in float64;
 - tensor ``ids``, of shape (n_points,), if all are integers of 64 bits; else ``ids_json``, the bytes of a list in JSON,
   in which lists stand for tuples;
-- the tensors of a model file, see `boostmetric.model_file`, if there is a metric, and in ``metric`` what else it keeps;
+- the tensors of a model file, see `metric.model_file`, if there is a metric, and in ``metric`` what else it keeps;
 - ``backend``, ``backend_options``, ``n_features`` (null if no point was ever added without a metric), ``next_number``.
 
 Nothing of faiss is kept: its files are not safe to read from strangers, and it builds its index again from the points.
@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostmetric.metric import MahalanobisMetric
-from boostmetric.model_file import metric_of, said_of, tensors_of
+from boostmetric.metric.model_file import metric_of, said_of, tensors_of
 from boostmetric.retrieval.ids import packed, unpacked
-from boostmetric.tensor_file import read_tensors, write_tensors
+from boostmetric.storage.tensor_file import read_tensors, write_tensors
 
 _KIND, _VERSION = "index", 1
 

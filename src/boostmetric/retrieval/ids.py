@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boostmetric.tensor_file import TensorFile
+from boostmetric.storage.tensor_file import TensorFile
 
 _NAMED = 5  # ids in a message
 

@@ -10,13 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from boostmetric.metric import as_metric, check_columns
+from boostmetric.arrays.types import FloatArray
+from boostmetric.arrays.validation import as_numbers, check_count
+from boostmetric.metric.mahalanobis import as_metric, check_columns
 from boostmetric.retrieval.backends import Extent, make_backend
 from boostmetric.retrieval.file import StoredIndex, load_index, save_index
 from boostmetric.retrieval.ids import as_array, as_ids, listed, number_behind, refuse_repeated
-from boostmetric.validation import as_numbers, check_count
-
-FloatArray = NDArray[np.float64]
 
 _CHUNK = 2**24  # numbers held at once
 _FEWEST, _MOST = 256, 8192  # rows taken at once

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from boostmetric.files import BROKEN, replacing, whole_array
 from boostmetric.solver.result import Iteration, Progress
+from boostmetric.storage.files import BROKEN, replacing, whole_array
 
 _VERSION = 1
 _COLUMNS = [field.name for field in fields(Iteration) if field.name != "so_far"]

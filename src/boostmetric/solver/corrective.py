@@ -15,8 +15,9 @@ import numpy as np
 import scipy.linalg
 from scipy.optimize import minimize
 
-from boostmetric.metric import with_fixed_signs
-from boostmetric.oracles.protocol import FloatArray, Oracle, State
+from boostmetric.arrays.types import FloatArray
+from boostmetric.metric.mahalanobis import with_fixed_signs
+from boostmetric.oracles.protocol import Oracle, State
 from boostmetric.solver import direction
 from boostmetric.solver.direction import leading_direction
 from boostmetric.solver.loop import FindStep, Metric, Move, Standing

@@ -14,8 +14,9 @@ import numpy as np
 import scipy.linalg
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
-from boostmetric.oracles.protocol import FloatArray, Oracle
-from boostmetric.scratch import Scratch
+from boostmetric.arrays.types import FloatArray
+from boostmetric.oracles.protocol import Oracle
+from boostmetric.parallel.scratch import Scratch
 
 # Up to this dimension A_hat is formed. Beyond, that costs more than the products with a vector that Lanczos needs.
 LARGEST_DENSE = 512

@@ -8,18 +8,18 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from boostmetric.engines.place import SharingPlace
-from boostmetric.engines.threads import single_threaded_blas
-from boostmetric.frame import Axes, Shift
+from boostmetric.arrays.frame import Axes, Shift
+from boostmetric.engines.backend import SharingPlace
 from boostmetric.oracles.held_out import WithHeldOut
 from boostmetric.oracles.losses import make_loss
 from boostmetric.oracles.sharded import ShardedOracle
+from boostmetric.parallel.blas import single_threaded_blas
 
 if TYPE_CHECKING:
-    from boostmetric.engines.place import Place
+    from boostmetric.engines.backend import Place
     from boostmetric.oracles.losses import LossName
     from boostmetric.oracles.protocol import Oracle
-    from boostmetric.tables.files import OpenedFiles
+    from boostmetric.tables.comparison_files import OpenedFiles
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 
+from boostmetric.arrays.frame import Given
 from boostmetric.comparisons import Comparisons
-from boostmetric.engines.place import Place
+from boostmetric.engines.backend import Place
 from boostmetric.engines.threads import ONE_THREAD
-from boostmetric.frame import Given
 from boostmetric.oracles.losses import LossName
 from boostmetric.oracles.protocol import Oracle
 from boostmetric.solver.corrective import Corrective

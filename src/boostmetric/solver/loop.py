@@ -16,7 +16,8 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from boostmetric.oracles.protocol import FloatArray, Oracle, State
+from boostmetric.arrays.types import FloatArray
+from boostmetric.oracles.protocol import Oracle, State
 from boostmetric.solver.direction import leading_direction
 from boostmetric.solver.result import Boosted, Iteration, Progress, StopReason
 from boostmetric.solver.step import Step

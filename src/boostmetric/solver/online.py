@@ -24,10 +24,11 @@ import numpy as np
 import scipy.linalg
 from scipy import sparse
 
-from boostmetric.engines.place import Place
-from boostmetric.frame import Given, scale_in_range
-from boostmetric.metric import with_fixed_signs
-from boostmetric.oracles.protocol import FloatArray, Oracle
+from boostmetric.arrays.frame import Given, scale_in_range
+from boostmetric.arrays.types import FloatArray
+from boostmetric.engines.backend import Place
+from boostmetric.metric.mahalanobis import with_fixed_signs
+from boostmetric.oracles.protocol import Oracle
 from boostmetric.solver.direction import LARGEST_DENSE, lanczos
 from boostmetric.solver.problem import Problem
 from boostmetric.solver.result import scaled

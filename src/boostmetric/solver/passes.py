@@ -12,15 +12,13 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from boostmetric.engines.place import Place
+from boostmetric.arrays.types import FloatArray
+from boostmetric.engines.backend import Place
 from boostmetric.engines.threads import ONE_THREAD
 from boostmetric.solver.learn import SolverName, resumed, solve
 from boostmetric.solver.problem import Learnable, satisfied
 from boostmetric.solver.result import Boosted, Iteration, Progress, StopReason
-
-FloatArray = NDArray[np.float64]
 
 
 class Found(NamedTuple):

@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 
 import numpy as np
 
+from boostmetric.arrays.frame import Axes, Coordinates, Frame, Given
+from boostmetric.arrays.numbering import check_in_range
+from boostmetric.arrays.types import FloatArray
 from boostmetric.comparisons import Comparisons
-from boostmetric.engines.place import Place
-from boostmetric.engines.threads import ONE_THREAD, single_threaded_blas
-from boostmetric.frame import Axes, Coordinates, FloatArray, Frame, Given
-from boostmetric.numbering import check_in_range
+from boostmetric.engines.backend import Place
+from boostmetric.engines.threads import ONE_THREAD
 from boostmetric.oracles.held_out import WithHeldOut
 from boostmetric.oracles.losses import make_loss
 from boostmetric.oracles.sharded import ShardedOracle
+from boostmetric.parallel.blas import single_threaded_blas
 from boostmetric.solver.result import Progress
 
 if TYPE_CHECKING:

@@ -10,12 +10,9 @@ from enum import Enum
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from boostmetric.arrays.types import FloatArray
 from boostmetric.metric import MahalanobisMetric
-
-FloatArray = NDArray[np.float64]
-
 
 # The length of a row whose square can still be held.
 _LONGEST = 1e154
@@ -144,7 +141,7 @@ class Progress:
     watched : str
         Fingerprint of the held-out comparisons that the scores in the history are about; empty where there are none.
     coordinates : ndarray of shape (n_directions, n_dimensions), optional
-        The directions as they were computed, where the points were rotated (`boostmetric.frame`): a fit that goes on
+        The directions as they were computed, where the points were rotated (`arrays.frame`): a fit that goes on
         from them goes on with the same bits.
     staged : bool
         Whether every iteration added one direction and left the others as they were, so that the first directions are

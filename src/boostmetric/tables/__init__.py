@@ -5,11 +5,11 @@ read them as columns in chunks (`reading`); `values` turns columns into numbers,
 `comparisons` and `judgements` put these together. What is wrong on the way becomes `complaints`.
 """
 
-from boostmetric.tables.comparisons import ComparisonTable, read_comparisons
+from boostmetric.tables.comparison_files import ComparisonFiles
+from boostmetric.tables.comparison_table import ComparisonTable, read_comparisons
 from boostmetric.tables.complaints import TableError, TableNotFoundError
-from boostmetric.tables.files import ComparisonFiles
 from boostmetric.tables.judgements import read_positives, read_relevance
-from boostmetric.tables.points import PointTable, read_points
+from boostmetric.tables.point_table import PointTable, read_points
 
 __all__ = [
     "ComparisonFiles",

@@ -12,7 +12,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boostmetric.files import BROKEN, whole_array
+from boostmetric.storage.files import BROKEN, whole_array
 from boostmetric.tables.complaints import TableError
 from boostmetric.tables.reading import Chunk, Column, Table
 

@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from boostmetric.arrays.ragged import run_starts
+from boostmetric.arrays.types import IntArray
+from boostmetric.arrays.validation import warn
 from boostmetric.comparisons import Comparisons
-from boostmetric.ragged import run_starts
 from boostmetric.tables.complaints import Complaints, NoComparisonsError, TableError, plural
 from boostmetric.tables.lookup import Rows
-from boostmetric.validation import warn
-
-IntArray = NDArray[np.int64]
 
 _REMOVE = "Remove these rows."
 _KEEP_ONE = "Keep one of each: remove the others."

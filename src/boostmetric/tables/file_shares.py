@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostmetric.comparisons import Comparisons
-from boostmetric.crew import Crew
-from boostmetric.shares import Loaded
-from boostmetric.tables.comparisons import compare, stack
+from boostmetric.comparisons.shares import Loaded
+from boostmetric.parallel.crew import Crew
+from boostmetric.tables.comparison_table import compare, stack
 from boostmetric.tables.complaints import Complaints, NoComparisonsError, TableError, plural
 from boostmetric.tables.kinds import KINDS
 from boostmetric.tables.parquet import ParquetTable
-from boostmetric.tables.points import PointTable, read_some_points
+from boostmetric.tables.point_table import PointTable, read_some_points
 from boostmetric.tables.reading import Shards
 from boostmetric.tables.sources import open_row_groups, open_tables
 from boostmetric.tables.values import Ids, Part, joined

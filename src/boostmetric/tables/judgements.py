@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from boostmetric.tables.complaints import TableError, listed
 from boostmetric.tables.kinds import KINDS, Kind, recognise, with_named_columns
 from boostmetric.tables.lookup import Rows, read_rows
-from boostmetric.tables.points import PointTable
+from boostmetric.tables.point_table import PointTable
 from boostmetric.tables.reading import Shards, Table
 from boostmetric.tables.sources import Source, open_tables
 
@@ -63,7 +63,7 @@ def read_relevance(
 def read_positives(
     path: Source, points: PointTable, *, queries: PointTable | None = None, names: Mapping[str, str] | None = None
 ) -> NDArray[np.int64]:
-    r"""Read pairs of a query and a document that belong together, as `boostmetric.hard_negatives` takes them.
+    r"""Read pairs of a query and a document that belong together, as `boostmetric.mining` takes them.
 
     Parameters
     ----------

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from boostmetric.arrays.validation import check_choice
 from boostmetric.tables.arrays import ArrayTable, MatrixTable
 from boostmetric.tables.complaints import TableError, listed, missing_column
 from boostmetric.tables.reading import Table
-from boostmetric.validation import check_choice
 
 
 @dataclass(frozen=True)

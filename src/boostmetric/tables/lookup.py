@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from boostmetric.tables.complaints import Complaints, listed, shown
 from boostmetric.tables.kinds import Kind
-from boostmetric.tables.points import PointTable
+from boostmetric.tables.point_table import PointTable
 from boostmetric.tables.reading import Shards
 from boostmetric.tables.values import Ids, Part, as_texts
 

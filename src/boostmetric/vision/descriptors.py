@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from boostmetric.arrays.types import FloatArray
 from boostmetric.optional import require
 from boostmetric.vision.images import Image
-from boostmetric.vision.regions import FloatArray, Regions, grid, sample
+from boostmetric.vision.regions import Regions, grid, sample
 
 N_NUMBERS = 128
 """Of a descriptor."""

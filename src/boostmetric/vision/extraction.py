@@ -12,8 +12,8 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from boostmetric.callbacks import Steps
-from boostmetric.files import replacing
 from boostmetric.optional import require
+from boostmetric.storage.files import replacing
 from boostmetric.vision.descriptors import N_NUMBERS, describe, describe_blobs, describe_grid
 from boostmetric.vision.images import Given, Image, UnusableImageError, content_of, name_of, read
 from boostmetric.vision.regions import harris_affine, harris_laplace

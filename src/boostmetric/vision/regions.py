@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from boostmetric.arrays.types import FloatArray
 from boostmetric.optional import require
 from boostmetric.vision.images import Image
-
-FloatArray = NDArray[np.float64]
 
 # Affine adaptation: rounds, and how round the gradients must be at the end (ratio of the two eigenvalues).
 _MOST_ROUNDS = 15

@@ -13,7 +13,7 @@ from sklearn.cluster import KMeans
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from boostmetric.validation import check_choice, check_count, check_threads, warn
+from boostmetric.arrays.validation import check_choice, check_count, check_threads, warn
 from boostmetric.vision.descriptors import root
 from boostmetric.vision.extraction import DETECTORS, Settings, describe_images
 from boostmetric.vision.images import UnusableImageError, as_images

@@ -1,0 +1,147 @@
+"""Point numbers as users give them: checked, with errors that name the first bad one, and paired."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from boostmetric.arrays.ragged import Ragged
+from boostmetric.arrays.tensors import as_numpy
+from boostmetric.arrays.validation import as_numbers
+
+# Pairs and points are numbered with 32 bits: half the memory, and far pairs are what there is most of.
+_LARGEST_POINT = 2**31 - 2
+# Weights are added up over as many comparisons as there may be.
+_LARGEST_WEIGHT = 1e100
+
+
+def as_array(name: str, values: ArrayLike) -> NDArray[Any]:
+    """An array, or an error if the rows of `values` have different lengths."""
+    try:
+        return np.asarray(as_numpy(values))
+    except ValueError:
+        raise ValueError(f"{name} must be an array; its rows have different lengths.") from None
+
+
+def check_numbers(name: str, values: ArrayLike) -> NDArray[np.int64]:
+    """Point numbers of any shape as int64, or an error that names the first bad one."""
+    numbers = as_array(name, values)
+    if numbers.size and not np.issubdtype(numbers.dtype, np.integer):
+        raise TypeError(
+            f"{name} must hold whole point numbers, but their type is {numbers.dtype}. "
+            "If the values are whole, convert them with .astype(int)."
+        )
+    bad = (numbers < 0) | (numbers > _LARGEST_POINT) if numbers.size else np.zeros(numbers.shape, dtype=bool)
+    if bad.any():
+        place = tuple(map(int, np.argwhere(bad)[0]))
+        value = int(numbers[place])
+        remedy = (
+            "point numbers count from 0 and cannot be negative"
+            if value < 0
+            else f"point numbers above {_LARGEST_POINT} cannot be held"
+        )
+        raise ValueError(f"{name}{list(place) if place else ''} is {value}: {remedy}.")
+    return numbers.astype(np.int64)
+
+
+def check_rows(name: str, rows: ArrayLike, n_columns: int, meaning: str) -> NDArray[np.int64]:
+    """Rows of point numbers, or an error."""
+    numbers = as_array(name, rows)
+    if numbers.ndim != 2 or numbers.shape[1] != n_columns:
+        raise ValueError(f"{name} must be rows of {n_columns} point numbers, {meaning}. Got shape {numbers.shape}.")
+    if len(numbers) == 0:
+        raise ValueError(f"There are no {name}: at least one is needed.")
+    return check_numbers(name, numbers)
+
+
+def check_in_range(largest: int, n_points: int) -> None:
+    """Refuse numbers of points that are not there."""
+    if largest >= n_points:
+        raise ValueError(
+            f"The comparisons name point {largest}, but there are only {n_points} points (0 to {n_points - 1}). Check "
+            "that they refer to these points, counted from 0."
+        )
+
+
+def refuse_rows(name: str, rows: NDArray[np.int64], bad: NDArray[np.bool_], reason: str, remedy: str) -> None:
+    """Raise an error that names the first bad row, where there is one."""
+    if bad.any():
+        first = int(np.flatnonzero(bad)[0])
+        raise ValueError(
+            f"{name}[{first}] is {tuple(rows[first].tolist())}: {reason} ({int(bad.sum())} of {len(rows)} {name}). "
+            f"{remedy}"
+        )
+
+
+def check_lists(name: str, lists: Sequence[ArrayLike] | NDArray[Any]) -> Ragged:
+    """Point numbers in one list a group, as rows."""
+    if isinstance(lists, np.ndarray) and lists.ndim == 2:
+        return Ragged.from_sizes(check_numbers(name, lists).ravel(), np.full(len(lists), lists.shape[1]))
+    rows = [as_array(f"{name}[{row}]", numbers) for row, numbers in enumerate(lists)]
+    for number, row in enumerate(rows):
+        if row.ndim != 1:
+            raise ValueError(f"{name}[{number}] must be a list of point numbers. Got shape {row.shape}.")
+    sizes = np.fromiter((len(row) for row in rows), dtype=np.int64, count=len(rows))
+    try:  # all at once: a check for each of a hundred thousand lists takes seconds
+        values = check_numbers(name, np.concatenate([*(row for row in rows if len(row)), np.empty(0, dtype=np.int64)]))
+    except (TypeError, ValueError):
+        for number, row in enumerate(rows):
+            check_numbers(f"{name}[{number}]", row)
+        raise
+    return Ragged.from_sizes(values, sizes)
+
+
+def check_weights(name: str, weights: ArrayLike | None, n_weights: int, of_what: str) -> NDArray[np.float64]:
+    """Weights as float64, ones where none are given; some must be positive."""
+    if weights is None:
+        return np.ones(n_weights)
+    values = as_numbers(name, weights)
+    if values.ndim == 0:
+        values = np.full(n_weights, float(values))
+    if values.shape != (n_weights,):
+        raise ValueError(f"{name} must hold one number for each {of_what}, {n_weights} in all. Got {values.shape}.")
+    bad = ~((values >= 0) & (values <= _LARGEST_WEIGHT))
+    if bad.any():
+        first = int(np.flatnonzero(bad)[0])
+        raise ValueError(
+            f"{name}[{first}] is {values[first]}: weights must be finite and at least 0, and at most "
+            f"{_LARGEST_WEIGHT:g}; 0 leaves a {of_what} out."
+        )
+    if n_weights and not values.any():
+        raise ValueError(
+            f"{name} are all zero, which leaves out every {of_what}. Give a positive weight to those that count."
+        )
+    return values
+
+
+def check_weights_of_anchors(weights: NDArray[np.float64]) -> None:
+    """Refuse weights of samples that leave out everything there is to compare."""
+    if not weights.any():
+        raise ValueError("sample_weight is zero for every sample that has another of its class: nothing is compared.")
+
+
+def number_values(name: str, values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Distinct values in ascending order, and the number of each given value among them; or an error."""
+    try:
+        distinct, number = np.unique(values, return_inverse=True)
+    except TypeError as error:
+        raise TypeError(f"{name} must be all texts or all numbers, and none missing: {error}.") from None
+    return distinct, number
+
+
+def number_pairs(a: NDArray[Any], b: NDArray[Any]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Distinct unordered pairs of (a, b) in ascending order, and the number of each given pair among them."""
+    n = int(max(a.max(initial=-1), b.max(initial=-1))) + 1
+    key = np.minimum(a, b).astype(np.int64) * n + np.maximum(a, b)
+    if n * n <= 4 * key.size:
+        # Most pairs of points occur: a table of all of them is smaller than the lists, and needs no sorting.
+        present = np.zeros(n * n, dtype=bool)
+        present[key] = True
+        distinct = np.flatnonzero(present)
+        number = (np.cumsum(present, dtype=np.int32) - np.int32(1))[key]
+    else:
+        distinct, number = np.unique(key, return_inverse=True)
+    return np.stack(np.divmod(distinct, n), axis=1).astype(np.int32), number.astype(np.int32, copy=False)

@@ -1,0 +1,111 @@
+"""Checks of single parameters, with messages that name the value and what would be right; and warnings."""
+
+from __future__ import annotations
+
+import math
+import numbers
+import reprlib
+import sys
+import warnings
+from collections.abc import Callable, Collection, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostmetric.arrays.tensors import as_numpy
+
+_PACKAGE = str(Path(__file__).parents[1])
+
+
+def check_count(name: str, value: object, *, alternative: str = "") -> None:
+    """Refuse anything but a whole number of at least 1."""
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or not 1 <= int(value) <= sys.maxsize:
+        raise ValueError(f"{name} must be a whole number of at least 1{alternative}. Got {value!r}.")
+
+
+def check_number(name: str, value: object, *, above: float | None = None, below: float = math.inf) -> None:
+    """Refuse anything but a finite number of at least 0 (or above `above`), and below `below`."""
+    real = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    large_enough = real and (value >= 0 if above is None else value > above)  # type: ignore[operator]
+    if not (large_enough and value < below):  # type: ignore[operator]
+        limits = "of at least 0" if above is None else f"above {above:g}"
+        limits += "" if below == math.inf else f" and below {below:g}"
+        raise ValueError(f"{name} must be a finite number {limits}. Got {value!r}.")
+
+
+def check_choice(name: str, value: object, choices: Collection[str]) -> None:
+    """Refuse anything but one of the given strings."""
+    if not isinstance(value, str) or value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}. Got {value!r}.")
+
+
+def check_flag(name: str, value: object) -> None:
+    """Refuse anything but True and False."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name} must be True or False. Got {value!r}.")
+
+
+def check_threads(name: str, value: object) -> None:
+    """Refuse anything but None or a whole number other than 0."""
+    whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    if value is not None and not (whole and value != 0):
+        raise ValueError(f"{name} must be a whole number of threads, -1 for all processors, or None. Got {value!r}.")
+
+
+def checked(check: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    """The answer of one of scikit-learn's checks of arrays, without the warning of a sum of infinities of both signs.
+
+    It adds up all numbers before it looks which one is not finite, and says so in its error. Tensors are copied to the
+    host.
+    """
+    with np.errstate(invalid="ignore"):
+        return check(*map(as_numpy, arguments), **options)
+
+
+def as_numbers(name: str, values: Any) -> NDArray[np.float64]:
+    """Real numbers as an array of float64, or an error. They need not be finite."""
+    try:
+        given = np.asarray(as_numpy(values))
+        if given.dtype.kind not in "biufOUS":
+            raise TypeError(f"their type is {given.dtype}")
+        with np.errstate(over="ignore"):  # of longer types; what does not fit becomes infinite
+            return given.astype(np.float64, copy=False)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"{name} must be numbers: {error}. Got {reprlib.repr(values)}.") from error
+
+
+def as_list(name: str, values: Any, *, of: str = "") -> list[Any]:
+    """The entries of a list, tuple, array or other series, or an error."""
+    scalar = isinstance(values, np.ndarray) and values.ndim == 0
+    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable) or scalar:
+        raise ValueError(f"{name} must be a list{of}. Got {reprlib.repr(values)}.")
+    return list(values)
+
+
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn, pointing at the user's line: the one that led here from outside of this package and of scikit-learn."""
+    sklearn = sys.modules.get("sklearn")
+    ours = (_PACKAGE, *(sklearn.__path__ if sklearn else ()))
+    level = 1
+    frame = sys._getframe()
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(ours):
+        frame = frame.f_back
+        level += 1
+    warnings.warn(message, category, stacklevel=level)
+
+
+def n_dimensions(value: object) -> int:
+    """As `numpy.ndim`, where rows of different lengths, of which NumPy makes no array, are a list of lists.
+
+    Examples
+    --------
+    >>> from boostmetric.arrays.validation import n_dimensions
+    >>> [n_dimensions(value) for value in (7, [7, 8], [[7, 8], [9]])]
+    [0, 1, 2]
+    """
+    try:
+        return np.ndim(value)  # type: ignore[arg-type]
+    except ValueError:
+        return 2

@@ -1,0 +1,242 @@
+"""PSDBoost: the metric of the largest margin, by linear programs over rank-one matrices."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.exceptions import ConvergenceWarning
+
+from boostmetric.arrays.frame import Frame
+from boostmetric.arrays.validation import check_count, check_number, warn
+from boostmetric.baselines.baseline import Baseline, Journal
+from boostmetric.baselines.psdboost.margins import Margins, TraceOne, solve
+from boostmetric.callbacks import Callback
+from boostmetric.comparisons import Comparisons
+from boostmetric.estimators.labelled import Labelled
+from boostmetric.estimators.learner import all_or_nothing
+from boostmetric.estimators.sklearn_callbacks import with_callbacks
+from boostmetric.metric.mahalanobis import with_fixed_signs
+from boostmetric.solver.result import StopReason, scaled
+
+# Every comparison is a variable, and a number in each of some hundred columns: 8 bytes each.
+_MOST_COMPARISONS = 200_000
+# The second matrix of an iteration is that of a point so far from the program's solution towards the best dual point.
+# Vertices of the first programs lie far from the optimum, and their eigenvectors with them: without this the gap of
+# Vehicle is about five times as large after the same time.
+_TOWARDS_BEST = 0.8
+# Programs after which a column of no weight is dropped. It comes back if it is missed.
+_PATIENCE = 3
+
+
+class PSDBoost(Baseline):
+    """PSDBoost: the largest margin of the comparisons, over all metrics of trace 1.
+
+    A comparison says that one pair of points is closer than another; its *margin* is the difference of their squared
+    distances. PSDBoost [1]_ looks for the X that maximises ``rho - C * (sum of what margins lack to rho)`` over rho and
+    all X of trace 1. With ``C = 1 / (nu * number of comparisons)`` that is the mean of the smallest margins, the share
+    `nu` of all. X is a sum of rank-one matrices, found one linear program after the other: its dual values weigh the
+    comparisons, and the leading eigenvectors of their weighted sum are the next matrices (column generation, as in
+    LPBoost).
+
+    Parameters
+    ----------
+    n_components : int, default=None
+        Rank of the metric. None keeps all of what was learned.
+    n_neighbors : int, default=3
+        Targets of each sample: nearest samples of its class. For class labels only, as the next.
+    n_impostors : int or "all", default=3
+        Impostors of each sample: nearest samples of other classes.
+    nu : float, default=0.1
+        Share of the comparisons, above 0 and at most 1, whose margins count: no more than this share, by weight, can
+        miss the margin rho. Close to 0 the smallest margin alone counts; with 1 the mean of all of them, whose best X
+        has rank one. It stands for the constant C of the paper, ``C = 1 / (nu * number of comparisons)``, and depends
+        on neither the number of comparisons nor the units of the data.
+    max_iter : int, default=500
+        Most linear programs.
+    tol : float, default=1e-3
+        Stop when the duality gap is at most this fraction of the mean absolute margin. (Not of the objective, which
+        may be zero.)
+    callbacks : list, default=None
+        As in `boostmetric.BoostMetric`. Returning True stops the fit.
+    verbose : int, default=0
+        1 shows a progress bar on standard error.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (rank, n_features)
+        The linear map L with X = L'L; rows are orthogonal, longest first.
+    directions_ : ndarray of shape (n_directions, n_features)
+        Unit vectors v with X = sum_j step_sizes_[j] * outer(v_j, v_j).
+    step_sizes_ : ndarray of shape (n_directions,)
+        Their positive weights, which add up to 1, the trace of X among the features as they were given.
+    objective_ : float
+        Mean of the smallest margins, in squared units of the data (before `n_components` cuts directions off).
+    duality_gap_ : float
+        No metric of trace 1 has an objective that is larger by more.
+    n_iter_ : int
+        Linear programs solved.
+    history_ : list of Iteration
+        Of each iteration the loss, which is minus the objective, and as eigenvalue a bound that no objective exceeds,
+        both in squared units of the data; and the share of violated comparisons.
+    stop_reason_ : StopReason
+        Why the fit ended; ``str(stop_reason_)`` is a sentence.
+    n_features_in_ : int
+        Number of features seen in `fit`.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the features, where the data had them.
+
+    Notes
+    -----
+    Beyond the paper: several eigenvectors an iteration, taken at the program's dual values and at a point between these
+    and the best so far (as Wentges smooths column generation), and programs of only those comparisons whose margins are
+    near rho, repeated until the others are right. The optimum is the same.
+
+    The trace is measured in the units of the data. Features in small units are cheap to stretch, so standardized ones
+    may give another metric.
+
+    Cost: memory of 8 bytes for each comparison and column, of which there are some hundred in 20 dimensions. A metric
+    of rank r has r (r + 1) / 2 numbers, and takes about as many columns: PSDBoost is for few dimensions.
+
+    References
+    ----------
+    .. [1] C. Shen, A. Welsh, L. Wang, "PSDBoost: Matrix-Generation Linear Programming for Positive Semidefinite
+       Matrices Learning", Advances in Neural Information Processing Systems 21, 2008.
+
+    Examples
+    --------
+    >>> from boostmetric.baselines import PSDBoost
+    >>> from sklearn.datasets import load_iris
+    >>> metric = PSDBoost().fit(*load_iris(return_X_y=True))
+    >>> print(f"{metric.step_sizes_.sum():.6f}")
+    1.000000
+    >>> metric.stop_reason_.name
+    'OPTIMAL'
+    """
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        n_neighbors: int = 3,
+        n_impostors: int | Literal["all"] = 3,
+        nu: float = 0.1,
+        max_iter: int = 500,
+        tol: float = 1e-3,
+        callbacks: Sequence[Callback] | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.n_neighbors = n_neighbors
+        self.n_impostors = n_impostors
+        self.nu = nu
+        self.max_iter = max_iter
+        self.tol = tol
+        self.callbacks = callbacks
+        self.verbose = verbose
+
+    @all_or_nothing
+    @with_callbacks
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        *,
+        comparisons: ArrayLike | Comparisons | None = None,
+    ) -> Self:
+        """Learn the metric.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Samples.
+        y : array-like of shape (n_samples,), optional
+            Class labels.
+        sample_weight : array-like, optional
+            Weights of the comparisons whose anchor a sample is; or of the rows, or groups, of `comparisons`.
+        comparisons : array-like of int of shape (n, 3) or (n, 4), or Comparisons, optional
+            In place of labels: rows (i, j, k), sample i is closer to j than to k; or (i, j, k, l), i is closer to j
+            than k to l.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        samples, labels = self._check_data(X, y, comparisons=comparisons)
+        if labels is None:
+            problem = self._given(samples, comparisons, sample_weight)
+        else:
+            weights: Any = sample_weight  # checked with the labels
+            data = Labelled(samples, labels, weights, self.n_neighbors, self.n_impostors)
+            problem = data.problem().restricted()
+        _check_size(problem.comparisons)
+        frame = Frame.of(problem.points)
+        with self._watched(self.max_iter, (X, y)) as callbacks:
+            journal = Journal(callbacks)
+            stop_reason, best, bound = self._generate(Margins(frame, problem.comparisons, self.nu), frame, journal)
+        self.directions_, self.step_sizes_ = with_fixed_signs(frame.lift(best.directions)), best.weights
+        self.duality_gap_ = max(scaled(bound - best.objective, 2 * frame.exponent), 0.0)
+        self.objective_ = scaled(best.objective, 2 * frame.exponent)
+        self._finish(best.rows(frame), journal, stop_reason)
+        if stop_reason is StopReason.SOLVER_FAILED:
+            warn(f"{stop_reason} The duality gap is {self.duality_gap_:g}.", ConvergenceWarning)
+        return self
+
+    def _generate(self, margins: Margins, frame: Frame, journal: Journal) -> tuple[StopReason, TraceOne, float]:
+        """Column generation: why it ended, the best metric, and a bound on all objectives."""
+        closest = np.full(len(margins.share), float(self.nu))  # every comparison by its weight, which is feasible
+        directions, bound = margins.leading(closest)
+        growths = margins.along(directions)
+        w, idle = np.eye(len(directions))[0], np.zeros(len(directions), dtype=np.int64)
+        best = margins.metric(directions, growths, w)
+        for _ in range(self.max_iter):
+            solved = solve(growths, margins.share, margins.nu, w, unit=max(best.size, margins.least_unit))
+            if solved is None:
+                return StopReason.SOLVER_FAILED, best, bound
+            x, w = solved
+            best = max(best, margins.metric(directions, growths, w), key=lambda metric: metric.objective)
+            eigenvalue, between, found = np.inf, _TOWARDS_BEST * closest + (1 - _TOWARDS_BEST) * x, []
+            for point in (x, between):
+                vectors, leading = margins.leading(point, above=best.objective)
+                found.append(vectors)
+                eigenvalue = min(eigenvalue, leading)
+                if leading < bound:
+                    bound, closest = leading, point
+            loss, limit = (scaled(value, 2 * frame.exponent) for value in (-best.objective, eigenvalue))
+            journal.add(loss, partial(best.rows, frame), trace=1.0, violated=best.violated, eigenvalue=limit)
+            if bound - best.objective <= self.tol * best.size + margins.rounding:
+                return StopReason.OPTIMAL, best, bound
+            if journal.stopped is not None:
+                return journal.stopped, best, bound
+            idle = np.where(w > 0, 0, idle + 1)
+            kept, new = idle < _PATIENCE, np.concatenate(found)
+            directions = np.concatenate([directions[kept], new])
+            growths = np.concatenate([growths[kept], margins.along(new)])
+            w = np.append(w[kept], np.zeros(len(new)))
+            idle = np.append(idle[kept], np.zeros(len(new), dtype=np.int64))
+        return StopReason.ITERATION_LIMIT, best, bound
+
+    def _check_parameters(self) -> None:
+        real = isinstance(self.nu, numbers.Real) and not isinstance(self.nu, bool)
+        if not (real and 0 < self.nu <= 1):
+            raise ValueError(
+                f"nu is the share of the comparisons whose margins count: above 0 and at most 1. Got {self.nu!r}."
+            )
+        check_count("max_iter", self.max_iter)
+        check_number("tol", self.tol)
+        self._check_callbacks()
+
+
+def _check_size(comparisons: Comparisons) -> None:
+    if comparisons.n_comparisons > _MOST_COMPARISONS:
+        raise ValueError(
+            f"There are {comparisons.n_comparisons:,} comparisons, each of them a variable of the linear programs; "
+            f"PSDBoost takes at most {_MOST_COMPARISONS:,}. Lower n_impostors or n_neighbors, give fewer comparisons, "
+            "or use boostmetric.BoostMetric, which has no such limit."
+        )

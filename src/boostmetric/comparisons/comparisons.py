@@ -1,0 +1,664 @@
+"""Comparisons "this pair is closer than that pair", as pairs and groups.
+
+A *pair* is two point numbers. A *group* has near pairs, far pairs and a weight, and stands for every comparison of one
+of its near pairs with one of its far pairs. One triplet is a group of one near and one far pair; three targets and
+all impostors of a point are one group too. The loss of a group factorises into a sum over its near pairs times a sum
+over its far pairs, so the cost of learning grows with the members of the groups and not with the comparisons they stand
+for.
+"""
+
+from __future__ import annotations
+
+import reprlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from boostmetric.arrays.numbering import (
+    as_array,
+    check_numbers,
+    check_rows,
+    check_weights,
+    check_weights_of_anchors,
+    number_pairs,
+    refuse_rows,
+)
+from boostmetric.arrays.ragged import Ragged
+from boostmetric.arrays.tensors import as_numpy
+from boostmetric.arrays.types import FloatArray
+from boostmetric.arrays.validation import as_list, check_number
+from boostmetric.comparisons.classes import Classes
+from boostmetric.comparisons.grouping import check_pairs, check_side, drawn, full_products, near_then_far, shared_points
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    IntArray = NDArray[np.int32]
+
+# A subset with fewer members than this fraction of all pairs is numbered by sorting them, not by a pass over the pairs.
+_SMALL_SUBSET = 0.1
+
+
+@dataclass(frozen=True, eq=False)
+class Comparisons:
+    """Pairs of points, and groups that compare near pairs with far pairs.
+
+    Use a builder, such as `from_labels` or `from_triplets`, rather than this constructor, which checks nothing.
+
+    Attributes
+    ----------
+    pairs : ndarray of shape (n_pairs, 2)
+        The distinct pairs of points, each once with its smaller number first, in ascending order.
+    members : ndarray of shape (n_members,)
+        Pair numbers, group after group, near pairs before far pairs.
+    bounds : ndarray of shape (2 * n_groups + 1,)
+        Near pairs of group g: ``members[bounds[2g]:bounds[2g + 1]]``; its far pairs:
+        ``members[bounds[2g + 1]:bounds[2g + 2]]``. A far side without members is *open*: it stands for the pairs of the
+        anchor with all points of another class.
+    weights : ndarray of shape (n_groups,)
+        Positive weights of the groups; weight 2 counts as every comparison of the group given twice.
+    anchors : ndarray of shape (n_groups,)
+        The point, or query, that a group is about, which `split` never puts on both sides. Groups about no single
+        point have negative numbers of their own.
+    classes : Classes, optional
+        The class of each point; None if no far side is open.
+
+    Notes
+    -----
+    The comparisons are a sequence of groups: ``comparisons[numbers]`` is `subset`, so that scikit-learn's
+    cross-validation can take them as samples.
+
+    Examples
+    --------
+    >>> from boostmetric import Comparisons
+    >>> Comparisons.from_triplets([[0, 1, 2], [0, 1, 3], [4, 5, 6]])
+    Comparisons(n_comparisons=3, n_pairs=5, n_groups=2)
+    """
+
+    pairs: IntArray
+    members: IntArray
+    bounds: NDArray[np.int64]
+    weights: FloatArray
+    anchors: NDArray[np.int64]
+    classes: Classes | None = None
+
+    @classmethod
+    def from_labels(
+        cls,
+        X: ArrayLike,
+        y: ArrayLike,
+        n_neighbors: int = 3,
+        n_impostors: int | Literal["all"] = 3,
+        sample_weight: ArrayLike | None = None,
+        *,
+        device: str = "cpu",
+    ) -> Comparisons:
+        """Compare each point's nearest points of its class with its nearest points of other classes.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The points.
+        y : array-like of shape (n_samples,)
+            Their class labels.
+        n_neighbors : int, default=3
+            Targets of each point: nearest points of the same class. Points of a smaller class have fewer targets, and
+            a point alone in its class serves as an impostor only; both give a warning.
+        n_impostors : int or "all", default=3
+            Impostors of each point: nearest points of other classes, or all of them.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the points' groups. A point of weight 0 has no group and serves the others only.
+        device : {"cpu", "cuda", "auto"} or str, default="cpu"
+            Where nearest points are searched: "cuda" (or "cuda:1" and so on) is a GPU, which takes dense points; "auto"
+            is a GPU if there is one for these points, else the CPU. The comparisons are the same.
+
+        Returns
+        -------
+        Comparisons
+            One group for each point: its targets against its impostors.
+
+        Notes
+        -----
+        Cost: for every class a search among its own points and one among all others. With ``n_impostors="all"`` the
+        impostors are not listed, and take no memory here; in a fit, 16 bytes for every pair of a sample with a sample.
+
+        Examples
+        --------
+        >>> from boostmetric import Comparisons
+        >>> X, y = [[0.0], [1.0], [5.0], [6.0]], ["a", "a", "b", "b"]
+        >>> Comparisons.from_labels(X, y, n_neighbors=1, n_impostors=2)
+        Comparisons(n_comparisons=8, n_pairs=6, n_groups=4)
+        """
+        return cls._mined(X, y, n_neighbors, n_impostors, sample_weight, device=device)
+
+    @classmethod
+    def _mined(
+        cls,
+        X: ArrayLike,
+        y: ArrayLike,
+        n_neighbors: int,
+        n_impostors: int | Literal["all"],
+        sample_weight: ArrayLike | None,
+        *,
+        quiet: bool = False,
+        device: str = "cpu",
+    ) -> Comparisons:
+        """As `from_labels`, perhaps without the warning of small classes."""
+        from boostmetric.comparisons.labels import mine
+
+        y = as_numpy(y)
+        anchors, targets, impostors = mine(
+            X, y, n_neighbors=n_neighbors, n_impostors=n_impostors, quiet=quiet, device=device
+        )
+        weights = check_weights("sample_weight", sample_weight, np.size(y), "sample")
+        check_weights_of_anchors(weights[anchors])
+        if isinstance(impostors, Classes):
+            nobody = Ragged.from_sizes(np.empty(0, dtype=np.int32), np.zeros(len(anchors), dtype=np.int64))
+            return cls._from_anchors(anchors, targets, nobody, weights[anchors], impostors)
+        return cls._from_anchors(anchors, targets, impostors, weights[anchors])
+
+    @classmethod
+    def from_triplets(
+        cls, triplets: ArrayLike, weights: ArrayLike | None = None, *, grouped: bool = True
+    ) -> Comparisons:
+        """Compare by triplets (i, j, k): point i is closer to j than to k.
+
+        Parameters
+        ----------
+        triplets : array-like of int of shape (n_triplets, 3)
+            Point numbers, counted from 0. The three points of a triplet must differ.
+        weights : array-like of shape (n_triplets,), optional
+            Weights of the triplets; 2 counts as the triplet given twice, 0 leaves it out.
+        grouped : bool, default=True
+            Whether triplets may form groups, see below; else each stands for itself, also where it is given again.
+            Groups are faster. In the logistic loss, where a group counts once, the metric depends on it.
+
+        Returns
+        -------
+        Comparisons
+            The triplets of an anchor i that have one weight and are exactly all combinations of some j with some k
+            form one group; all other triplets are single comparisons. A triplet given several times has its weights
+            added up.
+
+        Examples
+        --------
+        >>> from boostmetric import Comparisons
+        >>> Comparisons.from_triplets([[0, 1, 3], [0, 1, 4], [0, 2, 3], [0, 2, 4]])
+        Comparisons(n_comparisons=4, n_pairs=4, n_groups=1)
+        """
+        t = check_rows("triplets", triplets, 3, "(i, j, k) for i closer to j than to k")
+        same = (t[:, 0] == t[:, 1]) | (t[:, 0] == t[:, 2]) | (t[:, 1] == t[:, 2])
+        refuse_rows("triplets", t, same, "its three points must differ", "Remove these rows.")
+        return cls._from_single(t[:, [0, 1, 0, 2]], check_weights("weights", weights, len(t), "triplet"), grouped)
+
+    @classmethod
+    def from_quadruplets(
+        cls, quadruplets: ArrayLike, weights: ArrayLike | None = None, *, grouped: bool = True
+    ) -> Comparisons:
+        """Compare by quadruplets (i, j, k, l): points i and j are closer to each other than k and l.
+
+        Parameters
+        ----------
+        quadruplets : array-like of int of shape (n_quadruplets, 4)
+            Point numbers, counted from 0.
+        weights : array-like of shape (n_quadruplets,), optional
+            Weights of the quadruplets; 2 counts as the quadruplet given twice, 0 leaves it out.
+        grouped : bool, default=True
+            As for `from_triplets`.
+
+        Returns
+        -------
+        Comparisons
+            Single comparisons. Those whose two pairs share a point are triplets, and form groups as in `from_triplets`.
+
+        Examples
+        --------
+        >>> from boostmetric import Comparisons
+        >>> Comparisons.from_quadruplets([[0, 1, 2, 3], [0, 1, 4, 5]])
+        Comparisons(n_comparisons=2, n_pairs=3, n_groups=2)
+        """
+        q = check_rows("quadruplets", quadruplets, 4, "(i, j, k, l) for i closer to j than k to l")
+        point = (q[:, 0] == q[:, 1]) | (q[:, 2] == q[:, 3])
+        refuse_rows("quadruplets", q, point, "a point is paired with itself", "Remove these rows.")
+        same = (np.sort(q[:, :2]) == np.sort(q[:, 2:])).all(axis=1)
+        refuse_rows("quadruplets", q, same, "a pair is compared with itself", "Remove these rows.")
+        return cls._from_single(q, check_weights("weights", weights, len(q), "quadruplet"), grouped)
+
+    @classmethod
+    def from_pairs(cls, similar: ArrayLike, dissimilar: ArrayLike) -> Comparisons:
+        """Compare every pair of similar points with every pair of dissimilar points (the input of Xing et al.).
+
+        Parameters
+        ----------
+        similar, dissimilar : array-like of int of shape (n, 2)
+            Pairs of point numbers, counted from 0.
+
+        Returns
+        -------
+        Comparisons
+            One group.
+
+        Examples
+        --------
+        >>> from boostmetric import Comparisons
+        >>> Comparisons.from_pairs(similar=[[0, 1], [2, 3]], dissimilar=[[0, 2], [1, 3], [1, 2]])
+        Comparisons(n_comparisons=6, n_pairs=5, n_groups=1)
+        """
+        near, far = check_pairs("similar", similar), check_pairs("dissimilar", dissimilar)
+        sides = Ragged.from_sizes(np.concatenate([near, far]), np.array([len(near), len(far)]))
+        comparisons = cls._from_pairs(sides, np.ones(1), -np.ones(1, dtype=np.int64))
+        for _, (i, j) in comparisons._on_both_sides():
+            raise ValueError(f"The pair ({i}, {j}) is both similar and dissimilar. Remove it from one of them.")
+        return comparisons
+
+    @classmethod
+    def from_groups(
+        cls,
+        near: Sequence[ArrayLike] | NDArray[Any],
+        far: Sequence[ArrayLike] | NDArray[Any],
+        weights: ArrayLike | None = None,
+        *,
+        anchors: ArrayLike | None = None,
+    ) -> Comparisons:
+        """Compare group by group: every near pair of a group with every far pair of it.
+
+        Parameters
+        ----------
+        near, far : sequence of array-like
+            One array for each group: of shape (n, 2) with pairs of point numbers; or, with `anchors`, of shape (n,)
+            with the points that the anchor should be near to, or far from. Arrays of one size may be stacked.
+        weights : array-like of shape (n_groups,), optional
+            Weights of the groups; 2 counts as the group given twice, 0 leaves it out.
+        anchors : array-like of int of shape (n_groups,), optional
+            The point that each group is about.
+
+        Returns
+        -------
+        Comparisons
+
+        Examples
+        --------
+        >>> from boostmetric import Comparisons
+        >>> Comparisons.from_groups(anchors=[0, 5], near=[[1, 2], [6]], far=[[3, 4], [7, 8, 9]])
+        Comparisons(n_comparisons=7, n_pairs=8, n_groups=2)
+        """
+        about = None if anchors is None else check_numbers("anchors", anchors).reshape(-1)
+        near_pairs, far_pairs = check_side("near", near, about), check_side("far", far, about)
+        if len(near_pairs) != len(far_pairs):
+            raise ValueError(f"near has {len(near_pairs)} groups, far has {len(far_pairs)}: give both for each group.")
+        n_groups = len(near_pairs)
+        comparisons = cls._from_pairs(
+            near_then_far(near_pairs, far_pairs),
+            np.ones(n_groups),
+            -1 - np.arange(n_groups) if about is None else about,
+        )
+        for group, (i, j) in comparisons._on_both_sides():
+            raise ValueError(f"The pair ({i}, {j}) is near and far in group {group}. Remove it from one of them.")
+        return comparisons if weights is None else comparisons.reweighted(weights)
+
+    @classmethod
+    def from_rankings(
+        cls,
+        queries: ArrayLike,
+        results: Sequence[ArrayLike] | NDArray[Any],
+        grades: Sequence[ArrayLike] | NDArray[Any] | None = None,
+        *,
+        clicks: Sequence[ArrayLike] | NDArray[Any] | None = None,
+        weights: Sequence[ArrayLike] | NDArray[Any] | None = None,
+        max_per_query: int | None = None,
+    ) -> Comparisons:
+        """Compare results of queries: the better ones should be nearer to the query.
+
+        Parameters
+        ----------
+        queries : array-like of int of shape (n_lists,) or (n_rows,)
+            The query of each list of results, as a point number; it may occur several times. Or the query of each row
+            of a table, whose rows with the same query are one list.
+        results : sequence of n_lists array-likes of int, or array-like of shape (n_rows,)
+            Point numbers, in the order shown; without grades and clicks that is best first.
+        grades : as `results`, optional
+            A grade for each result, larger being better. Between every two neighbouring grades of a list, all results
+            above are compared with all results below: a comparison counts once for every grade it jumps.
+        clicks : as `results`, optional
+            Whether each result was clicked. A clicked result is compared with those above it that were not: they were
+            seen and passed over (Joachims, KDD 2002). Lists without such a comparison are left out.
+        weights : as `results`, optional
+            Weights of the results: a comparison weighs as much as its better result.
+        max_per_query : int, optional
+            Most comparisons of a query, so that a few long lists do not decide everything. They are shared evenly among
+            its groups; of each, the results listed closest to the cut are kept.
+
+        Returns
+        -------
+        Comparisons
+            One group for each list and cut (and weight of the results above it).
+
+        Examples
+        --------
+        >>> from boostmetric import Comparisons
+        >>> Comparisons.from_rankings([0], [[4, 7, 5]])  # 4 over 7 and 5; 4 and 7 over 5
+        Comparisons(n_comparisons=4, n_pairs=3, n_groups=2)
+        >>> Comparisons.from_rankings([0], [[4, 7, 5, 6]], grades=[[1, 0, 0, 1]])
+        Comparisons(n_comparisons=4, n_pairs=4, n_groups=1)
+        >>> Comparisons.from_rankings([0], [[4, 7, 5, 6]], clicks=[[0, 0, 1, 0]])
+        Comparisons(n_comparisons=2, n_pairs=3, n_groups=1)
+        """
+        from boostmetric.comparisons.rankings import groups_from_rankings
+
+        return cls._from_anchors(*groups_from_rankings(queries, results, grades, clicks, weights, max_per_query))
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[Comparisons]) -> Comparisons:
+        """All groups of several comparisons of the same points."""
+        parts = as_list("parts", parts)
+        if not parts:
+            raise ValueError("There is nothing to concatenate.")
+        for part in parts:
+            if not isinstance(part, cls):
+                raise TypeError(f"parts must be Comparisons. Got {reprlib.repr(part)}.")
+        classes = next((part.classes for part in parts if part.classes is not None), None)
+        parts = [part if part.classes is None or part.classes == classes else part.listed() for part in parts]
+        bounds, anchors, n_members, n_unanchored = [np.zeros(1, dtype=np.int64)], [], 0, 0
+        for part in parts:
+            bounds.append(part.bounds[1:] + n_members)
+            anchors.append(np.where(part.anchors < 0, part.anchors - n_unanchored, part.anchors))
+            n_members += len(part.members)
+            n_unanchored -= int(part.anchors.min(initial=0))
+        first, second = np.concatenate([part.pairs[part.members] for part in parts]).T
+        weights = np.concatenate([part.weights for part in parts])
+        return cls._build(first, second, np.concatenate(bounds), weights, np.concatenate(anchors), classes)
+
+    @classmethod
+    def _from_single(cls, quadruplets: NDArray[np.int64], weights: FloatArray, grouped: bool) -> Comparisons:
+        """Single comparisons; `grouped`, merged where those of one anchor and weight are a full product."""
+        q, weights = quadruplets[weights > 0], weights[weights > 0]
+        pairs, number = number_pairs(q[:, ::2].ravel(), q[:, 1::2].ravel())
+        near_and_far = number.reshape(-1, 2)
+        if not grouped:
+            return cls(pairs, number, np.arange(len(number) + 1), weights, shared_points(pairs, *near_and_far.T))
+        sides, weights, anchors = full_products(pairs, near_and_far.astype(np.int64), weights)
+        return cls(pairs, sides.values.astype(np.int32), sides.bounds, weights, anchors)
+
+    @classmethod
+    def _from_anchors(
+        cls, anchors: NDArray[Any], near: Ragged, far: Ragged, weights: FloatArray, classes: Classes | None = None
+    ) -> Comparisons:
+        """One group for each anchor: its pairs with the near points against its pairs with the far points."""
+        sides = near_then_far(near, far)
+        anchor = np.repeat(anchors, near.sizes + far.sizes)
+        return cls._build(anchor, sides.values, sides.bounds, weights, anchors.astype(np.int64), classes)
+
+    @classmethod
+    def _from_pairs(cls, sides: Ragged, weights: FloatArray, anchors: NDArray[np.int64]) -> Comparisons:
+        """Groups whose near and far sides are rows of pairs of point numbers."""
+        return cls._build(sides.values[:, 0], sides.values[:, 1], sides.bounds, weights, anchors)
+
+    @classmethod
+    def _build(
+        cls,
+        first: NDArray[Any],
+        second: NDArray[Any],
+        bounds: NDArray[np.int64],
+        weights: FloatArray,
+        anchors: NDArray[np.int64],
+        classes: Classes | None = None,
+    ) -> Comparisons:
+        """Number the pairs of all members, and leave out groups of weight 0."""
+        pairs, members = number_pairs(first, second)
+        comparisons = cls(pairs, members, bounds, weights, anchors, classes)
+        return comparisons if weights.all() else comparisons.subset(weights > 0)
+
+    @property
+    def n_pairs(self) -> int:
+        """Number of distinct pairs of points."""
+        if self.classes is None:
+            return len(self.pairs)
+        anchors = self.anchors[self.is_open]
+        return int(self.classes.n_pairs(anchors) + np.sum(~self.classes.contain(self.pairs, anchors)))
+
+    @property
+    def n_groups(self) -> int:
+        """Number of groups, single comparisons included."""
+        return len(self.weights)
+
+    @property
+    def is_open(self) -> NDArray[np.bool_]:
+        """Which groups have a far side of all points of another class."""
+        return np.asarray(self.bounds[1::2] == self.bounds[2::2])
+
+    @property
+    def side_sizes(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Number of near pairs and of far pairs of each group."""
+        near, far = np.diff(self.bounds).reshape(-1, 2).T
+        if self.classes is not None:
+            far = np.where(self.is_open, self.classes.n_others(np.where(self.is_open, self.anchors, 0)), far)
+        return near, far
+
+    @property
+    def n_comparisons(self) -> int:
+        """Number of comparisons "near pair closer than far pair" that the groups stand for."""
+        return int(np.dot(*self.side_sizes))
+
+    @property
+    def total_weight(self) -> float:
+        """Weights of all comparisons added up: their number, if no weights were given."""
+        near, far = self.side_sizes
+        return float(np.dot(self.weights, near * far))
+
+    @property
+    def points(self) -> NDArray[np.int64]:
+        """Numbers of the points that occur, in ascending order."""
+        label = np.empty(0, dtype=np.int32) if self.classes is None else self.classes.label
+        occurs = np.zeros(max(int(self.pairs.max(initial=-1)) + 1, len(label)), dtype=bool)
+        occurs[: len(label)] = label >= 0
+        own = np.unique(label[self.anchors[self.is_open]])
+        if len(own) == 1:  # nobody's impostors are of this class
+            occurs[: len(label)] &= label != own
+        occurs[self.pairs] = True
+        return np.flatnonzero(occurs)
+
+    @property
+    def n_points(self) -> int:
+        """Number of points that the pairs need: one more than the largest point number."""
+        points = self.points
+        return int(points[-1]) + 1 if len(points) else 0
+
+    @property
+    def shape(self) -> tuple[int]:
+        """``(n_groups,)``: as scikit-learn asks for the number of samples."""
+        return (self.n_groups,)
+
+    def __len__(self) -> int:
+        return self.n_groups
+
+    def __getitem__(self, groups: Any) -> Comparisons:
+        if isinstance(groups, tuple):  # scikit-learn indexes with (numbers, ...)
+            groups = groups[0]
+        return self.subset(np.arange(self.n_groups)[groups])
+
+    def __repr__(self) -> str:
+        return f"Comparisons(n_comparisons={self.n_comparisons}, n_pairs={self.n_pairs}, n_groups={self.n_groups})"
+
+    def quadruplets(self) -> Iterator[tuple[int, int, int, int]]:
+        """Every comparison as (i, j, k, l): the pair i, j closer than the pair k, l. Linear in `n_comparisons`."""
+        for g in range(self.n_groups):
+            low, middle, high = self.bounds[2 * g : 2 * g + 3]
+            far_pairs = self.pairs[self.members[middle:high]]
+            if self.classes is not None and middle == high:
+                others = self.classes.others(self.anchors[g])
+                far_pairs = np.stack([np.full_like(others, self.anchors[g]), others], axis=1)
+            for near in self.pairs[self.members[low:middle]].tolist():
+                for far in np.sort(far_pairs).tolist():
+                    yield (*near, *far)
+
+    def listed(self) -> Comparisons:
+        """The same comparisons with all far pairs listed, where some are given by classes. Linear in their number."""
+        if self.classes is None:
+            return self
+        groups = np.flatnonzero(self.is_open)
+        others = [self.classes.others(anchor) for anchor in self.anchors[groups]]
+        sizes = np.diff(self.bounds)
+        sizes[2 * groups + 1] = [len(points) for points in others]
+        pairs = np.empty((sizes.sum(), 2), dtype=np.int64)
+        is_open = np.repeat(np.isin(np.arange(len(sizes)), 2 * groups + 1), sizes)
+        pairs[~is_open] = self.pairs[self.members]
+        pairs[is_open, 0] = np.repeat(self.anchors[groups], sizes[2 * groups + 1])
+        pairs[is_open, 1] = np.concatenate(others)
+        return self._from_pairs(Ragged.from_sizes(pairs, sizes), self.weights, self.anchors)
+
+    def pair_numbers(self) -> tuple[IntArray, IntArray]:
+        """Near and far pair of every comparison, as numbers in `pairs`, in the order of `quadruplets`.
+
+        All far pairs must be `listed`.
+        """
+        if self.classes is not None:
+            raise ValueError("Some far pairs are given by classes and have no numbers: ask listed().pair_numbers().")
+        n_near, n_far = np.diff(self.bounds).reshape(-1, 2).T
+        group = np.repeat(np.arange(self.n_groups), n_near * n_far)
+        place = np.arange(len(group)) - np.repeat(np.cumsum(n_near * n_far) - n_near * n_far, n_near * n_far)
+        near, far = np.divmod(place, n_far[group])
+        return self.members[self.bounds[2 * group] + near], self.members[self.bounds[2 * group + 1] + far]
+
+    def reweighted(self, weights: ArrayLike) -> Comparisons:
+        """The same groups, their weights multiplied.
+
+        Parameters
+        ----------
+        weights : array-like of shape (n_groups,)
+            Factors; 0 leaves a group out.
+        """
+        factors = check_weights("weights", weights, self.n_groups, "group")
+        product = check_weights("weights, multiplied,", self.weights * factors, self.n_groups, "group")
+        return replace(self, weights=product).subset(product > 0)
+
+    def renumbered(self) -> Comparisons:
+        """The same comparisons of the points that occur, numbered from 0 in the order of `points`."""
+        used = self.points
+        number = np.full(max(int(used[-1]), int(self.anchors.max())) + 1, -1, dtype=np.int32)
+        number[used] = np.arange(len(used))
+        # An anchor that does not occur, as a query may, is about no point here.
+        anchors = np.where(self.anchors >= 0, number[np.maximum(self.anchors, 0)], -1)
+        anchors = np.where(anchors >= 0, anchors, -1 - np.arange(len(self)))
+        renumbered = replace(self, pairs=number[self.pairs], anchors=anchors)
+        if self.classes is None:
+            return renumbered
+        label = np.append(self.classes.label, np.full(len(number), -1, dtype=np.int32))[used]
+        return replace(renumbered, classes=Classes(label))
+
+    def subset(self, groups: ArrayLike) -> Comparisons:
+        """The given groups, in the given order.
+
+        Parameters
+        ----------
+        groups : array-like of int, or of bool of shape (n_groups,)
+            Group numbers, or which groups to keep.
+        """
+        numbers = as_array("groups", groups)
+        try:
+            chosen = np.atleast_1d(np.arange(self.n_groups)[numbers if numbers.size else numbers.astype(int)])
+        except (IndexError, TypeError, ValueError) as error:
+            raise ValueError(
+                f"groups must be numbers from 0 to {self.n_groups - 1}, or {self.n_groups} truth values: {error}. Got "
+                f"{reprlib.repr(groups)}."
+            ) from None
+        if chosen.ndim != 1:
+            raise ValueError(f"groups must be a list of numbers. Got shape {numbers.shape}.")
+        sides = self._sides.take(np.stack([2 * chosen, 2 * chosen + 1], axis=1).ravel())
+        return self._with(sides, self.weights[chosen], self.anchors[chosen])
+
+    def split(
+        self, test_size: float = 0.1, random_state: int | np.random.RandomState | None = None
+    ) -> tuple[Comparisons, Comparisons]:
+        """Comparisons to learn from, and comparisons held out, that have no pair and no anchor in common.
+
+        Parameters
+        ----------
+        test_size : float, default=0.1
+            Share of the anchors (or queries) to hold out. Groups about no point are held out each for itself. If all
+            groups are about one, as after `from_pairs`, its pairs are divided instead.
+        random_state : int, RandomState or None, default=None
+            Which anchors are held out.
+
+        Returns
+        -------
+        train, test : Comparisons
+            Pairs that are held out are taken from the groups to learn from, which lose those comparisons.
+        """
+        from sklearn.utils import check_random_state
+
+        check_number("test_size", test_size, above=0.0, below=1.0)
+        rng = check_random_state(random_state)
+        anchors, number = np.unique(self.anchors, return_inverse=True)
+        if len(anchors) == 1 and self.classes is not None:
+            return self.listed().split(test_size, rng)
+        classes = self.classes
+        if len(anchors) > 1:
+            held_out = drawn(len(anchors), test_size, rng)[number]
+            test = self._sides.where(np.repeat(held_out, self._group_sizes))
+            in_test = np.zeros(len(self.pairs), dtype=bool)
+            in_test[test.values] = True
+            if classes is not None:
+                in_test |= classes.contain(self.pairs, self.anchors[held_out & self.is_open])
+                # The points of held-out pairs, the other of which may be any anchor.
+                unanchored = np.repeat(held_out & (self.anchors < 0), self._group_sizes)
+                apart = np.concatenate([self.anchors[held_out], self.pairs[self.members[unanchored]].ravel()])
+                classes = classes.without(apart[(apart >= 0) & (apart < len(classes.label))])
+        else:
+            near = np.zeros(len(self.pairs), dtype=bool)
+            near[self.members[np.repeat(np.arange(len(self._sides)) % 2 == 0, self._sides.sizes)]] = True
+            in_test = np.empty(len(self.pairs), dtype=bool)
+            for side in (near, ~near):
+                in_test[side] = drawn(int(side.sum()), test_size, rng)
+            test = self._sides.where(in_test[self.members])
+        train = replace(self, classes=classes)._without_empty(self._sides.where(~in_test[self.members]))
+        if train is None or (held := self._without_empty(test)) is None:
+            raise ValueError(
+                f"{self.n_comparisons} comparisons about {len(anchors)} points are too few, or share too many pairs, "
+                "to hold some out. Give held-out comparisons of your own, or a smaller share."
+            )
+        return train, held
+
+    @property
+    def _sides(self) -> Ragged:
+        """Near and far pairs of each group, as rows 2g and 2g + 1."""
+        return Ragged(self.members, self.bounds)
+
+    @property
+    def _group_sizes(self) -> NDArray[np.int64]:
+        return np.diff(self.bounds[::2])
+
+    def _on_both_sides(self) -> Iterator[tuple[int, tuple[int, int]]]:
+        """Groups with a pair that is near and far, and that pair."""
+        n_pairs = len(self.pairs)
+        key = self._sides.row // 2 * n_pairs + self.members
+        far = self._sides.row % 2 == 1
+        for both in key[far][np.isin(key[far], key[~far], kind="sort")].tolist():
+            i, j = self.pairs[both % n_pairs].tolist()
+            yield both // n_pairs, (i, j)
+
+    def _without_empty(self, sides: Ragged) -> Comparisons | None:
+        """The groups that have both near and far pairs left; None if there are none."""
+        near, far = sides.sizes.reshape(-1, 2).T
+        if self.classes is not None:
+            in_class = self.classes.label[np.where(self.is_open, self.anchors, 0)] >= 0
+            far = np.where(self.is_open, in_class * self.side_sizes[1], far)
+        whole = np.flatnonzero((near > 0) & (far > 0))
+        if not len(whole):
+            return None
+        kept = sides.take(np.stack([2 * whole, 2 * whole + 1], axis=1).ravel())
+        return self._with(kept, self.weights[whole], self.anchors[whole])
+
+    def _with(self, sides: Ragged, weights: FloatArray, anchors: NDArray[np.int64]) -> Comparisons:
+        """Groups with the given sides, and the pairs they need numbered anew."""
+        members: NDArray[Any]
+        if len(sides.values) < _SMALL_SUBSET * len(self.pairs):
+            needed, members = np.unique(sides.values, return_inverse=True)
+        else:
+            needed = np.zeros(len(self.pairs), dtype=bool)
+            needed[sides.values] = True
+            members = (np.cumsum(needed, dtype=np.int32) - 1)[sides.values]
+        some_open = not sides.sizes[1::2].all()
+        classes = self.classes if some_open else None
+        return Comparisons(self.pairs[needed], members.astype(np.int32), sides.bounds, weights, anchors, classes)

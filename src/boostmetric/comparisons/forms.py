@@ -1,0 +1,109 @@
+"""Comparisons in the forms in which estimators take them: rows of point numbers, rows of points, or `Comparisons`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_array
+
+from boostmetric.arrays.numbering import as_array, check_numbers
+from boostmetric.arrays.validation import checked, n_dimensions
+from boostmetric.comparisons.comparisons import Comparisons
+
+Rows = NDArray[np.int64]
+
+
+def hold_points(comparisons: object) -> bool:
+    """Whether rows hold the points themselves (metric-learn's tuples), not their numbers."""
+    if isinstance(comparisons, Comparisons):
+        return False
+    if isinstance(comparisons, (list, tuple)) and comparisons:  # the first row tells, without converting all of them
+        return n_dimensions(comparisons[0]) == 2
+    return n_dimensions(comparisons) == 3
+
+
+def as_rows(comparisons: Any, points: Any) -> tuple[Rows | Comparisons, Any]:
+    """Rows of 2 to 4 point numbers, or `Comparisons`; and their points."""
+    if isinstance(comparisons, Comparisons):
+        return comparisons, points
+    given = as_array("comparisons", comparisons)
+    if given.ndim not in (2, 3) or given.shape[1] not in (2, 3, 4):
+        raise ValueError(
+            "comparisons must be rows (i, j, k), (i, j, k, l) or, with y, (i, j) of point numbers, the same with "
+            f"points in place of numbers, or Comparisons. Got shape {given.shape}."
+        )
+    if 0 in given.shape:
+        raise ValueError(f"comparisons are empty: their shape is {given.shape}. At least one is needed.")
+    if given.ndim == 2:
+        return check_numbers("comparisons", given), points
+    tuples = checked(check_array, given, dtype=[np.float64, np.float32], allow_nd=True)
+    distinct, number = np.unique(tuples.reshape(-1, tuples.shape[2]), axis=0, return_inverse=True)
+    return number.reshape(tuples.shape[:2]), distinct
+
+
+def as_comparisons(
+    rows: Rows | Comparisons, y: ArrayLike | None, weights: ArrayLike | None, *, by_number: bool = True
+) -> Comparisons:
+    """Comparisons from rows, with `y` for pairs and weights for the rest.
+
+    Rows that were not given `by_number` are not to be named by numbers in errors.
+    """
+    if not isinstance(rows, Comparisons) and not by_number:
+        _refuse_equal_points(rows)
+    if not isinstance(rows, Comparisons) and rows.shape[1] == 2:
+        return _from_signed_pairs(rows, y, weights)
+    if y is not None:
+        raise ValueError("y says which pairs are similar, and is for rows (i, j) only. Leave it out.")
+    if isinstance(rows, Comparisons):
+        return rows if weights is None else rows.reweighted(weights)
+    builder = Comparisons.from_triplets if rows.shape[1] == 3 else Comparisons.from_quadruplets
+    return builder(rows, weights)
+
+
+def _refuse_equal_points(rows: Rows) -> None:
+    within_pairs = rows[:, ::2] == rows[:, 1::2] if rows.shape[1] != 3 else np.diff(np.sort(rows)) == 0
+    equal = within_pairs.any(axis=1)
+    if equal.any():
+        raise ValueError(
+            f"comparisons[{int(np.flatnonzero(equal)[0])}] compares equal points, which no metric tells apart "
+            f"({int(equal.sum())} of {len(rows)} rows). Remove these rows."
+        )
+
+
+def _from_signed_pairs(pairs: Rows, y: ArrayLike | None, weights: ArrayLike | None) -> Comparisons:
+    if y is None:
+        raise ValueError("Rows (i, j) need y: 1 for similar points, -1 for dissimilar ones.")
+    if weights is not None:
+        raise ValueError(
+            "Pairs cannot be weighted one by one: they form one group, every similar pair against every dissimilar "
+            "one. Use weighted quadruplets (similar pair, dissimilar pair) instead."
+        )
+    sign = np.asarray(y)
+    if sign.shape != (len(pairs),):
+        raise ValueError(f"y must hold one sign for each of the {len(pairs)} pairs. Got shape {sign.shape}.")
+    odd = ~np.isin(sign, (-1, 1))
+    if odd.any():
+        raise ValueError(f"y must be 1 for similar and -1 for dissimilar pairs. Got {sign[odd][0]}.")
+    for value, word in ((1, "similar"), (-1, "dissimilar")):
+        if not (sign == value).any():
+            raise ValueError(f"No pair is {word}: all of y is {-value}. Both kinds are needed to compare them.")
+    return Comparisons.from_pairs(pairs[sign == 1], pairs[sign == -1])
+
+
+def squared_distance(points: NDArray[np.float64], pairs: NDArray[np.integer[Any]]) -> NDArray[np.float64]:
+    """Squared Euclidean distance of each pair."""
+    return np.asarray(np.square(points[pairs[:, 0]] - points[pairs[:, 1]]).sum(axis=1))
+
+
+def best_threshold(distance: NDArray[np.float64], similar: NDArray[np.bool_]) -> float:
+    """The distance that best divides similar pairs (below it) from dissimilar ones."""
+    order = np.argsort(distance)
+    sorted_distance, is_similar = distance[order], similar[order]
+    # Right answers if the first n pairs are called similar, n = 0, 1, ...; no cut goes between equal distances.
+    right = np.concatenate([[0], np.cumsum(np.where(is_similar, 1, -1))])
+    possible = np.concatenate([[True], np.diff(sorted_distance) > 0, [True]])
+    n = int(np.argmax(np.where(possible, right, -len(right))))
+    edges = np.concatenate([[0.0], sorted_distance, [2 * sorted_distance[-1]]])
+    return float(0.5 * (edges[n] + edges[n + 1]))

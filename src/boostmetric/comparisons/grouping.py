@@ -1,0 +1,128 @@
+"""Sides of groups: checks of what is given, and single comparisons that form products."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from boostmetric.arrays.numbering import check_lists, check_rows, refuse_rows
+from boostmetric.arrays.ragged import Ragged, run_starts
+from boostmetric.arrays.types import FloatArray
+from boostmetric.arrays.validation import as_list
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+
+def near_then_far(near: Ragged, far: Ragged) -> Ragged:
+    """Rows of both, one of `near` before one of `far`."""
+    return Ragged.stack([near, far]).take(np.arange(2 * len(near)).reshape(2, -1).T.ravel())
+
+
+def check_pairs(name: str, pairs: ArrayLike) -> NDArray[np.int64]:
+    """Pairs of different points."""
+    rows = check_rows(name, pairs, 2, "a pair each")
+    refuse_rows(name, rows, rows[:, 0] == rows[:, 1], "a point is paired with itself", "Remove these rows.")
+    return rows
+
+
+def check_side(name: str, groups: Sequence[ArrayLike] | NDArray[Any], anchors: NDArray[np.int64] | None) -> Ragged:
+    """Pairs of one side of each group, as rows; of the anchors with the given points, where there are anchors."""
+    groups = groups if isinstance(groups, np.ndarray) and groups.ndim else as_list(name, groups)
+    if not len(groups):
+        raise ValueError(f"{name} is empty: at least one group is needed.")
+    if anchors is None:
+        arrays = [check_pairs(f"{name}[{g}]", pairs) for g, pairs in enumerate(groups)]
+        return Ragged.from_sizes(np.concatenate(arrays), np.array([len(pairs) for pairs in arrays]))
+    points = check_lists(name, groups)
+    if len(points) != len(anchors):
+        raise ValueError(f"{name} has {len(points)} groups, but there are {len(anchors)} anchors: one for each group.")
+    if not points.sizes.all():
+        raise ValueError(f"{name}[{int(np.argmin(points.sizes))}] is empty: leave the group out, or add a point.")
+    itself = points.values == anchors[points.row]
+    if itself.any():
+        group = int(points.row[itself][0])
+        raise ValueError(f"{name}[{group}] contains its anchor, point {anchors[group]}. Remove it.")
+    return Ragged(np.stack([anchors[points.row], points.values], axis=1), points.bounds)
+
+
+def drawn(n: int, share: float, rng: np.random.RandomState) -> NDArray[np.bool_]:
+    """A random selection of about the given share: at least one, and not all, where there are two to choose from."""
+    count = int(np.clip(round(share * n), min(n, 1), max(n - 1, 1)))
+    return np.asarray(rng.permutation(n) < count)
+
+
+def shared_points(pairs: NDArray[Any], near: NDArray[Any], far: NDArray[Any]) -> NDArray[np.int64]:
+    """The point that near and far pairs share; a number below 0, for each its own, where there is none."""
+    shared = (pairs[near][:, :, None] == pairs[far][:, None, :]).any(axis=2)
+    return np.where(shared.any(axis=1), np.where(shared[:, 0], *pairs[near].T), -1 - np.arange(len(near)))
+
+
+def full_products(
+    pairs: NDArray[Any], near_and_far: NDArray[np.int64], weights: FloatArray
+) -> tuple[Ragged, FloatArray, NDArray[np.int64]]:
+    """Groups of single comparisons: those of one anchor and weight, where they are a full product; else one by one.
+
+    Parameters
+    ----------
+    pairs : ndarray of shape (n_pairs, 2)
+    near_and_far : ndarray of shape (n_comparisons, 2)
+        Pair numbers.
+    weights : ndarray of shape (n_comparisons,)
+        Of equal comparisons, they are added up.
+
+    Returns
+    -------
+    sides : Ragged
+        Near and far pairs of each group, as rows 2g and 2g + 1.
+    weights, anchors : ndarray of shape (n_groups,)
+    """
+    distinct, weights = _add_up(near_and_far, weights)
+    near, far = distinct.T
+    anchor = shared_points(pairs, near, far)
+    row = _number_rows(anchor, weights)
+    product = _in_full_product(row, near, far)
+    _, first, group = np.unique(row[product], return_index=True, return_inverse=True)
+    one_by_one = np.flatnonzero(~product)
+    stacked = []
+    for side in (near, far):
+        pair, size = _distinct_by_row(group, side[product], len(first))
+        single = Ragged.from_sizes(side[one_by_one], np.ones(len(one_by_one), dtype=np.int64))
+        stacked.append(Ragged.stack([Ragged.from_sizes(pair, size), single]))
+    chosen = np.concatenate([np.flatnonzero(product)[first], one_by_one])
+    return near_then_far(stacked[0], stacked[1]), weights[chosen], anchor[chosen]
+
+
+def _add_up(rows: NDArray[np.int64], weights: FloatArray) -> tuple[NDArray[np.int64], FloatArray]:
+    """Distinct rows in ascending order, with the weights of equal ones added up."""
+    order = np.lexsort(rows.T[::-1])
+    rows, weights = rows[order], weights[order]
+    first = run_starts(*rows.T)
+    return rows[first], np.add.reduceat(weights, first)
+
+
+def _number_rows(*columns: NDArray[Any]) -> NDArray[np.int64]:
+    """Numbers that are equal where all columns are."""
+    number = np.zeros(len(columns[0]), dtype=np.int64)
+    for column in columns:
+        _, value = np.unique(column, return_inverse=True)
+        _, number = np.unique(number * (value.max() + 1) + value, return_inverse=True)
+    return number
+
+
+def _in_full_product(row: NDArray[np.int64], near: NDArray[np.int64], far: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which of the distinct comparisons (near, far) belong to a row that holds all combinations of its near and far."""
+    n_comparisons = np.bincount(row)
+    n_near, n_far = (_distinct_by_row(row, side, len(n_comparisons))[1] for side in (near, far))
+    return np.asarray(((n_near * n_far == n_comparisons) & (n_comparisons > 1))[row])
+
+
+def _distinct_by_row(
+    row: NDArray[np.int64], value: NDArray[np.int64], n_rows: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The distinct values of each row, rows one after the other, and how many each row has."""
+    span = int(value.max(initial=0)) + 1
+    distinct = np.unique(row * span + value)
+    return distinct % span, np.bincount(distinct // span, minlength=n_rows)

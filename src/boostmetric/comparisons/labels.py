@@ -1,0 +1,142 @@
+"""Targets and impostors: which points of a labelled set to compare."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn.utils import check_array, check_consistent_length, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+
+from boostmetric.arrays.frame import Coordinates, Given, Shift, centre_and_scale
+from boostmetric.arrays.ragged import Ragged
+from boostmetric.arrays.validation import check_count, checked, warn
+from boostmetric.comparisons.classes import Classes
+from boostmetric.neighbors import nearest, nearest_others, rounding_of_distances
+from boostmetric.parallel.devices import check_device, torch_device
+
+# Near and far pairs, counted in every group: they are numbered with 32 bits.
+_MOST_MEMBERS = 2**31 - 1
+
+
+def mine(
+    X: ArrayLike,
+    y: ArrayLike,
+    *,
+    n_neighbors: int,
+    n_impostors: int | Literal["all"],
+    quiet: bool = False,
+    device: str = "cpu",
+) -> tuple[NDArray[np.int64], Ragged, Ragged | Classes]:
+    """Nearest points of the same class (targets) and of other classes (impostors) for each point.
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+    y : array-like of shape (n_samples,)
+    n_neighbors : int
+        Targets a point; fewer in classes that have no more.
+    n_impostors : int or "all"
+        Impostors a point.
+    quiet : bool, default=False
+        Leave out the warning of small classes.
+    device : str, default="cpu"
+        Where to search, see `boostmetric.parallel.devices`; the answer is the same.
+
+    Returns
+    -------
+    anchors : ndarray of shape (n_anchors,)
+        The points that have a target, in ascending order.
+    targets : Ragged with n_anchors rows
+        Point numbers.
+    impostors : Ragged with n_anchors rows, or Classes
+        Point numbers; or the classes, if the impostors are all points of another one.
+    """
+    check_numbers(n_neighbors, n_impostors)
+    check_device(device)
+    samples = checked(check_array, X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2)
+    labels = column_or_1d(y, warn=True)
+    check_consistent_length(samples, labels)
+    check_labels(labels)
+    torch_device(device, samples)  # which must be there, whatever the searches then need
+    classes, label, sizes = np.unique(labels, return_inverse=True, return_counts=True)
+    if not quiet:
+        warn_of_small_classes(classes, sizes, n_neighbors)
+    _check_size(sizes, n_neighbors, n_impostors)
+
+    points, exponent = _coordinates(samples)
+    rounding = float(np.ldexp(rounding_of_distances(samples), -exponent))
+    anchors, targets = [], []
+    for c in np.flatnonzero(sizes > 1):
+        inside = np.flatnonzero(label == c)
+        k = min(n_neighbors, len(inside) - 1)
+        anchors.append(inside)
+        targets.append(Ragged.from_rows(inside[nearest(points[inside], None, k, rounding, device=device)]))
+    anchor = np.concatenate(anchors)
+    order = np.argsort(anchor)
+    found = Ragged.stack(targets).take(order)
+    if n_impostors == "all":
+        return anchor[order], found, Classes(label.astype(np.int32))
+    others = nearest_others(points, label, n_impostors, rounding, device=device)
+    return anchor[order], found, others.take(anchor[order])
+
+
+def _coordinates(samples: Given) -> tuple[Coordinates, int]:
+    """The points to measure distances between, and the exponent of the power of two that these are divided by."""
+    if sparse.issparse(samples):
+        return centre_and_scale(samples)
+    shift = Shift.of(samples[0], samples.min(axis=0), samples.max(axis=0))
+    return shift.place(samples), shift.exponent
+
+
+def check_numbers(n_neighbors: int, n_impostors: int | Literal["all"]) -> None:
+    """Refuse what is no number of targets, or of impostors."""
+    check_count("n_neighbors", n_neighbors)
+    if not isinstance(n_impostors, str) or n_impostors != "all":
+        check_count("n_impostors", n_impostors, alternative=' or "all"')
+
+
+def _check_size(sizes: NDArray[np.int64], n_neighbors: int, n_impostors: int | Literal["all"]) -> None:
+    """Refuse before any work what could not be numbered after it."""
+    listed = 0 if n_impostors == "all" else np.minimum(sizes.sum() - sizes, n_impostors)
+    n_members = int(np.sum(np.where(sizes > 1, sizes * (np.minimum(n_neighbors, sizes - 1) + listed), 0)))
+    if n_members > _MOST_MEMBERS:
+        raise ValueError(
+            f"n_impostors={n_impostors!r} gives {n_members:,} near and far pairs in all; at most {_MOST_MEMBERS:,} "
+            "can be held. Lower n_impostors, or use fewer samples."
+        )
+
+
+def check_labels(y: NDArray[Any]) -> None:
+    """Refuse labels that allow no comparison."""
+    checked(check_classification_targets, y)
+    check_classes(*np.unique(y, return_counts=True))
+
+
+def check_classes(classes: NDArray[Any], sizes: NDArray[np.int64]) -> None:
+    """Refuse classes of such sizes that they allow no comparison."""
+    if len(classes) < 2:
+        raise ValueError(
+            f"All {sizes[0]} samples have the label {classes.tolist()[0]!r}: comparisons need at least 2 classes. "
+            "Check that y holds the class labels."
+        )
+    if sizes.max() < 2:
+        raise ValueError(
+            f"Each of the {len(classes)} labels occurs once, so no sample has another of its class to be close to. "
+            "Labels must repeat: y should name classes, not samples."
+        )
+
+
+def warn_of_small_classes(classes: NDArray[Any], sizes: NDArray[np.int64], n_neighbors: int) -> None:
+    """Warn of classes too small for all their targets."""
+    small = sizes <= n_neighbors
+    if small.any():
+        least = int(np.argmin(sizes))
+        warn(
+            f"{int(small.sum())} of {len(classes)} classes have fewer than n_neighbors + 1 = {n_neighbors + 1} samples "
+            f"(class {classes.tolist()[least]!r} has {sizes[least]}): their samples get fewer targets, and a sample "
+            "alone in its class is used as an impostor only. Lower n_neighbors or drop these classes if that is not "
+            "wanted."
+        )

@@ -1,0 +1,226 @@
+"""Queries with class labels: the nearest points should be of the same class."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_consistent_length, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+
+from boostmetric.arrays.frame import Given
+from boostmetric.arrays.types import FloatArray, IntArray
+from boostmetric.arrays.validation import check_choice, checked, warn
+from boostmetric.evaluation.ranking_scores import (
+    average_precision_at_k,
+    hit_at_k,
+    ndcg_at_k,
+    precision_at_k,
+    reciprocal_rank_at_k,
+    votes_right,
+)
+from boostmetric.evaluation.task import (
+    Sample,
+    are_same,
+    check_cuts,
+    check_points,
+    check_text_or_numbers,
+    in_one_space,
+    text_of,
+)
+from boostmetric.neighbors import nearest, rounding_of_distances
+
+Clusters = Literal["query", "class"]
+
+
+@dataclass(frozen=True, eq=False)
+class LabelTask:
+    """Search for points of the query's class.
+
+    Use `LabelTask.of` rather than this constructor, which checks nothing.
+
+    Attributes
+    ----------
+    points : tuple of one or two arrays of shape (n, n_features)
+        The queries, and the reference that is searched; without a reference each query is searched for among the
+        others.
+    rows : ndarray of shape (n_queries,)
+        IntArray of the queries that are asked.
+    right : ndarray of shape (n_queries,)
+        Number of the class of each of them.
+    labels : ndarray of shape (n_reference,)
+        Number of the class of each point that is searched.
+    classes : ndarray of shape (n_classes,)
+        Labels of the classes, in the order of their numbers.
+    k, n_neighbors : tuple of int
+        Where rankings are cut, and how many neighbours vote; the first of the latter is the headline.
+    by : {"query", "class"}
+        What is drawn together.
+    n_left_out : int
+
+    Examples
+    --------
+    >>> from boostmetric.evaluation import LabelTask
+    >>> task = LabelTask.of([[0.0], [1.0], [5.0], [6.0]], ["a", "a", "b", "b"], k=1, n_neighbors=1)
+    >>> (sample,) = task.measure(task.points)
+    >>> task.names[:2], sample.mean[:2]
+    (('1-NN accuracy', 'recall@1 (any)'), array([1., 1.]))
+    """
+
+    points: tuple[Given, ...]
+    rows: IntArray
+    right: IntArray
+    labels: IntArray
+    classes: NDArray[Any]
+    k: tuple[int, ...]
+    n_neighbors: tuple[int, ...]
+    by: Clusters
+    n_left_out: int
+
+    @classmethod
+    def of(
+        cls,
+        X: Any,
+        y: ArrayLike,
+        *,
+        reference: tuple[Any, ArrayLike] | None = None,
+        k: int | Sequence[int] = (1, 5, 10),
+        n_neighbors: int | Sequence[int] = 3,
+        by: Clusters = "query",
+    ) -> LabelTask:
+        """Check what is given, as in `boostmetric.evaluation.evaluate`."""
+        check_choice("by", by, ("query", "class"))
+        queries, right = _check_labelled("X", X, y)
+        if reference is None:
+            points: tuple[Given, ...] = (queries,)
+            known, n_searched = right, len(right) - 1
+        else:
+            searched, known = _check_reference(reference)
+            queries, searched = in_one_space("The queries", queries, "the reference", searched)
+            if are_same(queries, searched):
+                raise ValueError(
+                    "The reference is X itself, so that every query would find itself. Leave the reference out: each "
+                    "query is then searched for among the others."
+                )
+            check_text_or_numbers(right, known)
+            points, n_searched = (queries, searched), len(known)
+        classes, labels = np.unique(known, return_inverse=True)
+        if len(classes) < 2:
+            raise ValueError(
+                f"All {len(known)} points that are searched have the label {classes.tolist()[0]!r}, so every answer "
+                "is right. Check that the labels are class labels."
+            )
+        cuts, voters = check_cuts("k", k, n_searched), check_cuts("n_neighbors", n_neighbors, n_searched)
+        if np.ndim(n_neighbors):  # in the order given: the first is the headline
+            voters = tuple(dict.fromkeys(int(n) for n in n_neighbors))  # type: ignore[union-attr]
+        number = _numbers(right, classes)
+        rows = _rows_with_answer(labels, classes) if reference is None else np.arange(len(right))
+        return cls(points, rows, number[rows], labels, classes, cuts, voters, by, len(right) - len(rows))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the scores."""
+        return (
+            *(f"{n}-NN accuracy" for n in self.n_neighbors),
+            *(f"recall@{k} (any)" for k in self.k),
+            *(f"precision@{k}" for k in self.k),
+            *(f"{name}@{self.k[-1]}" for name in ("MRR", "MAP", "nDCG")),
+        )
+
+    @property
+    def ceilings(self) -> FloatArray:
+        """What the best ranking would score: less than 1 for the precision, where classes are small."""
+        count = self._n_relevant
+        precision = [np.minimum(count, k).mean() / k for k in self.k]
+        return np.array([1.0] * len(self.n_neighbors + self.k) + precision + [1.0] * 3)
+
+    @property
+    def headline(self) -> str:
+        """The score that decides."""
+        return self.names[0]
+
+    @property
+    def size(self) -> str:
+        """How much is asked, in words."""
+        return text_of(len(self.rows), "queries")
+
+    @property
+    def clusters(self) -> str:
+        """What is drawn together."""
+        return {"query": "queries", "class": "classes"}[self.by]
+
+    def measure(self, points: Sequence[Given]) -> list[Sample]:
+        """Scores of each query under the Euclidean distance of the points."""
+        depth = max(*self.k, *self.n_neighbors)
+        searched, asked = points[-1], points[0] if len(points) == 2 else None
+        found = nearest(searched, asked, depth, rounding_of_distances(searched))[self.rows]
+        labels, count, most = self.labels[found], self._n_relevant, self.k[-1]
+        relevant = labels == self.right[:, None]
+        best = np.arange(most) < count[:, None]
+        columns = [
+            *(votes_right(labels, self.right, n) for n in self.n_neighbors),
+            *(hit_at_k(relevant, k) for k in self.k),
+            *(precision_at_k(relevant, k) for k in self.k),
+            reciprocal_rank_at_k(relevant, most),
+            average_precision_at_k(relevant, count, most),
+            ndcg_at_k(relevant, best, most),
+        ]
+        _, of_class = np.unique(self.right, return_inverse=True)
+        cluster = of_class if self.by == "class" else np.arange(len(self.rows))
+        return [Sample(np.stack(columns, axis=1), np.ones(len(cluster)), cluster)]
+
+    @property
+    def _n_relevant(self) -> IntArray:
+        """Points of its class that each query can find; never itself."""
+        return np.asarray(np.bincount(self.labels)[self.right] - (len(self.points) == 1))
+
+
+def _check_labelled(name: str, X: Any, y: ArrayLike) -> tuple[Given, NDArray[Any]]:
+    points = check_points(name, X)
+    labels = column_or_1d(y, warn=True)
+    check_consistent_length(points, labels)
+    checked(check_classification_targets, labels)
+    return points, labels.astype(str) if labels.dtype == object else labels
+
+
+def _check_reference(reference: object) -> tuple[Given, NDArray[Any]]:
+    if not isinstance(reference, (tuple, list)) or len(reference) != 2:
+        raise ValueError(
+            "reference must be a pair (X, y): the points to search among, and their labels. Got "
+            f"{type(reference).__name__}."
+        )
+    return _check_labelled("reference[0]", reference[0], reference[1])
+
+
+def _numbers(right: NDArray[Any], classes: NDArray[Any]) -> IntArray:
+    """The number of the class of each query, or an error if it is not among the classes."""
+    number = np.minimum(np.searchsorted(classes, right), len(classes) - 1)
+    unknown = classes[number] != right
+    if unknown.any():
+        label = right[unknown].tolist()[0]
+        raise ValueError(
+            f"The label {label!r} does not occur in the reference, so no metric finds it ({int(unknown.sum())} of "
+            f"{len(right)} queries have such labels). Leave these queries out, or add points of their classes to the "
+            "reference."
+        )
+    return number
+
+
+def _rows_with_answer(labels: IntArray, classes: NDArray[Any]) -> IntArray:
+    """Points that have another one of their class."""
+    alone = np.bincount(labels)[labels] == 1
+    if alone.all():
+        raise ValueError(
+            f"Each of the {len(classes)} labels occurs once, so no query has another point of its class to find. "
+            "Labels must repeat: y should name classes, not points."
+        )
+    if alone.any():
+        warn(
+            f"{int(alone.sum())} of {len(labels)} points are alone in their class (the first is of "
+            f"{classes[labels[alone][0]].item()!r}) and could find no other of it: they are searched, but not asked. "
+            "Give a reference if that is not wanted."
+        )
+    return np.flatnonzero(~alone)

@@ -1,0 +1,238 @@
+"""Queries with graded documents: the better ones should be nearer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from boostmetric.arrays.frame import Given
+from boostmetric.arrays.types import FloatArray, IntArray
+from boostmetric.arrays.validation import as_numbers, check_choice, check_number, warn
+from boostmetric.evaluation.ranking_scores import (
+    GAINS,
+    Gain,
+    average_precision_at_k,
+    check_grades,
+    hit_at_k,
+    ndcg_at_k,
+    precision_at_k,
+    recall_at_k,
+    reciprocal_rank_at_k,
+)
+from boostmetric.evaluation.task import (
+    Sample,
+    check_cuts,
+    check_queries,
+    text_of,
+)
+from boostmetric.neighbors import nearest, rounding_of_distances
+
+
+@dataclass(frozen=True, eq=False)
+class RankingTask:
+    """Search for documents that were judged relevant; what was not judged is not relevant.
+
+    Use `RankingTask.of` rather than this constructor, which checks nothing.
+
+    Attributes
+    ----------
+    points : tuple of one or two arrays of shape (n, n_features)
+        The queries, and the documents; without documents each query is searched for among the others.
+    judged : ndarray of shape (n_judgements,)
+        IntArray ``query * n_documents + document`` of judged pairs, in ascending order.
+    grades : ndarray of shape (n_judgements,)
+    rows : ndarray of shape (n_queries,)
+        IntArray of the queries that are asked: those with a relevant document.
+    k : tuple of int
+        Where rankings are cut.
+    gain : {"linear", "exponential"}
+        What a grade is worth in nDCG.
+    relevant_above : float
+        A document is relevant if its grade is larger.
+    n_left_out : int
+
+    Examples
+    --------
+    >>> from boostmetric.evaluation import RankingTask
+    >>> task = RankingTask.of([[0.0]], [[1.0], [2.0], [9.0]], relevance=[[0, 1, 2], [0, 2, 1]], k=2)
+    >>> (sample,) = task.measure(task.points)
+    >>> dict(zip(task.names, sample.mean.round(3).tolist()))["nDCG@2"]
+    0.48
+    """
+
+    points: tuple[Given, ...]
+    judged: IntArray
+    grades: FloatArray
+    rows: IntArray
+    k: tuple[int, ...]
+    gain: Gain
+    relevant_above: float
+    n_left_out: int
+
+    @classmethod
+    def of(
+        cls,
+        queries: Any,
+        documents: Any,
+        relevance: Any,
+        *,
+        k: int | Sequence[int] = (1, 5, 10),
+        gain: Gain = "linear",
+        relevant_above: float = 0.0,
+    ) -> RankingTask:
+        """Check what is given, as in `boostmetric.evaluation.evaluate_rankings`."""
+        check_choice("gain", gain, GAINS)
+        check_number("relevant_above", relevant_above)
+        points = check_queries(queries, documents)
+        n_queries, n_documents = points[0].shape[0], points[-1].shape[0]
+        cuts = check_cuts("k", k, n_documents - (documents is None))
+        query, document, grades = _check_relevance(relevance, n_queries, n_documents)
+        check_grades("grades", grades, gain)
+        itself = (query == document) & (grades > 0)
+        if documents is None and itself.any():
+            raise ValueError(
+                f"relevance judges query {query[itself][0]} for itself, which it never finds. Remove this."
+            )
+        judged = query * n_documents + document
+        order = np.argsort(judged)
+        twice = np.diff(judged[order]) == 0
+        if twice.any():
+            first = order[int(np.argmax(twice))]
+            raise ValueError(
+                f"relevance judges document {document[first]} for query {query[first]} twice. Keep one judgement, or "
+                "their mean."
+            )
+        rows = np.unique(query[grades > relevant_above])
+        _report_left_out(n_queries, rows, relevant_above)
+        return cls(points, judged[order], grades[order], rows, cuts, gain, relevant_above, n_queries - len(rows))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the scores."""
+        forms = ("nDCG@{}", "recall@{} (any)", "recall@{} (share)", "precision@{}")
+        every = (form.format(k) for form in forms for k in self.k)
+        return (*every, *(f"{name}@{self.k[-1]}" for name in ("MRR", "MAP")))
+
+    @property
+    def ceilings(self) -> FloatArray:
+        """What the best ranking would score: less than 1 where there are fewer relevant documents than k, or more."""
+        count = self._n_relevant
+        ones = [1.0] * len(self.k)
+        share = [(np.minimum(count, k) / count).mean() for k in self.k]
+        precision = [np.minimum(count, k).mean() / k for k in self.k]
+        return np.array([*ones, *ones, *share, *precision, 1.0, 1.0])
+
+    @property
+    def headline(self) -> str:
+        """The score that decides: nDCG at the last cut."""
+        return f"nDCG@{self.k[-1]}"
+
+    @property
+    def size(self) -> str:
+        """How much is asked, in words."""
+        return text_of(len(self.rows), "queries")
+
+    @property
+    def clusters(self) -> str:
+        """What is drawn together."""
+        return "queries"
+
+    def measure(self, points: Sequence[Given]) -> list[Sample]:
+        """Scores of each query under the Euclidean distance of the points."""
+        most, searched = self.k[-1], points[-1]
+        if len(points) == 1:
+            found = nearest(searched, None, most, rounding_of_distances(searched))[self.rows]
+        else:
+            found = nearest(searched, points[0][self.rows], most, rounding_of_distances(searched))
+        key = self.rows[:, None] * searched.shape[0] + found
+        place = np.minimum(np.searchsorted(self.judged, key), len(self.judged) - 1)
+        grades = np.where(self.judged[place] == key, self.grades[place], 0.0)
+        relevant, count, best = grades > self.relevant_above, self._n_relevant, self._best_grades
+        columns = [
+            *(ndcg_at_k(grades, best, k, self.gain) for k in self.k),
+            *(hit_at_k(relevant, k) for k in self.k),
+            *(recall_at_k(relevant, count, k) for k in self.k),
+            *(precision_at_k(relevant, k) for k in self.k),
+            reciprocal_rank_at_k(relevant, most),
+            average_precision_at_k(relevant, count, most),
+        ]
+        return [Sample(np.stack(columns, axis=1), np.ones(len(self.rows)), np.arange(len(self.rows)))]
+
+    @property
+    def _query(self) -> IntArray:
+        """Query of each judgement."""
+        return np.asarray(self.judged // self.points[-1].shape[0])
+
+    @property
+    def _n_relevant(self) -> IntArray:
+        """Relevant documents of each query that is asked."""
+        relevant = self.grades > self.relevant_above
+        return np.asarray(np.bincount(self._query[relevant], minlength=self.points[0].shape[0])[self.rows])
+
+    @property
+    def _best_grades(self) -> FloatArray:
+        """The largest grades of each query that is asked, as many as the last cut."""
+        query = self._query
+        order = np.lexsort((-self.grades, query))
+        sizes = np.bincount(query, minlength=self.points[0].shape[0])
+        place = np.arange(len(query)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        kept = place < self.k[-1]
+        number = np.full(len(sizes), -1)
+        number[self.rows] = np.arange(len(self.rows))
+        kept &= number[query] >= 0
+        best = np.zeros((len(self.rows), self.k[-1]))
+        best[number[query[kept]], place[kept]] = self.grades[order][kept]
+        return best
+
+
+def _check_relevance(relevance: Any, n_queries: int, n_documents: int) -> tuple[IntArray, IntArray, FloatArray]:
+    """Query, document and grade of each judgement."""
+    if sparse.issparse(relevance):
+        if relevance.shape != (n_queries, n_documents):
+            raise ValueError(
+                f"relevance must have one row for each of {n_queries} queries and one column for each of {n_documents} "
+                f"documents. Got shape {relevance.shape}."
+            )
+        table = sparse.coo_array(relevance)
+        return table.row.astype(np.int64), table.col.astype(np.int64), as_numbers("relevance", table.data)
+    rows = _as_rows(relevance)
+    numbers = []
+    for column, name, n_points in ((0, "query", n_queries), (1, "document", n_documents)):
+        value = rows[:, column]
+        bad = ~((value >= 0) & (value < n_points) & (value == np.floor(value)))
+        if bad.any():
+            row = int(np.argmax(bad))
+            raise ValueError(
+                f"relevance[{row}] names {name} {value[row]:g}, but they are numbered from 0 to {n_points - 1}. Check "
+                "that its rows are (query, document, grade), with row numbers of the two arrays."
+            )
+        numbers.append(value.astype(np.int64))
+    return numbers[0], numbers[1], rows[:, 2]
+
+
+def _as_rows(relevance: ArrayLike) -> NDArray[np.float64]:
+    rows = as_numbers("relevance, a sparse matrix of grades, or rows (query, document, grade),", relevance)
+    if rows.ndim != 2 or rows.shape[1] != 3 or not len(rows):
+        raise ValueError(
+            "relevance must be a sparse matrix of grades, or rows (query, document, grade), at least one. Got shape "
+            f"{rows.shape}."
+        )
+    return rows
+
+
+def _report_left_out(n_queries: int, rows: IntArray, relevant_above: float) -> None:
+    n_left_out = n_queries - len(rows)
+    above = f"a document with a grade above {relevant_above:g}"
+    if not len(rows):
+        raise ValueError(f"No query has {above}, so there is nothing to find. Check the grades and relevant_above.")
+    if n_left_out:
+        first = int(np.setdiff1d(np.arange(n_queries), rows)[0])
+        warn(
+            f"{n_left_out} of {n_queries} queries have no relevant document, {above}, and are left out; the first is "
+            f"query {first}."
+        )

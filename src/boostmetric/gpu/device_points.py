@@ -1,0 +1,56 @@
+"""The points of a problem on a device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+
+from boostmetric.arrays.types import FloatArray
+
+# Rows that are held in double precision at once.
+_AT_ONCE = 2**18
+
+
+class DevicePoints:
+    """Points in the precision they are stored in; products with them are made in double precision.
+
+    Single-precision products of torch may be of numbers shortened to ten bits (TF32), if the user chose so.
+
+    Attributes
+    ----------
+    rows : Tensor of shape (n_points, n_features)
+    """
+
+    def __init__(self, coordinates: FloatArray, device: str, dtype: torch.dtype) -> None:
+        self.rows = torch.as_tensor(coordinates, dtype=dtype, device=device)
+        self.n_features = coordinates.shape[1]
+        self.dtype = dtype
+        self.device = self.rows.device
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def number(self, value: float) -> torch.Tensor:
+        """A number in double precision."""
+        return torch.tensor(value, dtype=torch.float64, device=self.device)
+
+    def vector(self, values: FloatArray) -> torch.Tensor:
+        """Numbers in double precision."""
+        return torch.as_tensor(np.ascontiguousarray(values, dtype=np.float64), device=self.device)
+
+    def take(self, numbers: torch.Tensor) -> torch.Tensor:
+        """Some of the points, in double precision."""
+        return self.rows[numbers].double()
+
+    def times(self, directions: FloatArray) -> torch.Tensor:
+        """Coordinates of all points along each direction."""
+        along = self.vector(directions)
+        return torch.cat([along @ block.T for _, block in self.blocks()], 1)
+
+    def blocks(self) -> Iterator[tuple[slice, torch.Tensor]]:
+        """All points in double precision, block by block."""
+        for begin in range(0, len(self.rows), _AT_ONCE):
+            block = slice(begin, min(begin + _AT_ONCE, len(self.rows)))
+            yield block, self.rows[block].double()

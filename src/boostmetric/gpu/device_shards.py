@@ -1,0 +1,85 @@
+"""A problem as shards on a device."""
+
+from __future__ import annotations
+
+import importlib.util
+from functools import cache
+from types import ModuleType
+
+import torch
+
+from boostmetric.arrays.types import FloatArray
+from boostmetric.arrays.validation import warn
+from boostmetric.comparisons import Comparisons
+from boostmetric.gpu import far, rows
+from boostmetric.gpu.device_blocks import BlockShard
+from boostmetric.gpu.device_lists import ListedShard
+from boostmetric.gpu.device_points import DevicePoints
+from boostmetric.kernels.chebyshev import N_BINS, N_NODES
+from boostmetric.oracles.shard import Shard
+
+
+def make_shards(
+    coordinates: FloatArray, comparisons: Comparisons, device: str, dtype: torch.dtype, *, logistic: bool = False
+) -> list[Shard]:
+    """One shard of the groups that are listed, and one of those that are open."""
+    points = DevicePoints(coordinates, device, dtype)
+    row_kernels, far_kernels = kernels(points)
+    is_open = comparisons.is_open
+    listed = comparisons.subset(~is_open) if is_open.any() else comparisons
+    shards: list[Shard] = [ListedShard(points, listed, logistic, row_kernels)] if listed.n_groups else []
+    if is_open.any():
+        shards.append(BlockShard(points, comparisons.subset(is_open), logistic, far_kernels))
+    return shards
+
+
+def bytes_needed(shape: tuple[int, ...], comparisons: Comparisons, itemsize: int) -> int:
+    """Memory that the shards take on a device, roughly.
+
+    Parameters
+    ----------
+    shape : tuple
+        Of the points.
+    itemsize : int
+        Bytes of a number.
+    """
+    n_points, n_features = shape
+    # Distance, growth and coefficient of a member; its two points; where it is in the order of each of them, with its
+    # other point, in pieces that are not all full; and while these are made, eight numbers of eight bytes.
+    members = len(comparisons.members) * (3 * itemsize + 8 + 18 + 64)
+    n_open = int(comparisons.is_open.sum())
+    # Mapped points, in double precision, as stored, sorted, and in halves; a table; and a block of pairs, six times.
+    mapped = n_points * n_features * (8 + 4 * itemsize) + n_open * N_BINS * N_NODES * (itemsize + 8) + 48 * far.BLOCK
+    return n_points * n_features * itemsize + members + (mapped if n_open else 0)
+
+
+def kernels(points: DevicePoints) -> tuple[ModuleType, ModuleType]:
+    """The kernels for lists and for open sides: fused ones on a GPU that Triton can compile for."""
+    if not points.rows.is_cuda or not _compiles(str(points.device)):
+        return rows, far
+    return fused(points)
+
+
+def fused(points: DevicePoints) -> tuple[ModuleType, ModuleType]:
+    """The kernels in Triton, as far as there are some."""
+    from boostmetric.gpu import fused_far, fused_rows
+
+    # Those for open sides are made of products in single precision.
+    fits = points.dtype == torch.float32 and points.n_features <= fused_far.MOST_FEATURES
+    return fused_rows, fused_far if fits else far
+
+
+@cache
+def _compiles(device: str) -> bool:
+    """Whether Triton can compile here: it needs a compiler of C at run time, and a GPU that is not too old."""
+    if importlib.util.find_spec("triton") is None:
+        return False
+    from boostmetric.gpu import fused_rows
+
+    d, h = torch.zeros((2, 1), device=device)
+    try:
+        fused_rows.grow(d, h, torch.zeros((), dtype=torch.float64, device=device))
+    except Exception as error:
+        warn(f"Triton cannot compile for {device!r}, so fits there are slower: {str(error).partition(chr(10))[0]}")
+        return False
+    return True

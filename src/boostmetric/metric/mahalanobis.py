@@ -1,0 +1,327 @@
+"""A Mahalanobis metric: one matrix, held as the linear map whose squared lengths it measures."""
+
+from __future__ import annotations
+
+import copy
+import math
+import reprlib
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from boostmetric.arrays.tensors import as_floats, difference, finite, is_tensor, lengths, mapped
+from boostmetric.arrays.types import FloatArray
+from boostmetric.arrays.validation import as_list, as_numbers, check_count
+
+if TYPE_CHECKING:  # a loaded model maps points with NumPy alone
+    from scipy import sparse
+
+
+def with_fixed_signs(rows: FloatArray) -> FloatArray:
+    """Rows whose signs are arbitrary, each with its entry of largest size positive."""
+    largest = rows[np.arange(len(rows)), np.abs(rows).argmax(axis=1)]
+    return np.where(largest[:, None] < 0, -rows, rows)
+
+
+class MahalanobisMetric:
+    """The distance ``sqrt((a - b)' X (a - b))`` with X = L'L.
+
+    Parameters
+    ----------
+    components : array-like of shape (n_components, n_features)
+        The linear map L: the distance is the Euclidean distance after ``points @ components.T``.
+    feature_names : sequence of str, optional
+        Names of the features, in their order. Tables with other columns are then refused.
+    directions : array-like of shape (n_directions, n_features), optional
+        For the record: the directions of which a boosted metric is a sum, before it was cut to a lower rank,
+    step_sizes : array-like of shape (n_directions,), optional
+        and their weights.
+    about : mapping, optional
+        Where the metric comes from, as it is to stand in a file: text, finite numbers, booleans, None, and lists and
+        dictionaries of these. Metrics of the estimators have the entries "estimator" (its "name" and "parameters"),
+        "library" (the version of boostmetric) and "training" (what its fitted attributes tell: "n_iter",
+        "stop_reason", "duality_gap" and others).
+
+    Attributes
+    ----------
+    components : ndarray of shape (n_components, n_features)
+    feature_names : list of str, or None
+    directions, step_sizes : ndarray, or None
+    about : dict
+
+    Examples
+    --------
+    >>> from boostmetric import MahalanobisMetric
+    >>> metric = MahalanobisMetric([[2.0, 0.0]])
+    >>> float(metric.distance([0.0, 0.0], [1.0, 5.0]))
+    2.0
+    >>> metric.matrix
+    array([[4., 0.],
+           [0., 0.]])
+
+    In a file, and back:
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> path = Path(tempfile.mkdtemp()) / "model.safetensors"
+    >>> MahalanobisMetric([[2.0, 0.0]], feature_names=["height", "width"]).save(path)
+    >>> MahalanobisMetric.load(path).feature_names
+    ['height', 'width']
+    """
+
+    def __init__(
+        self,
+        components: ArrayLike,
+        *,
+        feature_names: Sequence[str] | None = None,
+        directions: ArrayLike | None = None,
+        step_sizes: ArrayLike | None = None,
+        about: Mapping[str, Any] | None = None,
+    ) -> None:
+        L = as_numbers("components", components)
+        if L.ndim != 2 or 0 in L.shape:
+            raise ValueError(f"components must have shape (n_components, n_features), both positive. Got {L.shape}.")
+        if not np.isfinite(L).all():
+            raise ValueError("components must be finite numbers; some are NaN or infinite.")
+        with np.errstate(over="ignore"):
+            trace = float(np.square(L).sum())
+        if trace == math.inf:
+            raise ValueError(
+                f"components go up to {np.abs(L).max():.3g}, and their squares, of which X = L'L is made, cannot be "
+                "held. Divide them by a power of two: it changes no neighbours."
+            )
+        self.components: FloatArray = L
+        self.feature_names = _checked_names(feature_names, L.shape[1])
+        self.directions, self.step_sizes = _checked_directions(directions, step_sizes, L.shape[1])
+        if about is not None and not isinstance(about, Mapping):
+            raise ValueError(f"about must be a dictionary. Got {about!r}.")
+        self.about: dict[str, Any] = copy.deepcopy(dict(about or {}))
+
+    @classmethod
+    def load(cls, path: str | Path) -> MahalanobisMetric:
+        """Read a metric that was saved, by `save` of this class or of an estimator.
+
+        Needs NumPy and safetensors only, and runs no code of the file.
+
+        Parameters
+        ----------
+        path : str or Path
+
+        Raises
+        ------
+        FileNotFoundError
+            If there is no such file.
+        ValueError
+            If the file is not one of a model, is damaged, or has a newer format; the message says which.
+        """
+        from boostmetric.metric.model_file import load_model
+
+        return load_model(path, cls)
+
+    def save(self, path: str | Path) -> None:
+        """Write the metric, and what is known about it, to a file of safetensors, whole or not at all.
+
+        Parameters
+        ----------
+        path : str or Path
+            Usually ends with ``.safetensors``. Replaced if it is there.
+        """
+        from boostmetric.metric.model_file import save_model
+
+        save_model(self, path)
+
+    @classmethod
+    def from_directions(
+        cls,
+        directions: FloatArray,
+        step_sizes: FloatArray,
+        rank: int | None = None,
+        coordinates: FloatArray | None = None,
+    ) -> MahalanobisMetric:
+        """The metric X = sum_j step_sizes[j] * outer(directions[j], directions[j]), with no more rows than its rank.
+
+        Parameters
+        ----------
+        directions : ndarray of shape (n_directions, n_features)
+        step_sizes : ndarray of shape (n_directions,)
+        rank : int, optional
+            Keep the best approximation of this rank only.
+        coordinates : ndarray of shape (n_directions, n_dimensions), optional
+            The directions in an orthonormal basis of a space that holds them, if it has fewer dimensions.
+
+        Notes
+        -----
+        No directions at all give the zero metric, as a single row of zeros.
+        """
+        if not len(step_sizes):
+            return cls(np.zeros((1, directions.shape[1])))
+        weights = np.sqrt(step_sizes)[:, None]
+        return cls(weights * directions)._of_rank(rank, None if coordinates is None else weights * coordinates)
+
+    @property
+    def matrix(self) -> FloatArray:
+        """X = L'L, of shape (n_features, n_features)."""
+        return self.components.T @ self.components
+
+    @property
+    def eigenvalues(self) -> FloatArray:
+        """The eigenvalues of X that may differ from zero, largest first."""
+        singular = np.linalg.svd(self.components, compute_uv=False)
+        return np.asarray(singular**2)
+
+    def transform(self, X: ArrayLike | sparse.sparray) -> FloatArray:
+        """Map points so that their Euclidean distance is this distance.
+
+        Parameters
+        ----------
+        X : array-like or tensor of shape (..., n_features), or sparse matrix of shape (n_points, n_features)
+
+        Returns
+        -------
+        ndarray of shape (..., n_components)
+            For a torch tensor, a tensor on its device and in its precision (float32 for shorter numbers, float64 for
+            whole ones), through which gradients flow.
+        """
+        answer: FloatArray = finite(self._mapped(X))
+        return answer
+
+    def _mapped(self, X: ArrayLike | sparse.sparray) -> FloatArray:
+        """As `transform`, without an error where the answer is not finite."""
+        answer: FloatArray = mapped(self._check(X), self.components)
+        return answer
+
+    def distance(self, a: ArrayLike, b: ArrayLike) -> FloatArray:
+        """Distances between points of `a` and points of `b`, row by row.
+
+        Parameters
+        ----------
+        a, b : array-like or tensor of shape (..., n_features)
+            Of one shape, or of shapes that broadcast. Tensors must be on one device.
+
+        Returns
+        -------
+        ndarray of shape (...)
+            A tensor if one of them is a tensor, as `transform` has it.
+        """
+        answer: FloatArray = lengths(finite(mapped(difference(self._check(a), self._check(b)), self.components)))
+        return answer
+
+    def __call__(self, a: ArrayLike, b: ArrayLike) -> float:
+        """Distance of two points: a metric that scikit-learn's neighbour searches accept."""
+        distance = self.distance(a, b)
+        if distance.ndim:
+            raise ValueError(
+                f"A metric called as a function takes two points, and {distance.shape} pairs are given. Use `distance`."
+            )
+        return float(distance)
+
+    def truncate(self, rank: int | None = None) -> MahalanobisMetric:
+        """The nearest metric of at most the given rank, in the Frobenius norm of X.
+
+        Parameters
+        ----------
+        rank : int, optional
+            None keeps the metric and drops only the rows that rounding makes.
+
+        Returns
+        -------
+        MahalanobisMetric
+            Its components are orthogonal, longest first. It keeps `feature_names` and `about`.
+        """
+        if rank is not None:
+            check_count("rank", rank, alternative=", or None")
+        shorter = self._of_rank(rank)
+        return MahalanobisMetric(shorter.components, feature_names=self.feature_names, about=self.about)
+
+    def _of_rank(self, rank: int | None, narrow: FloatArray | None = None) -> MahalanobisMetric:
+        """As `truncate`; `narrow` are the components in an orthonormal basis of a smaller space."""
+        left, singular, right = np.linalg.svd(self.components if narrow is None else narrow, full_matrices=False)
+        noise = singular[0] * max(self.components.shape) * np.finfo(singular.dtype).eps
+        kept = max(1, int((singular > noise).sum()))
+        kept = kept if rank is None else min(kept, rank)
+        rows = singular[:kept, None] * right[:kept] if narrow is None else left[:, :kept].T @ self.components
+        return MahalanobisMetric(with_fixed_signs(rows))
+
+    def _check(self, X: Any) -> Any:
+        check_columns(X, self.feature_names)
+        sparse = sys.modules.get("scipy.sparse")  # if nobody has imported it, X is not of it
+        is_sparse = sparse is not None and sparse.issparse(X)
+        points: Any
+        if is_tensor(X):
+            points = as_floats(X)
+        elif sparse is not None and is_sparse:
+            rows = sparse.csr_array(X)
+            numbers = as_numbers("The points", rows.data)
+            points = sparse.csr_array((numbers, rows.indices, rows.indptr), shape=rows.shape)
+        else:
+            points = as_numbers("The points", X)
+        n_features = self.components.shape[1]
+        if points.ndim == 0 or points.shape[-1] != n_features:
+            raise ValueError(f"The metric has {n_features} features, but the points have shape {tuple(points.shape)}.")
+        return points
+
+    def __repr__(self) -> str:
+        rank, n_features = self.components.shape
+        return f"MahalanobisMetric(n_components={rank}, n_features={n_features})"
+
+
+def check_columns(X: Any, feature_names: list[str] | None) -> None:
+    """Refuse a table whose columns have other names than the features of a metric, or stand in another order."""
+    columns = getattr(X, "columns", None)
+    if columns is None or feature_names is None:
+        return
+    names = list(columns)
+    if names != feature_names and all(isinstance(name, str) for name in names):
+        wrong = next(((a, b) for a, b in zip(names, feature_names, strict=False) if a != b), None)
+        raise ValueError(
+            "The columns of the points are not the features of the metric, in their order: "
+            + (f"{wrong[0]!r} stands where {wrong[1]!r} should." if wrong else f"there are {len(names)}.")
+            + " Select them: points[metric.feature_names]."
+        )
+
+
+def _checked_names(names: Sequence[str] | None, n_features: int) -> list[str] | None:
+    if names is None:
+        return None
+    listed = [str(name) if isinstance(name, str) else name for name in as_list("feature_names", names, of=" of texts")]
+    if not all(isinstance(name, str) for name in listed):
+        raise ValueError(f"feature_names must be a list of texts. Got {names!r}.")
+    if len(listed) != n_features:
+        raise ValueError(f"There are {len(listed)} feature_names, but the metric has {n_features} features.")
+    return listed
+
+
+def _checked_directions(
+    directions: ArrayLike | None, step_sizes: ArrayLike | None, n_features: int
+) -> tuple[FloatArray | None, FloatArray | None]:
+    if directions is None and step_sizes is None:
+        return None, None
+    if directions is None or step_sizes is None:
+        raise ValueError("directions and step_sizes belong together: give both, or none.")
+    rows, weights = as_numbers("directions", directions), as_numbers("step_sizes", step_sizes)
+    if weights.ndim != 1 or rows.shape != (len(weights), n_features):
+        raise ValueError(
+            "directions must have shape (n_directions, n_features) and step_sizes (n_directions,). Got "
+            f"{rows.shape} and {weights.shape}, and the metric has {n_features} features."
+        )
+    if not np.isfinite(rows).all() or not (np.isfinite(weights) & (weights >= 0)).all():
+        raise ValueError("directions and step_sizes must be finite, and step_sizes not negative.")
+    return rows, weights
+
+
+def as_metric(metric: Any) -> MahalanobisMetric | None:
+    """The metric of a fitted learner, a metric as it is, or None."""
+    if metric is None or isinstance(metric, MahalanobisMetric):
+        return metric
+    if not isinstance(metric, type) and callable(getattr(metric, "get_metric", None)):
+        learned = metric.get_metric()
+        if isinstance(learned, MahalanobisMetric):
+            return learned
+    raise TypeError(
+        f"metric must be a fitted learner, a MahalanobisMetric or None. Got {reprlib.repr(metric)}. "
+        "MahalanobisMetric(components) makes a metric of an array of shape (n_components, n_features)."
+    )

@@ -1,0 +1,70 @@
+"""The model file: a metric with what is known about it.
+
+Version 1 of the layout, a file of `boostmetric.storage.tensor_file` of kind "model":
+
+- tensor ``components``, of shape (n_components, n_features);
+- tensors ``directions``, of shape (n_directions, n_features), and ``step_sizes``, of shape (n_directions,): both, or
+  none;
+- ``feature_names``: a list of n_features texts, or null;
+- ``about``: a dictionary, see `boostmetric.MahalanobisMetric`.
+
+Tensors are written in float64; those of float32 and float16 are read as well.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostmetric.storage.tensor_file import TensorFile, read_tensors, write_tensors
+
+if TYPE_CHECKING:  # which saves and loads itself by this file: imported here, it would be a cycle
+    from boostmetric.metric.mahalanobis import MahalanobisMetric
+
+_KIND, _VERSION = "model", 1
+
+
+def save_model(metric: MahalanobisMetric, path: str | Path) -> None:
+    """Write a metric to a file."""
+    write_tensors(path, _KIND, _VERSION, tensors_of(metric), said_of(metric))
+
+
+def load_model(path: str | Path, make: type[MahalanobisMetric]) -> MahalanobisMetric:
+    """Read a metric from a file and `make` it."""
+    file = read_tensors(path, _KIND, _VERSION)
+    return metric_of(file, file.about, make)
+
+
+def tensors_of(metric: MahalanobisMetric) -> dict[str, NDArray[np.float64]]:
+    """The arrays of a metric, by name."""
+    tensors = {"components": metric.components}
+    if metric.directions is not None and metric.step_sizes is not None:
+        tensors |= {"directions": metric.directions, "step_sizes": metric.step_sizes}
+    return tensors
+
+
+def said_of(metric: MahalanobisMetric) -> dict[str, Any]:
+    """What else there is to keep of it."""
+    return {"feature_names": metric.feature_names, "about": metric.about}
+
+
+def metric_of(file: TensorFile, said: dict[str, Any], make: type[MahalanobisMetric]) -> MahalanobisMetric:
+    """The metric of a file, from its arrays and what was `said_of` it, or an error that names the file."""
+    components = file.tensor("components", (None, None))
+    directions = step_sizes = None
+    if "directions" in file.tensors or "step_sizes" in file.tensors:
+        step_sizes = file.tensor("step_sizes", (None,))
+        directions = file.tensor("directions", (len(step_sizes), components.shape[1]))
+    try:
+        return make(
+            components,
+            feature_names=said["feature_names"],
+            directions=directions,
+            step_sizes=step_sizes,
+            about=said["about"],
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise file.error(f"it does not describe a metric ({error})") from error

@@ -1,0 +1,130 @@
+"""Metrics to begin with: where boosting starts, and what it must beat."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn.covariance import ledoit_wolf_shrinkage
+
+from boostmetric.arrays.frame import Given, centre_and_scale
+from boostmetric.arrays.types import FloatArray
+from boostmetric.arrays.validation import check_choice
+from boostmetric.metric.mahalanobis import MahalanobisMetric
+
+StartName = Literal["zero", "identity", "standardized", "rca", "standardized-rca"]
+Init: TypeAlias = str | MahalanobisMetric | ArrayLike
+
+# Starts that the data alone give, and those that need labels.
+PLAIN_STARTS: tuple[StartName, ...] = ("zero", "identity", "standardized")
+STARTS: tuple[StartName, ...] = (*PLAIN_STARTS, "rca", "standardized-rca")
+# A metric of full rank has as many rows as there are features.
+_MOST_FEATURES = 10_000
+
+
+def starting_components(init: Init, X: Given, y: NDArray[Any] | None = None) -> FloatArray | None:
+    """The linear map of a metric to begin with; None for the zero metric.
+
+    Parameters
+    ----------
+    init : str, MahalanobisMetric or array-like of shape (n_rows, n_features)
+        ``"identity"``: the Euclidean distance. ``"standardized"``: that of features divided by their standard
+        deviation. ``"rca"``: relevant component analysis (Bar-Hillel et al., 2003), the Mahalanobis distance of the
+        covariance within the classes, shrunk as Ledoit and Wolf (2004) have it; ``"standardized-rca"`` the same in
+        standardized features, for features of different units. Or a metric, or its linear map.
+    X : ndarray or csr_array of shape (n_samples, n_features)
+    y : ndarray of shape (n_samples,), optional
+        Labels, for RCA.
+    """
+    n_features = X.shape[1]
+    if isinstance(init, str):
+        return _named(init, X, y)
+    components = _as_metric(init).components
+    if components.shape[1] != n_features:
+        raise ValueError(f"init has {components.shape[1]} features, the data have {n_features}.")
+    return components
+
+
+def check_init(init: Init, names: Sequence[str]) -> None:
+    """Refuse what is neither one of the names nor a metric."""
+    if isinstance(init, str):
+        check_choice("init", init, names)
+    else:
+        _as_metric(init)
+
+
+def _as_metric(init: MahalanobisMetric | ArrayLike) -> MahalanobisMetric:
+    try:
+        return init if isinstance(init, MahalanobisMetric) else MahalanobisMetric(init)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"init must be a name, a MahalanobisMetric or its components. {error}") from error
+
+
+def _named(name: str, X: Given, y: NDArray[Any] | None) -> FloatArray | None:
+    if name == "zero":
+        return None
+    n_features = X.shape[1]
+    if n_features > _MOST_FEATURES:
+        raise ValueError(
+            f"init={name!r} is a matrix of {n_features:,} x {n_features:,} numbers here, as the data have that many "
+            'features. Reduce the features (TruncatedSVD, PCA), or begin elsewhere: boosting with init="zero" (and '
+            'solver="stagewise"), a baseline with init="identity".'
+        )
+    if name == "identity":
+        return np.eye(n_features)
+    points: Any
+    points, exponent = centre_and_scale(X)
+    dense = points.toarray() if sparse.issparse(points) else points
+    unit = spread(dense) if name.startswith("standardized") else np.ones(n_features)
+    if not name.endswith("rca"):
+        return np.diag(np.ldexp(1 / unit, -exponent))
+    assert y is not None
+    return np.ldexp(_whitening(within_classes(dense / unit, y)) / unit, -exponent)
+
+
+def spread(points: FloatArray) -> FloatArray:
+    """Standard deviations, 1 for features that do not vary."""
+    deviations = points.std(axis=0)
+    return np.where(deviations > 0, deviations, 1.0)
+
+
+def within_classes(points: FloatArray, y: NDArray[Any]) -> FloatArray:
+    """Points less the mean of their class, of the classes with several points."""
+    _, label, sizes = np.unique(y, return_inverse=True, return_counts=True)
+    means = np.zeros((len(sizes), points.shape[1]))
+    np.add.at(means, label, points)
+    means /= sizes[:, None]
+    return np.asarray((points - means[label])[sizes[label] > 1])
+
+
+def _whitening(residuals: FloatArray) -> FloatArray:
+    """The symmetric map after which the covariance of the residuals, shrunk, is the identity."""
+    n_features = residuals.shape[1]
+    shrinkage = ledoit_wolf_shrinkage(residuals, assume_centered=True)
+    values, vectors = _principal(residuals)
+    # And the variance across all of these directions, if there are fewer than features.
+    values = (1 - shrinkage) * np.append(values, 0.0) + shrinkage * np.vdot(residuals, residuals) / residuals.size
+    # Where classes are points along some direction, it counts as the narrowest direction that is none.
+    positive = values > values.max() * n_features * np.finfo(np.float64).eps
+    if not positive.any():
+        return np.eye(n_features)
+    scales = 1 / np.sqrt(np.maximum(values, values[positive].min()))
+    across = scales[-1] if len(scales) <= n_features else 0.0
+    return np.asarray((vectors * (scales[:-1] - across)) @ vectors.T + across * np.eye(n_features))
+
+
+def _principal(residuals: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Eigenvalues of the covariance about zero, and orthonormal eigenvectors as columns.
+
+    Of more features than points, only of the space that the points span: from their inner products.
+    """
+    n, n_features = residuals.shape
+    if n >= n_features:
+        values, vectors = np.linalg.eigh(residuals.T @ residuals / n)
+        return values, vectors
+    values, left = np.linalg.eigh(residuals @ residuals.T / n)
+    kept = values > values[-1] * n_features * np.finfo(np.float64).eps
+    return values[kept], residuals.T @ (left[:, kept] / np.sqrt(n * values[kept]))

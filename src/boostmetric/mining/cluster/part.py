@@ -1,0 +1,129 @@
+"""One part of the work: the neighbours of some points among all points, as a Parquet file."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostmetric.arrays.ragged import Ragged
+from boostmetric.mining.cluster.folder import MinedFolder, Part
+from boostmetric.mining.cluster.point_files import PointFiles
+from boostmetric.mining.cluster.survey import Survey
+from boostmetric.neighbors.streams import NearestSoFar
+from boostmetric.tables.complaints import Complaints, shown
+from boostmetric.tables.identifiers import Identifiers
+from boostmetric.tables.values import Ids, as_texts, joined
+
+_FIX_REPEATED = "Each id must be there once: remove or rename the others."
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """What all parts have in common."""
+
+    files: PointFiles
+    survey: Survey
+    folder: MinedFolder
+    n_neighbors: int
+    n_impostors: int
+
+
+def mine_part(job: Job, part: Part, n_threads: int) -> None:
+    """Find the targets and impostors of the points of a part, and write them.
+
+    Memory: the points of the part, one batch of a file, and 16 MB a thread.
+    """
+    files, survey = job.files, job.survey
+    shift, n_features = survey.shift, len(survey.first)
+    pieces, label_pieces = list[NDArray[np.float64]](), list[Ids]()
+    for batch in files.batches(part.file, n_features=n_features):
+        wanted = slice(max(part.first - batch.first, 0), max(part.end - batch.first, 0))
+        pieces.append(shift.place(batch.points[wanted]))
+        label_pieces.append(batch.labels[wanted])
+        if batch.first + len(batch.points) >= part.end:
+            break
+    texts = as_texts(joined(label_pieces))
+    # Other classes need no numbers: they are -1, which is no anchor's.
+    known = {text: number for number, text in enumerate(dict.fromkeys(texts))}
+    anchors = np.arange(part.first, part.end)
+    search = NearestSoFar(
+        np.concatenate(pieces),
+        np.array([known[text] for text in texts]),
+        anchors,
+        job.n_neighbors,
+        job.n_impostors,
+        survey.rounding,
+        n_threads=n_threads,
+    )
+    del pieces
+    for file in range(len(files.paths)):
+        for batch in files.batches(file, n_features=n_features):
+            search.offer(shift.place(batch.points), _numbered(batch.labels, known), batch.first)
+    targets, impostors = search.nearest()
+    has_target = np.flatnonzero(targets.sizes)
+    job.folder.write(
+        part, _columns(job, part, anchors[has_target], targets.take(has_target), impostors.take(has_target))
+    )
+
+
+def _numbered(labels: Ids, known: dict[str, int]) -> NDArray[np.int64]:
+    """Numbers of classes; -1 for those that are not known."""
+    classes, place = np.unique(labels, return_inverse=True)
+    return np.array([known.get(text, -1) for text in as_texts(classes)], dtype=np.int64)[place]
+
+
+def _columns(
+    job: Job, part: Part, anchors: NDArray[np.int64], targets: Ragged, impostors: Ragged
+) -> dict[str, NDArray[Any]]:
+    """Rows of query, document and grade: for each anchor its targets, nearest first, then its impostors."""
+    row = np.concatenate([targets.row, impostors.row])
+    order = np.argsort(row, kind="stable")
+    query = anchors[row[order]]
+    document = np.concatenate([targets.values, impostors.values])[order]
+    grade = np.repeat(np.array([1, 0], dtype=np.int8), [len(targets.values), len(impostors.values)])[order]
+    rows = np.unique(np.concatenate([query, document]))
+    ids = _ids_of(job, part, rows)
+    return {
+        "query": ids[np.searchsorted(rows, query)],
+        "document": ids[np.searchsorted(rows, document)],
+        "grade": grade,
+    }
+
+
+def _ids_of(job: Job, part: Part, rows: NDArray[np.int64]) -> NDArray[Any]:
+    """The ids of some rows, in ascending order.
+
+    All ids pass by here, so that each part looks for repetitions among its share of them, as many as it has points.
+    """
+    files, whole, n_parts = job.files, job.survey.whole_ids, job.folder.n_parts
+    found: list[Any] = []
+    share: list[Ids] = []
+    share_rows: list[NDArray[np.int64]] = []
+    for file in range(len(files.paths)):
+        for first, given in files.ids(file):
+            ids: Ids = given if whole else as_texts(given)
+            begin, end = np.searchsorted(rows, [first, first + len(ids)])
+            places = rows[begin:end] - first
+            found += ids[places].tolist() if isinstance(ids, np.ndarray) else [ids[place] for place in places]
+            if files.id is None:
+                continue
+            key = ids if isinstance(ids, np.ndarray) else np.array([zlib.crc32(text.encode()) for text in ids])
+            mine = np.flatnonzero(key % n_parts == part.number)
+            share.append(ids[mine] if isinstance(ids, np.ndarray) else [ids[place] for place in mine])
+            share_rows.append(mine + first)
+    if files.id is not None:
+        _refuse_repeated(files, joined(share), np.concatenate(share_rows))
+    return np.array(found, dtype=np.int64 if whole else object)
+
+
+def _refuse_repeated(files: PointFiles, ids: Ids, rows: NDArray[np.int64]) -> None:
+    complaints = Complaints()
+    for first, again in Identifiers(ids).repeated():
+        problem = f"id {shown(as_texts(ids[again : again + 1])[0])} is also that of {files.place(int(rows[first]))}"
+        complaints.add(partial(files.place, int(rows[again])), problem, _FIX_REPEATED)
+    complaints.raise_if_any()

@@ -1,0 +1,153 @@
+"""Points in Parquet files, which are read batch by batch and never held whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostmetric.tables.complaints import Complaints, TableError, plural
+from boostmetric.tables.features import Features
+from boostmetric.tables.parquet import ParquetTable
+from boostmetric.tables.point_table import features_of
+from boostmetric.tables.reading import Chunk, Shards
+from boostmetric.tables.sources import Source, open_parquet, open_tables
+from boostmetric.tables.values import Ids, Part
+
+_OTHERWISE = "read it whole with read_points, for Comparisons.from_labels"
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Some rows of one file: the number of the first among all rows, the points, and their labels."""
+
+    first: int
+    points: NDArray[Any]
+    labels: Ids
+
+
+@dataclass(frozen=True)
+class PointFiles:
+    """Files of points, and what of them is read.
+
+    Attributes
+    ----------
+    paths : tuple of Path
+    sizes : tuple of int
+        Their rows.
+    features : Features
+    label : str
+    id : str, optional
+        Without it, points are called by the number of their row.
+    """
+
+    paths: tuple[Path, ...]
+    sizes: tuple[int, ...]
+    features: Features
+    label: str
+    id: str | None
+
+    @classmethod
+    def opened(
+        cls,
+        source: Source,
+        *,
+        label: str,
+        id: str | None,
+        vector: str | None,
+        columns: Sequence[str] | None,
+        ignore: Sequence[str],
+    ) -> PointFiles:
+        """From the footers of the files; no row is read."""
+        shards = open_parquet(source, "only Parquet files are mined in parts", _OTHERWISE)
+        for table in shards.tables:
+            for name, what in ((label, "of labels"), (id, "of ids")):
+                if name is not None:
+                    table.column(name, what)
+        claimed = {label: "label"} if id is None else {id: "id", label: "label"}
+        features = features_of(shards, claimed, vector, columns, ignore)
+        # Workers may run in another folder than this process.
+        paths = tuple(table.path.absolute() for table in shards.tables)
+        files = cls(paths, tuple(table.n_rows or 0 for table in shards.tables), features, label, id)
+        if not sum(files.sizes):
+            raise TableError(f"{shards}: there are no rows. At least one is needed.")
+        return files
+
+    def __str__(self) -> str:
+        more = len(self.paths) - 1
+        return f"{self.paths[0]} and {plural(more, 'more file')}" if more else str(self.paths[0])
+
+    @property
+    def starts(self) -> list[int]:
+        """The number of the first row of each file among all rows."""
+        return list(accumulate(self.sizes, initial=0))[:-1]
+
+    def footers(self) -> list[str]:
+        """A checksum of the footer of each file: schema, rows, and sizes and ranges of all columns."""
+        return [ParquetTable(path).footer_checksum() for path in self.paths]
+
+    def batches(
+        self, file: int, *, complaints: Complaints | None = None, n_features: int | None = None
+    ) -> Iterator[Batch]:
+        """The points of one file.
+
+        Parameters
+        ----------
+        file : int
+        complaints : Complaints, optional
+            Where to collect what is wrong; without it, that is raised at once.
+        n_features : int, optional
+            Of the vectors, if known.
+        """
+        for chunk, shards in self._chunks(file, [*self.features.names, self.label]):
+            collected = Complaints() if complaints is None else complaints
+            points = self._points(shards, chunk, collected, n_features)
+            labels = Part(shards, chunk, self.label, collected).classes()
+            if complaints is None:
+                collected.raise_if_any()
+            n_features = points.shape[1]
+            yield Batch(self.starts[file] + chunk.start, points, labels)
+
+    def ids(self, file: int) -> Iterator[tuple[int, Ids]]:
+        """The number of a row, and the ids from there on."""
+        start = self.starts[file]
+        if self.id is None:
+            yield start, np.arange(start, start + self.sizes[file])
+            return
+        for chunk, shards in self._chunks(file, [self.id]):
+            complaints = Complaints()
+            ids = Part(shards, chunk, self.id, complaints).ids()
+            complaints.raise_if_any()
+            yield start + chunk.start, ids
+
+    def place(self, row: int) -> str:
+        """Where a row is found, for a message."""
+        file = int(np.searchsorted(np.cumsum(self.sizes), row, side="right"))
+        where = f"{self.paths[file]}, row {row - self.starts[file]} (counted from 0)"
+        return where if self.id is None else f"{where}, column {self.id!r}"
+
+    def _chunks(self, file: int, names: list[str]) -> Iterator[tuple[Chunk, Shards]]:
+        if not self.sizes[file]:
+            return
+        shards = open_tables(self.paths[file])
+        if shards.n_rows != self.sizes[file]:
+            raise TableError(
+                f"{self.paths[file]}: had {plural(self.sizes[file], 'row')} and has {shards.n_rows:,} now. Begin anew, "
+                "with files that do not change."
+            )
+        for chunk in shards.chunks(list(dict.fromkeys(names))):
+            yield chunk, shards
+
+    def _points(self, shards: Shards, chunk: Chunk, complaints: Complaints, n_features: int | None) -> NDArray[Any]:
+        names, dtype = self.features.names, self.features.dtype
+        if self.features.is_vector:
+            return Part(shards, chunk, names[0], complaints).vectors(n_features).astype(dtype, copy=False)
+        points = np.empty((chunk.size, len(names)), dtype=dtype)
+        for place, name in enumerate(names):
+            points[:, place] = Part(shards, chunk, name, complaints).numbers()
+        return points

@@ -1,0 +1,183 @@
+"""Which candidates are taken as negatives: guards, which remove some, and a choice among the others."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostmetric.arrays.types import FloatArray, IntArray
+from boostmetric.mining.space import Space
+from boostmetric.mining.window import Candidates, are_in
+
+Flags = NDArray[np.bool_]
+Limits = float | tuple[float | None, float | None] | None
+
+# Why candidates are not taken, in the order in which they are asked: the first reason counts.
+REASONS = ("same group", "near-duplicate", "too near", "too far", "over the cap")
+
+
+class Margin(NamedTuple):
+    """Limits of how much farther a negative is than the positive; infinite where there is none."""
+
+    least: float
+    most: float
+
+    @classmethod
+    def of(cls, name: str, limits: Limits, smallest: float = -math.inf) -> Margin:
+        """Of a number, a pair, or None; or an error."""
+        pair = limits if isinstance(limits, tuple | list) else (limits, None)
+        if len(pair) != 2 or not all(one is None or _is_finite(one, smallest) for one in pair):
+            above = "" if smallest == -math.inf else f" of at least {smallest:g}"
+            raise ValueError(
+                f"{name} must be a finite number{above}, a pair (least, most) of such numbers, of which one may be "
+                f"None, or None. Got {limits!r}."
+            )
+        least, most = pair
+        margin = cls(-math.inf if least is None else float(least), math.inf if most is None else float(most))
+        if margin.least > margin.most:
+            raise ValueError(f"{name}={limits!r} keeps nothing: the first number must not be above the second.")
+        return margin
+
+
+def _is_finite(value: object, smallest: float) -> bool:
+    """Whether it is a finite number of at least the smallest."""
+    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    return is_number and math.isfinite(value) and value >= smallest  # type: ignore[arg-type, operator]
+
+
+@dataclass(frozen=True, eq=False)
+class Guards:
+    """What a candidate must be, to be a negative.
+
+    Attributes
+    ----------
+    margin : Margin
+        Absolute, in units of the points in the `Space`.
+    relative_margin : Margin
+        In units of the distance of the positive.
+    near_duplicate : float or None
+        Share of the distance of a positive, within which of that positive a candidate is taken for a copy.
+    groups : ndarray of shape (n_documents,) or None
+        IntArray of groups.
+    """
+
+    margin: Margin
+    relative_margin: Margin
+    near_duplicate: float | None
+    groups: IntArray | None
+
+    def reasons(
+        self,
+        space: Space,
+        found: Candidates,
+        distance: FloatArray,
+        row: IntArray,
+        positive: IntArray,
+        apart: FloatArray,
+    ) -> NDArray[np.int8]:
+        """The first reason against each candidate of each pair: a place in REASONS, or -1.
+
+        Parameters
+        ----------
+        space : Space
+        found : Candidates
+        distance : ndarray of shape (n_queries, n_ranks)
+            Of the candidates.
+        row : ndarray of shape (n_pairs,)
+            Row of `found` that each pair of a query with a positive belongs to, in ascending order; all rows occur.
+        positive : ndarray of shape (n_pairs,)
+            IntArray of documents.
+        apart : ndarray of shape (n_pairs,)
+            Their distances from the query.
+
+        Returns
+        -------
+        ndarray of shape (n_pairs, n_ranks)
+            Without a meaning where there is no candidate.
+        """
+        against = np.full((len(row), found.documents.shape[1]), -1, dtype=np.int8)
+        off = distance[row]
+        # From the last reason to the first, which stays.
+        for margin, unit in ((self.margin, np.ones(len(row))), (self.relative_margin, apart)):
+            if margin.most < math.inf:
+                limit = apart + margin.most * unit + space.rounding
+                against[off > limit[:, None]] = REASONS.index("too far")
+        for margin, unit in ((self.margin, np.ones(len(row))), (self.relative_margin, apart)):
+            if margin.least > -math.inf:
+                limit = apart + margin.least * unit - space.rounding
+                against[off < limit[:, None]] = REASONS.index("too near")
+        if self.near_duplicate is not None:
+            against[self._copies(space, found, off, row, positive, apart)[row]] = REASONS.index("near-duplicate")
+        if self.groups is not None:
+            against[self._of_same_group(found, row, positive)[row]] = REASONS.index("same group")
+        return against
+
+    def _copies(
+        self, space: Space, found: Candidates, off: FloatArray, row: IntArray, positive: IntArray, apart: FloatArray
+    ) -> Flags:
+        """Candidates that lie close to a positive of their query; of shape (n_queries, n_ranks)."""
+        assert self.near_duplicate is not None
+        reach = self.near_duplicate * apart + space.rounding
+        # By the triangle inequality no others can be so close; the second rounding is that of the distances themselves.
+        pair, column = np.nonzero(np.abs(off - apart[:, None]) <= reach[:, None] + space.rounding)
+        close = space.of_documents(positive[pair], found.documents[row[pair], column]) <= reach[pair]
+        copies = np.zeros(found.documents.shape, dtype=bool)
+        copies[row[pair][close], column[close]] = True
+        return copies
+
+    def _of_same_group(self, found: Candidates, row: IntArray, positive: IntArray) -> Flags:
+        """Candidates in the group of a positive of their query; of shape (n_queries, n_ranks)."""
+        assert self.groups is not None
+        n_groups = int(self.groups.max()) + 1
+        keys = np.unique(row * n_groups + self.groups[positive])
+        return are_in(keys, np.arange(len(found.queries))[:, None] * n_groups + self.groups[found.documents])
+
+
+def chosen(
+    kept: Flags,
+    query: IntArray,
+    per_positive: int | None,
+    per_query: int | None,
+    random: np.random.RandomState | None,
+) -> Flags:
+    """Which of the candidates that are left become negatives.
+
+    Parameters
+    ----------
+    kept : ndarray of shape (n_pairs, n_ranks)
+        Candidates of each pair that no guard removed.
+    query : ndarray of shape (n_pairs,)
+        In ascending order within every query.
+    per_positive, per_query : int or None
+        Negatives of a pair, and of all pairs of a query, at most.
+    random : RandomState or None
+        None takes the nearest.
+
+    Returns
+    -------
+    ndarray of shape (n_pairs, n_ranks)
+    """
+    turn = np.arange(len(kept), dtype=np.float64)
+    if random is None:
+        place = np.cumsum(kept, axis=1) - 1
+    else:
+        # One draw for all, so that it makes no difference which pairs are worked on together.
+        drawn = random.random_sample((len(kept), kept.shape[1] + 1))
+        turn, drawn = drawn[:, -1], drawn[:, :-1]
+        place = np.argsort(np.argsort(np.where(kept, drawn, 2.0), axis=1), axis=1)
+    if per_positive is not None:
+        kept = kept & (place < per_positive)
+    if per_query is not None:
+        # In turn: the first negative of each pair, then the second of each, and so on.
+        pair, column = np.nonzero(kept)
+        order = np.lexsort((turn[pair], place[pair, column], query[pair]))
+        _, first, size = np.unique(query[pair][order], return_index=True, return_counts=True)
+        over = order[np.arange(len(order)) - np.repeat(first, size) >= per_query]
+        kept = kept.copy()
+        kept[pair[over], column[over]] = False
+    return kept

@@ -1,0 +1,6 @@
+"""Nearest neighbours, the same ones from every method of search."""
+
+from boostmetric.neighbors.nearest_points import nearest as nearest
+from boostmetric.neighbors.nearest_points import nearest_others as nearest_others
+from boostmetric.neighbors.nearest_points import others_within as others_within
+from boostmetric.neighbors.nearest_points import rounding_of_distances as rounding_of_distances

@@ -1,0 +1,401 @@
+"""Nearest neighbours, for mining and for scoring: the same ones from every search method.
+
+Data on a grid (whole numbers, or one decimal as in Iris) are full of equal distances, and which of several equally near
+points a search returns depends on its method and on the last bit of each coordinate. So we say what is meant: the next
+neighbour is, among the points no farther than the nearest one left, up to the rounding of the data, the one with the
+lowest number. A search only proposes candidates; where it cannot be certain that they suffice, all points are asked.
+Sparse points are always all asked: for them the distances to all points are one product of sparse matrices.
+
+Searches: scikit-learn's trees for many points in few dimensions; else, all distances by `kernels.brute_force`, in many
+dimensions first in single precision, which settles most queries.
+That is faster than scikit-learn's or faiss's search of the kind, and finds the same (``python -m benchmarks mining``).
+On a GPU, all distances by `boostmetric.neighbors.on_device`, for all queries at once; what is settled is settled here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from multiprocessing import current_process
+from typing import Any
+
+import joblib
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.spatial.distance import cdist
+from sklearn.neighbors import NearestNeighbors
+
+from boostmetric.arrays.frame import Given, largest_size, times_power_of_two
+from boostmetric.arrays.ragged import Ragged
+from boostmetric.neighbors.searches import ClassPanels, Once, Panels, Quick, row_chunks, square_lengths
+from boostmetric.parallel.crew import Crew
+from boostmetric.parallel.devices import torch_device
+
+_SPARE = 8  # candidates beyond those asked for, so that ties at the end of the list are seen
+_FEW = 20  # queries are few if there are this many times as many points
+_MOST_FEATURES_OF_A_TREE = 4
+_LEAST_POINTS_OF_A_TREE = 10_000
+_QUERIES = 1024  # asked at once by a thread
+_FEW_QUERIES = 256  # the same, where each has many answers
+# Pairs of a query and a point. The processor compares fewer in the milliseconds that it takes to send the points to a
+# device and to have its answer, which for a thousand classes of sixty points would be done a thousand times.
+_FEWEST_ON_A_DEVICE = 2**20
+_NONE = np.empty(0, dtype=np.int64)
+MOST_ROUNDING = 1e-4  # of a distance: no tie is ever broken for a point farther than this
+
+
+def rounding_of_distances(points: Any) -> float:
+    """How far a distance between two of the points may be off because their coordinates are rounded."""
+    if sparse.issparse(points):
+        # Two rows differ in no more places than both have entries.
+        n_entries = 2 * int(np.diff(points.indptr).max(initial=0))
+        return float(np.sqrt(n_entries) * np.finfo(points.dtype).eps * np.abs(points.data).max(initial=0.0))
+    varies = points.min(axis=0) < points.max(axis=0)
+    size = np.abs(points).max(axis=0).astype(np.float64)[varies]
+    return float(np.sqrt(len(size)) * np.finfo(points.dtype).eps * size.max(initial=0.0))
+
+
+def nearest(
+    points: Given, queries: Given | None, n_neighbors: int, rounding: float = 0.0, *, device: str = "cpu"
+) -> NDArray[np.int64]:
+    """Numbers of the nearest points of each query, nearest first.
+
+    Parameters
+    ----------
+    points : ndarray or csr_array of shape (n_points, n_features)
+    queries : ndarray or csr_array of shape (n_queries, n_features) or None
+        None asks for the neighbours of the points themselves, a point never being its own neighbour.
+    n_neighbors : int
+        At most the number of points (less one without queries).
+    rounding : float, default=0.0
+        Distances that differ by no more than this are equal; among equals the lowest number comes first.
+    device : str, default="cpu"
+        Where to search dense points, see `boostmetric.parallel.devices`. A few are searched on the CPU in any case.
+
+    Returns
+    -------
+    ndarray of shape (n_queries, n_neighbors)
+
+    Notes
+    -----
+    Cost: one search, and for queries whose candidates leave a doubt (many equal distances, or clusters much smaller
+    than the spread of the data) the distances to all points.
+    """
+    if sparse.issparse(points):
+        return _nearest_sparse(points, queries, n_neighbors, rounding)
+    without_self = queries is None
+    points, asked, exponent = _scaled(points, points if queries is None else queries)
+    rounding = float(np.ldexp(rounding, -exponent))
+    answer = np.empty((len(asked), n_neighbors), dtype=np.int64)
+    n_candidates = min(n_neighbors + _SPARE + without_self, len(points))
+    centred, around, blur = _centred(points, asked)
+    on_device = _pays_on(device, points, len(asked))
+    searches: list[_Search] = []
+    if on_device is not None:
+        from boostmetric.neighbors.on_device import DeviceSearch
+
+        listed = DeviceSearch(centred, on_device).propose(around, n_candidates)
+        searches.append((lambda rows, n: listed[rows, :n], blur))
+    else:
+        if Quick.pays(points, len(asked)):
+            quick = Quick(centred, blur)
+            searches.append((lambda rows, n: quick.propose(around[rows], n), quick.blur))
+        search = Once(lambda: _search(centred, n_candidates, n_queries=len(asked)))
+        searches.append((lambda rows, _: search()(around[rows]), blur))
+
+    def hide(distance: NDArray[np.float64], numbers: NDArray[np.int64], rows: NDArray[np.int64]) -> None:
+        if without_self:
+            distance[numbers == rows[:, None]] = np.inf
+
+    def find(rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Fill in some answers; returns the queries for which all points must be asked."""
+        answer[rows], left = _ask(searches, points, asked, rows, n_candidates, n_neighbors, rounding, hide)
+        return rows[left] if n_candidates < len(points) else rows[:0]
+
+    doubtful = np.concatenate([_NONE, *_in_threads(find, _runs(np.arange(len(asked)), _QUERIES))])
+    answer[doubtful] = _among_all(points, asked, doubtful, n_neighbors, rounding, hide)
+    return answer
+
+
+def nearest_others(
+    points: Given, label: NDArray[np.int64], n_neighbors: int, rounding: float = 0.0, *, device: str = "cpu"
+) -> Ragged:
+    """Numbers of the nearest points of other classes, nearest first.
+
+    Parameters
+    ----------
+    points : ndarray or csr_array of shape (n_points, n_features)
+    label : ndarray of shape (n_points,)
+        Number of the class of each point; at least two classes.
+    n_neighbors : int
+        Fewer for the points of a class that has fewer others.
+    rounding : float, default=0.0
+        As in `nearest`.
+    device : str, default="cpu"
+        As in `nearest`.
+
+    Returns
+    -------
+    Ragged with n_points rows
+
+    Notes
+    -----
+    Cost: one search for all classes, except for sparse points and for those that are searched in a tree.
+    """
+    sizes = np.bincount(label)
+    classes = np.flatnonzero(sizes)
+    members = np.split(np.argsort(label, kind="stable"), np.cumsum(sizes[classes])[:-1])
+    on_device = _pays_on(device, points, points.shape[0])
+    if sparse.issparse(points) or (on_device is None and _suits_a_tree(points, len(points))):
+        answers = []
+        for inside in members:
+            outside = np.flatnonzero(label != label[inside[0]])
+            k = min(n_neighbors, len(outside))
+            answers.append(Ragged.from_rows(outside[nearest(points[outside], points[inside], k, rounding)]))
+        return Ragged.stack(answers).take(np.argsort(np.concatenate(members)))
+
+    points, _, exponent = _scaled(points, points[:0])
+    rounding = float(np.ldexp(rounding, -exponent))
+    centred, _, blur = _centred(points, points)
+    searches: list[_Search] = []
+    if on_device is not None:
+        from boostmetric.neighbors.on_device import DeviceSearch
+
+        most = min(n_neighbors + _SPARE, len(points))
+        listed = DeviceSearch(centred, on_device, label).propose(centred, most, label)
+        searches.append((lambda rows, n: listed[rows, :n], blur))
+    else:
+        if Quick.pays(points, len(points)):
+            quick = Quick(centred, blur, label)
+            searches.append((lambda rows, n: quick.propose(centred[rows], n, label[rows]), quick.blur))
+        panels = Once(lambda: ClassPanels(centred, label))
+        searches.append((lambda rows, n: panels().propose_others(rows, n), blur))
+
+    def hide(distance: NDArray[np.float64], numbers: NDArray[np.int64], rows: NDArray[np.int64]) -> None:
+        distance[label[numbers] == label[rows][:, None]] = np.inf
+
+    def find(rows: NDArray[np.int64]) -> Ragged:
+        n_others = len(points) - int(sizes[label[rows[0]]])
+        k, n_candidates = min(n_neighbors, n_others), min(n_neighbors + _SPARE, n_others)
+        answer, left = _ask(searches, points, points, rows, n_candidates, k, rounding, hide)
+        if len(left) and n_candidates < n_others:
+            answer[left] = _among_all(points, points, rows[left], k, rounding, hide)
+        return Ragged.from_rows(answer)
+
+    answers = _in_threads(find, [run for inside in members for run in _runs(inside, _QUERIES)])
+    return Ragged.stack(answers).take(np.argsort(np.concatenate(members)))
+
+
+def others_within(
+    points: NDArray[Any],
+    label: NDArray[np.int64],
+    asked: NDArray[np.int64],
+    squares: NDArray[np.float64],
+    most: int | None = None,
+) -> Ragged | None:
+    """Points of other classes within a distance: all of them, and perhaps some that are a rounding farther away.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n_points, n_features)
+    label : ndarray of shape (n_points,)
+        Number of the class of each point.
+    asked : ndarray of shape (n_queries,)
+        Numbers of the points to ask about.
+    squares : ndarray of shape (n_queries,)
+        Squared distances, finite.
+    most : int, optional
+        Give up when there are more of them in all.
+
+    Returns
+    -------
+    Ragged with n_queries rows, or None
+        Point numbers, class by class in ascending order; None if there are more than `most`.
+
+    Notes
+    -----
+    Cost: all distances; memory grows with the answers.
+    """
+    centred, _, blur = _centred(points, points)
+    norms = square_lengths(centred)
+    panels = ClassPanels(centred, label)
+
+    by_class = np.argsort(label[asked], kind="stable")
+    runs = np.split(by_class, np.flatnonzero(np.diff(label[asked[by_class]])) + 1)
+    found: list[int] = []
+
+    def find(rows: NDArray[np.int64]) -> Ragged:
+        if most is not None and sum(found) > most:
+            return Ragged.from_sizes(np.empty(0, dtype=np.int64), np.zeros(len(rows), dtype=np.int64))
+        queries = asked[rows]
+        near = panels.others_within(queries, 0.5 * (squares[rows] + 4 * blur - norms[queries]))
+        found.append(len(near.values))
+        return near
+
+    answers = _in_threads(find, [piece for run in runs for piece in _runs(run, _FEW_QUERIES)])
+    if most is not None and sum(found) > most:
+        return None
+    return Ragged.stack(answers).take(np.argsort(by_class))
+
+
+def _in_threads(work: Callable[[Any], Any], chunks: Sequence[Any]) -> list[Any]:
+    """The work on each chunk, on all processors."""
+    # With a hundred classes there are many searches of a single chunk, and joblib takes a while to count processors. In
+    # a process of multiprocessing.Pool it would say 1, and warn.
+    alone = len(chunks) <= 1 or current_process().daemon
+    with Crew(1 if alone else joblib.effective_n_jobs(-1)) as crew:
+        return crew.each(work, chunks)
+
+
+def _scaled(points: NDArray[Any], queries: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], int]:
+    """Both in float64, divided by the power of two that keeps their squares in range, and its exponent."""
+    largest = max(largest_size(points), largest_size(queries))
+    exponent = int(np.frexp(largest)[1])
+    if exponent == 0 and all(some.dtype == np.float64 and some.flags.c_contiguous for some in (points, queries)):
+        return points, queries, exponent
+    scaled = [some.astype(np.float64, order="C") for some in (points, queries)]
+    for some in scaled:
+        np.ldexp(some, -exponent, out=some)
+    return scaled[0], scaled[1], exponent
+
+
+def _centred(points: NDArray[Any], queries: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], float]:
+    """Both less the mean of the points, and how far the square of a distance may be off if it is expanded.
+
+    That costs as much precision as the points are long.
+    """
+    centre = points.mean(axis=0)
+    centred = points - centre
+    around = centred if queries is points else queries - centre
+    longest = float(square_lengths(centred).max(initial=0.0))
+    if around is not centred:
+        longest = max(longest, float(square_lengths(around).max(initial=0.0)))
+    return centred, around, (points.shape[1] + 4) * np.finfo(np.float64).eps * longest
+
+
+# Makes distances infinite of points that are no neighbours: given distances, numbers of points (of the same shape, or
+# of one row) and numbers of the queries.
+_Hide = Callable[[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]], None]
+
+# Proposes points to some queries, given the numbers of the queries and how many to propose to each, in any order; and
+# how far the square of a distance may be off for it.
+_Search = tuple[Callable[[NDArray[np.int64], int], NDArray[np.int64]], float]
+
+
+def _ask(
+    searches: Sequence[_Search],
+    points: NDArray[Any],
+    asked: NDArray[Any],
+    rows: NDArray[np.int64],
+    n_candidates: int,
+    n_neighbors: int,
+    rounding: float,
+    hide: _Hide,
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The nearest points of some of the queries, by one search after the other, and places in `rows` left in doubt."""
+    answer, left = np.empty((len(rows), n_neighbors), dtype=np.int64), np.arange(len(rows))
+    for propose, blur in searches:
+        if len(left):
+            proposed = propose(rows[left], n_candidates)
+            answer[left], sure = _settled(points, asked, rows[left], proposed, n_neighbors, rounding, blur, hide)
+            left = left[~sure]
+    return answer, left
+
+
+def _settled(
+    points: NDArray[Any],
+    asked: NDArray[Any],
+    rows: NDArray[np.int64],
+    proposed: NDArray[np.int64],
+    n_neighbors: int,
+    rounding: float,
+    blur: float,
+    hide: _Hide,
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """The nearest among the points proposed to some of the queries, and whether no other point can be among them."""
+    from boostmetric.kernels import brute_force
+
+    candidates = np.sort(proposed, axis=1)
+    distance = np.empty(candidates.shape)
+    brute_force.distances(points, asked[rows], candidates, distance)
+    beyond = distance.max(axis=1) ** 2 - 4 * blur
+    hide(distance, candidates, rows)
+    picked, reach = pick(distance, n_neighbors, rounding)
+    return np.take_along_axis(candidates, picked, axis=1), beyond > reach**2
+
+
+def _pays_on(device: str, points: Given, n_queries: int) -> str | None:
+    """Torch's name of the device to search on, or None for the CPU."""
+    return torch_device(device, points) if points.shape[0] * n_queries >= _FEWEST_ON_A_DEVICE else None
+
+
+def _suits_a_tree(points: NDArray[Any], n_queries: int) -> bool:
+    # A tree is not worth its making for a few points, nor over many points for a few queries.
+    enough = _LEAST_POINTS_OF_A_TREE <= len(points) <= _FEW * n_queries
+    return bool(points.shape[1] <= _MOST_FEATURES_OF_A_TREE and enough)
+
+
+def _search(points: NDArray[Any], n_candidates: int, n_queries: int) -> Callable[[NDArray[Any]], NDArray[np.int64]]:
+    """A function from queries to the numbers of their nearest points, in any order."""
+    if _suits_a_tree(points, n_queries):
+        tree = NearestNeighbors(n_neighbors=n_candidates, algorithm="kd_tree").fit(points)
+        return lambda queries: np.asarray(tree.kneighbors(queries, return_distance=False))
+
+    panels = Panels(points)
+    return lambda queries: panels.propose(queries, n_candidates)
+
+
+def _among_all(
+    points: Given, asked: Given, queries: NDArray[np.int64], n_neighbors: int, rounding: float, hide: _Hide
+) -> NDArray[np.int64]:
+    """`nearest` for the queries with the given numbers, by the distances to all points."""
+    answer = np.empty((len(queries), n_neighbors), dtype=np.int64)
+    for rows in row_chunks(len(queries), len(points)):
+        distance = cdist(asked[queries[rows]], points)
+        hide(distance, np.arange(len(points))[None], queries[rows])
+        answer[rows] = pick(distance, n_neighbors, rounding)[0]
+    return answer
+
+
+def _nearest_sparse(
+    points: sparse.csr_array, queries: sparse.csr_array | None, n_neighbors: int, rounding: float
+) -> NDArray[np.int64]:
+    """`nearest` by |a|^2 + |b|^2 - 2 a'b for all points, in which distances below the rounding of that sum are 0."""
+    asked = points if queries is None else queries
+    largest_entry = max(largest_size(points.data), largest_size(asked.data))
+    exponent = int(np.frexp(largest_entry)[1])
+    asked = times_power_of_two(asked, -exponent)
+    points = asked if queries is None else times_power_of_two(points, -exponent)
+    rounding = float(np.ldexp(rounding, -exponent))
+    square, asked_square = (np.asarray(rows.multiply(rows).sum(axis=1)).ravel() for rows in (points, asked))
+    largest = max(square.max(initial=0.0), asked_square.max(initial=0.0))
+    blur = (int(np.diff(points.indptr).max(initial=0)) + 4) * np.finfo(np.float64).eps * largest
+    columns = points.T.tocsr()
+    answer = np.empty((asked.shape[0], n_neighbors), dtype=np.int64)
+    for rows in row_chunks(asked.shape[0], points.shape[0]):
+        distance = (asked[rows] @ columns).toarray()
+        distance *= -2.0
+        distance += asked_square[rows, None]
+        distance += square
+        distance[distance <= blur] = 0.0
+        np.sqrt(distance, out=distance)
+        if queries is None:
+            distance[np.arange(len(distance)), np.arange(asked.shape[0])[rows]] = np.inf
+        answer[rows] = pick(distance, n_neighbors, rounding + blur / np.sqrt(largest or 1.0))[0]
+    return answer
+
+
+def pick(
+    distance: NDArray[np.float64], n_neighbors: int, rounding: float
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Columns of the nearest, one after the other, and how far the last choice looked; `distance` is used up."""
+    from boostmetric.kernels import brute_force
+
+    picked, reach = np.empty((len(distance), n_neighbors), dtype=np.int64), np.zeros(len(distance))
+    brute_force.pick(distance, rounding, MOST_ROUNDING, picked, reach)
+    return picked, reach
+
+
+def _runs(rows: NDArray[np.int64], size: int) -> list[NDArray[np.int64]]:
+    """Rows in pieces of at most a size."""
+    return [rows[begin : begin + size] for begin in range(0, len(rows), size)]

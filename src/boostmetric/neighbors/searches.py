@@ -1,0 +1,197 @@
+"""Proposals of nearest neighbours: all distances, in single or in double precision, of which the shortest are kept.
+
+`nearest_points` says what the nearest are, and settles which of the points proposed here are among them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Lock, local
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostmetric.arrays.frame import largest_size
+from boostmetric.arrays.ragged import Ragged
+
+_ROOM = 256  # answers a query, at first
+_CHUNK = 2**22  # numbers held at once
+_FEWEST_FEATURES_TO_ROUND = 32  # for fewer, products take no time
+_FEWEST_TO_ROUND = 2**20  # pairs
+_NO_PANELS = np.zeros(2, dtype=np.int64)
+Made = TypeVar("Made")
+
+
+class Once(Generic[Made]):
+    """Something that is made when it is first asked for, by whichever thread."""
+
+    def __init__(self, make: Callable[[], Made]) -> None:
+        self._make, self._lock = make, Lock()
+        self._made: Made | None = None
+
+    def __call__(self) -> Made:
+        """Make it, or give what was made."""
+        with self._lock:
+            if self._made is None:
+                self._made = self._make()
+            return self._made
+
+
+class Quick:
+    """Proposals by products in single precision: a third of the time, and sometimes in doubt.
+
+    Parameters
+    ----------
+    centred : ndarray of shape (n_points, n_features)
+    blur : float
+        How far the square of a distance may be off in double precision.
+    label : ndarray of shape (n_points,), optional
+        Classes, of which that of a query can be left out.
+    """
+
+    def __init__(self, centred: NDArray[Any], blur: float, label: NDArray[np.int64] | None = None) -> None:
+        # In units in which nothing underflows that double precision can tell apart.
+        self._exponent = -int(np.frexp(largest_size(centred))[1])
+        self._points = np.ldexp(centred, self._exponent).astype(np.float32)
+        self._half_norms = 0.5 * square_lengths(self._points)
+        self._label = np.zeros(len(centred), dtype=np.int64) if label is None else label
+        self._room = local()
+        # Coordinates are rounded before they are multiplied: one more than in double precision.
+        self.blur = 2 * blur * float(np.finfo(np.float32).eps) / float(np.finfo(np.float64).eps)
+
+    @staticmethod
+    def pays(points: NDArray[Any], n_queries: int) -> bool:
+        """Whether the time saved is worth the copy."""
+        return points.shape[1] >= _FEWEST_FEATURES_TO_ROUND and len(points) * n_queries >= _FEWEST_TO_ROUND
+
+    def propose(
+        self, queries: NDArray[Any], n_candidates: int, own: NDArray[np.int64] | None = None
+    ) -> NDArray[np.int64]:
+        """Numbers of the nearest points of each query, in any order, but for those of its own class."""
+        from boostmetric.kernels import brute_force
+
+        shape = (len(queries), n_candidates)
+        values, numbers = np.full(shape, np.inf, dtype=np.float32), np.zeros(shape, dtype=np.int64)
+        classes = np.full(len(queries), -1) if own is None else own
+        for rows in row_chunks(len(queries), len(self._points)):
+            asked = np.ldexp(queries[rows], self._exponent).astype(np.float32)
+            products = self._products(len(asked))
+            np.matmul(asked, self._points.T, out=products)
+            brute_force.select(products, self._half_norms, self._label, classes[rows], values[rows], numbers[rows])
+        return numbers
+
+    def _products(self, n_queries: int) -> NDArray[np.float32]:
+        """Room for them, kept by each thread: to get it anew would take as long as to fill it."""
+        room: NDArray[np.float32] | None = getattr(self._room, "products", None)
+        if room is None or len(room) < n_queries:
+            room = self._room.products = np.empty((n_queries, len(self._points)), dtype=np.float32)
+        return room[:n_queries]
+
+
+class Panels:
+    """Points as `kernels.brute_force` goes over them.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n_points, n_features)
+    place : ndarray of shape (n_points,), optional
+        Where to put each; by default one after the other.
+    """
+
+    def __init__(self, points: NDArray[Any], place: NDArray[np.int64] | None = None) -> None:
+        from boostmetric.kernels.brute_force import PANEL, fill_panels
+        from boostmetric.kernels.lanes import aligned, aligned_zeros
+
+        place = np.arange(len(points)) if place is None else place
+        n_panels, n_features = int(place.max(initial=-1)) // PANEL + 1, points.shape[1]
+        self._panels = aligned_zeros(n_panels * n_features, PANEL)
+        fill_panels(points, place, self._panels)
+        self._features = np.tile(np.arange(n_features, dtype=np.uint32), n_panels)
+        self._half_norms = aligned(np.full(n_panels * PANEL, np.inf))
+        self._half_norms[place] = 0.5 * square_lengths(points)
+        self._number = np.zeros(n_panels * PANEL, dtype=np.int64)  # of the point in each place
+        self._number[place] = np.arange(len(points))
+
+    def propose(
+        self, queries: NDArray[Any], n_candidates: int, skipped: NDArray[np.int64] = _NO_PANELS
+    ) -> NDArray[np.int64]:
+        """Numbers of the nearest points of each query, in any order, but for those of some panels."""
+        from boostmetric.kernels import brute_force
+
+        rows, products = self._room(queries)
+        shape = (len(rows), n_candidates)
+        values, places = np.full(shape, np.inf), np.zeros(shape, dtype=np.int64)
+        brute_force.propose(rows, self._panels, self._features, self._half_norms, skipped, products, values, places)
+        return np.asarray(self._number[places[: len(queries)]])
+
+    def within(self, queries: NDArray[Any], limits: NDArray[np.float64], skipped: NDArray[np.int64]) -> Ragged:
+        """Numbers of all points p with |p|^2 / 2 - q'p within a limit, but for those of some panels."""
+        from boostmetric.kernels import brute_force
+
+        rows, products = self._room(queries)
+        padded = np.full(len(rows), -np.inf)
+        padded[: len(queries)] = limits
+        size, longest = 0, _ROOM
+        while longest > size:  # once more, with room for the longest
+            size = longest
+            places, counts = np.empty((len(rows), size), dtype=np.int32), np.zeros(len(rows), dtype=np.int64)
+            fixed = (self._panels, self._features, self._half_norms, skipped)
+            brute_force.within(rows, *fixed, padded, products, places, counts)
+            longest = int(counts.max(initial=0))
+        counts = counts[: len(queries)]
+        taken = places[: len(queries)][np.arange(size) < counts[:, None]]
+        return Ragged.from_sizes(self._number[taken], counts)
+
+    def _room(self, queries: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The queries, padded to whole tiles, and scratch."""
+        from boostmetric.kernels.brute_force import PANEL
+        from boostmetric.kernels.lanes import ROWS, aligned_zeros
+
+        rows = np.zeros((len(queries) + -len(queries) % ROWS, queries.shape[1]))
+        rows[: len(queries)] = queries
+        return rows, aligned_zeros(ROWS, PANEL)
+
+
+class ClassPanels:
+    """Points in panels of which each holds points of one class only, so that classes can be left out.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n_points, n_features)
+    label : ndarray of shape (n_points,)
+    """
+
+    def __init__(self, points: NDArray[Any], label: NDArray[np.int64]) -> None:
+        from boostmetric.kernels.brute_force import PANEL
+
+        self._points, self._label = points, label
+        order, sizes = np.argsort(label, kind="stable"), np.bincount(label)
+        self._first_panel = np.concatenate([[0], np.cumsum(-(-sizes // PANEL))])
+        place = np.empty(len(points), dtype=np.int64)
+        place[order] = np.arange(len(points)) - np.repeat(np.cumsum(sizes) - sizes, sizes)  # within the class
+        self._panels = Panels(points, PANEL * self._first_panel[label] + place)
+
+    def propose_others(self, asked: NDArray[np.int64], n_candidates: int) -> NDArray[np.int64]:
+        """Numbers of the nearest points of other classes of some points of one class, in any order."""
+        return self._panels.propose(self._points[asked], n_candidates, self._own(asked))
+
+    def others_within(self, asked: NDArray[np.int64], limits: NDArray[np.float64]) -> Ragged:
+        """Numbers of all points p of other classes with |p|^2 / 2 - q'p within a limit."""
+        return self._panels.within(self._points[asked], limits, self._own(asked))
+
+    def _own(self, asked: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The panels of their class: the first, and the one after the last."""
+        own = self._label[asked[0]]
+        return np.asarray(self._first_panel[own : own + 2])
+
+
+def square_lengths(points: NDArray[Any]) -> NDArray[np.float64]:
+    """Squared lengths, without an array as large as the points."""
+    return np.asarray(np.einsum("ij,ij->i", points, points))
+
+
+def row_chunks(n_rows: int, row_size: int) -> list[slice]:
+    """Slices of rows that hold about _CHUNK numbers."""
+    size = max(1, _CHUNK // row_size)
+    return [slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size)]

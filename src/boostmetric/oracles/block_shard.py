@@ -1,0 +1,231 @@
+"""A shard of groups whose far side is "all points of another class"."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from threading import Lock
+
+import numpy as np
+from numpy.polynomial import chebyshev
+from numpy.typing import NDArray
+
+from boostmetric.arrays.types import FloatArray, IntArray
+from boostmetric.comparisons import Comparisons
+from boostmetric.comparisons.classes import Classes
+from boostmetric.kernels import blocks, pairs
+from boostmetric.kernels.chebyshev import N_BINS, N_NODES, TO_SERIES, node_coordinates
+from boostmetric.kernels.groups import EMPTY, grow
+from boostmetric.kernels.lanes import ROWS, WIDTH, aligned, aligned_zeros
+from boostmetric.oracles.pair_shard import PairShard
+from boostmetric.oracles.point_rows import PointRows
+from boostmetric.oracles.protocol import ONE
+
+# Up to this size of step * (half the range of the coordinates)**2 the table of a direction is exact to 1e-15, relative
+# to the sums at step 0 and the square of the width of a bin.
+_TABLE_REACH = 30.0
+# Far sides whose mean growth is less than this, in squares of the width, are therefore summed pair by pair.
+_LEAST_GROWTH = 1e-4
+
+
+class Columns:
+    """All points of some class, sorted by class: the columns of `kernels.blocks`; shared by shards.
+
+    Attributes
+    ----------
+    points : PointRows
+        The points in the order of the columns.
+    label : ndarray of shape (len(points),)
+        Their classes.
+    column : ndarray of shape (n_points,)
+        Where each point of the problem went; -1 for points in no class.
+    begin, end : ndarray of shape (n_classes,)
+        The columns of each class.
+    n_columns : int
+        Of the arrays about columns: as many as `points`, rounded up to whole registers.
+    """
+
+    def __init__(self, points: PointRows, classes: Classes) -> None:
+        in_class = np.flatnonzero(classes.label >= 0)
+        order = in_class[np.argsort(classes.label[in_class], kind="stable")]
+        self.points = points.take(order)
+        self.label = classes.label[order]
+        self.column = np.full(len(points), -1)
+        self.column[order] = np.arange(len(order))
+        self.end = np.cumsum(classes.sizes)
+        self.begin = self.end - classes.sizes
+        self.n_columns = len(order) + -len(order) % WIDTH
+
+        self._lock = Lock()
+        self._last: tuple[FloatArray, FloatArray, Line] | None = None
+
+    def along(self, directions: FloatArray) -> FloatArray:
+        """Coordinates of the columns along each direction."""
+        z = aligned_zeros(len(directions), self.n_columns)
+        for row, xi in zip(z, directions, strict=True):
+            row[: len(self.points)] = self.points.times(xi)
+        z[:, len(self.points) :] = z[:, :1]  # no column lies outside the range of the points
+        return z
+
+    def line(self, xi: FloatArray, factors: FloatArray) -> Line:
+        """The columns along a direction, or several; made once for all shards that ask for it."""
+        with self._lock:
+            if self._last is None or not (np.array_equal(self._last[0], xi) and np.array_equal(self._last[1], factors)):
+                z, kept_factors = self.along(np.atleast_2d(xi)), factors.copy()
+                self._last = xi.copy(), kept_factors, Line(z, kept_factors)
+            return self._last[2]
+
+    @cached_property
+    def coordinates(self) -> FloatArray:
+        """The points, with zeros up to a width that is a multiple of two registers.
+
+        They are dense: this is asked for up to some hundred features, where the distances take more room.
+        """
+        dense = self.points.dense()
+        return aligned(np.pad(dense, [(0, self.n_columns - len(dense)), (0, -dense.shape[1] % (2 * WIDTH))]))
+
+    @cached_property
+    def numbers(self) -> NDArray[np.uint32]:
+        """0, 1, 2, ..."""
+        return np.arange(self.n_columns, dtype=np.uint32)
+
+
+class Line:
+    """Columns along one or several directions.
+
+    Attributes
+    ----------
+    z : ndarray of shape (n_directions, n_columns)
+        Coordinates.
+    factors : ndarray of shape (n_directions,)
+    reach : float
+        Up to which step a table (see `kernels.blocks.block_table`) is good; negative for several directions.
+    least_growth : float
+        Down to which mean growth of a far side it is good.
+    """
+
+    def __init__(self, z: FloatArray, factors: FloatArray) -> None:
+        self.z, self.factors = z, factors
+        self._low, self._width = z[0].min(), np.ptp(z[0]) / N_BINS
+        has_table = len(z) == 1 and factors[0] == 1.0 and self._width > 0.0
+        self.reach = _TABLE_REACH / (0.5 * N_BINS * self._width) ** 2 if has_table else -1.0
+        self.least_growth = _LEAST_GROWTH * self._width**2
+
+    @property
+    def nodes(self) -> FloatArray:
+        """The coordinates of the nodes of a table."""
+        return node_coordinates(self._low, self._width)
+
+    @cached_property
+    def sorted_columns(self) -> tuple[NDArray[np.uint32], IntArray, FloatArray]:
+        """Columns sorted by bin in each tile, where their runs start, and the polynomials at their coordinates."""
+        n_columns = self.z.shape[1]
+        place = (self.z[0] - self._low) / self._width
+        b = np.minimum(place.astype(np.int64), N_BINS - 1)
+        run = np.arange(n_columns) // blocks.TILE * N_BINS + b
+        order = np.argsort(run, kind="stable")
+        starts = np.searchsorted(run[order], np.arange(-(-n_columns // blocks.TILE) * N_BINS + 1))
+        polynomials = chebyshev.chebvander(2 * (place - b)[order] - 1, N_NODES - 1) @ TO_SERIES
+        return order.astype(np.uint32), starts, aligned(polynomials)
+
+
+class BlockShard(PairShard):
+    """Groups of anchors, each with all points of another class on the far side (see `kernels.blocks`)."""
+
+    def __init__(self, points: PointRows, comparisons: Comparisons, logistic: bool, columns: Columns) -> None:
+        order = np.argsort(columns.column[comparisons.anchors], kind="stable")
+        comparisons = comparisons.subset(order)
+        super().__init__(points, comparisons, logistic)
+        self._columns = columns
+        self._own = columns.column[comparisons.anchors]
+        self._omega = comparisons.weights
+        self._log_omega = np.log(self._omega)
+
+        n_near, _ = comparisons.side_sizes
+        places = int(n_near.max()) + -int(n_near.max()) % WIDTH
+        self._members = np.full((len(n_near), places), len(comparisons.pairs), dtype=np.uint32)
+        self._members[np.arange(places) < n_near[:, None]] = comparisons.members
+        self._near_d, self._near_h = aligned_zeros(2, *self._members.shape)
+
+        n_rows = len(n_near) + -len(n_near) % ROWS
+        label = columns.label[self._own]
+        self._left, self._right = _ranges(columns, np.pad(label, (0, n_rows - len(label)), mode="edge"))
+        self._d, self._e = aligned_zeros(n_rows, columns.n_columns), aligned_zeros(n_rows, columns.n_columns)
+        self._lowest, self._near_sum, self._far_sum, self._unit = np.zeros((4, n_rows))
+        self._line = Line(np.zeros((1, columns.n_columns)), ONE)
+        self._table, self._table_is_made = aligned_zeros(n_rows, N_BINS * N_NODES), False
+
+    def gram(self) -> FloatArray:
+        near = self._points.gram(self._starts, self._second, self._c)
+        points = self._columns.coordinates
+        sums, degree = aligned_zeros(len(self._e), points.shape[1]), aligned_zeros(self._columns.n_columns)
+        factor = self._unit * self._near_sum
+        blocks.block_products(self._e, self._left, self._right, self._columns.numbers, points, factor, sums, degree)
+        n_rows, n_features = len(self._own), self.n_features
+        np.add.at(degree, self._own, factor[:n_rows] * self._far_sum[:n_rows])
+        half = points[:, :n_features].T @ (points[:, :n_features] * (0.5 * degree)[:, None])
+        half -= points[self._own, :n_features].T @ (sums[:n_rows, :n_features] * factor[:n_rows, None])
+        return np.asarray((near + half + half.T) / self._mass)
+
+    def matvec(self, x: FloatArray) -> FloatArray:
+        (z,) = self._columns.along(x[None])
+        n_rows = len(self._own)
+        factor, own, flow = self._unit * self._near_sum, np.zeros(len(self._e)), np.empty(len(self._e))
+        own[:n_rows] = z[self._own]
+        columns = aligned_zeros(2, self._columns.n_columns)
+        blocks.block_flow(self._e, self._left, self._right, factor, own, z, flow, columns)
+        out = columns[0] * z - columns[1]
+        np.add.at(out, self._own, (factor * (self._far_sum * own - flow))[:n_rows])
+        far = self._columns.points.transposed_times(out[: len(self._columns.points)])
+        return np.asarray(super().matvec(x) + far / self._mass)
+
+    def project(self, xi: FloatArray, factors: FloatArray = ONE, along: FloatArray | None = None) -> None:
+        self._line, self._table_is_made = self._columns.line(xi, factors), False
+        super().project(xi, factors, along)
+
+    def _forget(self) -> None:
+        self._near_d[:] = 0.0
+        self._near_d[self._members == len(self._second)] = -EMPTY
+        columns = self._columns
+        for i, (left, right) in enumerate(zip(self._left, self._right, strict=True)):
+            own = columns.label[self._own[min(i, len(self._own) - 1)]]
+            begin, end = columns.begin[own], columns.end[own]
+            self._d[i, :left] = self._d[i, right:] = 0.0
+            self._d[i, begin : min(left, end)] = self._d[i, max(begin, right) : end] = EMPTY
+            self._d[i, len(columns.points) :] = EMPTY
+
+    def _set_growths(self, h: FloatArray) -> None:
+        pairs.gather(h, self._members.reshape(-1), self._near_h.reshape(-1))
+
+    def _grow(self, step: float) -> None:
+        grow(self._near_d.reshape(-1), self._near_h.reshape(-1), step)
+        blocks.block_grow(self._d, self._line.z, self._line.factors, step, self._own, self._left, self._right)
+
+    def _moments(self, w: float) -> FloatArray:
+        sums = np.empty(4)
+        with_table = w <= self._line.reach
+        if with_table and not self._table_is_made:
+            blocks.block_table(self._e, self._left, self._right, *self._line.sorted_columns, self._table)
+            self._table_is_made = True
+        rows = (self._own, self._left, self._right, self._near_d, self._near_h, self._omega, self._log_omega)
+        kept = (self._lowest, self._far_sum)
+        table = (with_table, self._table, self._line.nodes, self._line.least_growth)
+        line = (self._line.z, self._line.factors)
+        blocks.block_moments(self._logistic, self._d, *line, w, *rows, *kept, *table, sums)
+        return sums
+
+    def _move(self, step: float) -> FloatArray:
+        sums = np.empty(4)
+        rows = (self._own, self._left, self._right, self._near_d, self._near_h, self._omega, self._log_omega)
+        kept = (self._lowest, self._near_sum, self._far_sum, self._unit)
+        line = (self._line.z, self._line.factors)
+        blocks.block_weights(self._logistic, self._d, self._e, *line, step, *rows, *kept, sums)
+        blocks.block_near_coefficients(self._near_h, self._members, self._unit, self._far_sum, self._c)
+        return sums
+
+
+def _ranges(columns: Columns, label: NDArray[np.int32]) -> tuple[IntArray, IntArray]:
+    """Columns before and after those of the own class, in whole registers, and equal for every ROWS rows."""
+    left, right = -(-columns.begin[label] // WIDTH) * WIDTH, columns.end[label] // WIDTH * WIDTH
+    left = np.repeat(left.reshape(-1, ROWS).max(axis=1), ROWS)
+    right = np.repeat(right.reshape(-1, ROWS).min(axis=1), ROWS)
+    return left, np.maximum(left, right)

@@ -1,0 +1,210 @@
+"""The points of a shard, dense or sparse, and the products with them that the verbs need."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from boostmetric.arrays.types import FloatArray
+from boostmetric.kernels import pairs
+from boostmetric.kernels.lanes import WIDTH, aligned
+from boostmetric.parallel.crew import Crew
+from boostmetric.parallel.scratch import Scratch
+
+# Up to this share of the points is copied for a shard; of more, the copies of all shards would fill the memory.
+_MOST_TAKEN = 0.5
+# Nanoseconds of work that are worth the hand-over to a thread, and more pieces than this would not be done at once.
+_PIECE_COST = 5e6
+_MOST_PIECES = 64
+
+Numbers = NDArray[np.uint32]
+Starts = NDArray[np.int64]
+
+
+class PointRows(Protocol):
+    """The matrix A with one point a row.
+
+    Attributes
+    ----------
+    n_features : int
+    direction_cost : float
+        Nanoseconds, roughly, that a shard spends on these points whatever its pairs, to find a direction.
+    scratch : Scratch
+        Shared by all shards of a problem.
+    """
+
+    n_features: int
+    direction_cost: float
+    scratch: Scratch
+
+    def __len__(self) -> int: ...
+
+    def share(self, rows: NDArray[np.bool_]) -> tuple[PointRows, NDArray[np.int32]]:
+        """Points of one shard, and the number that each has among them. Where most are needed, all are shared."""
+        ...
+
+    def take(self, rows: NDArray[np.int64]) -> PointRows:
+        """The given points in the given order."""
+        ...
+
+    def dense(self) -> FloatArray:
+        """A itself."""
+        ...
+
+    def times(self, x: FloatArray) -> FloatArray:
+        """A x."""
+        ...
+
+    def times_each(self, directions: FloatArray) -> Sequence[FloatArray]:
+        """A x for each row x, to the same bits as `times`."""
+        ...
+
+    def transposed_times(self, y: FloatArray) -> FloatArray:
+        """A' y."""
+        ...
+
+    def gram(self, starts: Starts, second: Numbers, c: FloatArray) -> FloatArray:
+        """A' Lap(c) A = sum_p c_p (a - b)(a - b)' over pairs of points (see `kernels.pairs`)."""
+        ...
+
+
+def as_points(coordinates: FloatArray | sparse.csr_array, crew: Crew | None = None) -> PointRows:
+    """Points in the form that suits them; large products are done by a crew, if there is one."""
+    return SparsePoints(coordinates) if sparse.issparse(coordinates) else DensePoints.of(coordinates, crew or Crew())
+
+
+def _numbers(rows: NDArray[np.bool_]) -> NDArray[np.int32]:
+    """The number of each row among those that are chosen."""
+    return np.cumsum(rows, dtype=np.int32) - np.int32(1)
+
+
+class DensePoints:
+    """Points in an array, with columns of zeros up to a multiple of ``lanes.WIDTH``."""
+
+    def __init__(self, padded: FloatArray, n_features: int, crew: Crew, scratch: Scratch) -> None:
+        self._padded = aligned(padded)
+        self._coordinates = self._padded[:, :n_features]
+        self._crew = crew
+        self.scratch = scratch
+        self.n_features = n_features
+        # A row of sums for each point, and the product of these with the points.
+        self.direction_cost = len(padded) * n_features * (4 + n_features / 20)
+
+    @classmethod
+    def of(cls, coordinates: FloatArray, crew: Crew) -> DensePoints:
+        """Copy points into an array of the right width."""
+        n_features = coordinates.shape[1]
+        return cls(np.pad(coordinates, [(0, 0), (0, -n_features % WIDTH)]), n_features, crew, Scratch())
+
+    def __len__(self) -> int:
+        return len(self._padded)
+
+    def share(self, rows: NDArray[np.bool_]) -> tuple[DensePoints, NDArray[np.int32]]:
+        if rows.mean() > _MOST_TAKEN:
+            return self, np.arange(len(rows), dtype=np.int32)
+        return DensePoints(self._padded[rows], self.n_features, self._crew, self.scratch), _numbers(rows)
+
+    def take(self, rows: NDArray[np.int64]) -> DensePoints:
+        return DensePoints(self._padded[rows], self.n_features, self._crew, self.scratch)
+
+    def dense(self) -> FloatArray:
+        return self._coordinates
+
+    def times(self, x: FloatArray) -> FloatArray:
+        if x.ndim > 1:
+            return np.asarray(self._coordinates @ x)
+        padded, out = np.zeros(self._padded.shape[1]), np.empty(len(self))
+        padded[: self.n_features] = x
+        pairs.times(self._padded, padded, out)
+        return out
+
+    def times_each(self, directions: FloatArray) -> Sequence[FloatArray]:
+        padded = np.zeros((len(directions), self._padded.shape[1]))
+        padded[:, : self.n_features] = directions
+        out = np.empty((len(directions), len(self)))
+        pairs.times_each(self._padded, padded, out)
+        return list(out)
+
+    def transposed_times(self, y: FloatArray) -> FloatArray:
+        return np.asarray(self._coordinates.T @ y)
+
+    def gram(self, starts: Starts, second: Numbers, c: FloatArray) -> FloatArray:
+        # The room is that of this thread, which does nothing else before all pieces are done; others write to theirs.
+        degree, pieces = self.scratch.room("degree", len(self)), self._pieces(starts)
+        degree[:] = 0.0
+        is_known = len(pieces) > 1  # else it is summed on the way
+        if is_known:
+            pairs.degrees(starts, second, c, degree)
+
+        def product(piece: tuple[int, int]) -> FloatArray:
+            begin, end = piece
+            rows = self.scratch.room("rows", end - begin, self._padded.shape[1])
+            pairs.half_laplacian(starts, second, c, degree, is_known, self._padded, begin, end, rows)
+            return np.asarray(self._coordinates[begin:end].T @ rows[:, : self.n_features])
+
+        half, *others = self._crew.each(product, pieces)
+        for other in others:
+            half += other
+        return np.asarray(half + half.T)
+
+    def _pieces(self, starts: Starts) -> list[tuple[int, int]]:
+        """Ranges of points that take as long each, to sum the pairs of which they are the first.
+
+        How many depends on the problem only, as the bits of the sum do.
+        """
+        n_pairs, pair_cost = int(starts[-1]), self.n_features / 3
+        n_pieces = min(_MOST_PIECES, int((self.direction_cost + n_pairs * pair_cost) / _PIECE_COST), len(self))
+        if n_pieces < 2:
+            return [(0, len(self))]
+        cost = starts * pair_cost + np.linspace(0.0, self.direction_cost, len(starts))
+        inner = np.searchsorted(cost, cost[-1] * np.arange(1, n_pieces) / n_pieces)
+        cuts = [0, *np.unique(inner[(inner > 0) & (inner < len(self))]).tolist(), len(self)]
+        return list(pairwise(cuts))
+
+
+class SparsePoints:
+    """Points in compressed rows; not made dense, except where all pairs of points are held anyway."""
+
+    def __init__(self, rows: sparse.csr_array, scratch: Scratch | None = None) -> None:
+        self._rows = rows
+        self.scratch = Scratch() if scratch is None else scratch
+        self.n_features = int(rows.shape[1])
+        # Some tens of products with the matrix and its transpose.
+        self.direction_cost = 100.0 * (rows.nnz + rows.shape[0])
+
+    def __len__(self) -> int:
+        return int(self._rows.shape[0])
+
+    def share(self, rows: NDArray[np.bool_]) -> tuple[SparsePoints, NDArray[np.int32]]:
+        if rows.mean() > _MOST_TAKEN:
+            return self, np.arange(len(rows), dtype=np.int32)
+        return SparsePoints(self._rows[rows], self.scratch), _numbers(rows)
+
+    def take(self, rows: NDArray[np.int64]) -> SparsePoints:
+        return SparsePoints(self._rows[rows], self.scratch)
+
+    def dense(self) -> FloatArray:
+        return np.asarray(self._rows.toarray())
+
+    def times(self, x: FloatArray) -> FloatArray:
+        return np.asarray(self._rows @ x)
+
+    def times_each(self, directions: FloatArray) -> Sequence[FloatArray]:
+        return [self.times(x) for x in directions]
+
+    def transposed_times(self, y: FloatArray) -> FloatArray:
+        return np.asarray(self._rows.T @ y)
+
+    def gram(self, starts: Starts, second: Numbers, c: FloatArray) -> FloatArray:
+        n, first, c = len(self), np.repeat(np.arange(len(self)), np.diff(starts)), c[: starts[-1]]
+        degree = np.bincount(first, c, minlength=n) + np.bincount(second, c, minlength=n)
+        entries, every = np.concatenate([0.5 * degree, -c]), np.arange(n)
+        rows, columns = np.concatenate([every, first]), np.concatenate([every, second])
+        half_laplacian = sparse.csr_array((entries, (rows, columns)), shape=(n, n))
+        half: Any = self._rows.T @ (half_laplacian @ self._rows)
+        return np.asarray((half + half.T).toarray())

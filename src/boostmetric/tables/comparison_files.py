@@ -1,0 +1,279 @@
+"""Points and comparisons in files, which are read by this process, or by workers, each its share."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from boostmetric.arrays.frame import Given
+from boostmetric.arrays.validation import check_choice, check_count, check_number
+from boostmetric.comparisons import Comparisons
+from boostmetric.tables.comparison_table import ComparisonTable, read_comparisons
+from boostmetric.tables.complaints import TableError, plural
+from boostmetric.tables.features import Features
+from boostmetric.tables.file_shares import ROW_BY_ROW, FileShare, Rows, Sample, SharedPoints, merged
+from boostmetric.tables.kinds import KINDS, recognise
+from boostmetric.tables.parquet import ParquetTable
+from boostmetric.tables.point_table import features_of, read_points
+from boostmetric.tables.reading import Shards, Table
+from boostmetric.tables.sources import Source, open_parquet, open_tables
+
+_OTHERWISE = "learn without an engine, in this process"
+
+
+@dataclass(frozen=True)
+class ComparisonFiles:
+    r"""Points and comparisons in files, to learn from with ``ComparisonBoostMetric(...).fit(ComparisonFiles(...))``.
+
+    With ``engine="ray"`` they must be Parquet files, and the workers read them, each its part: the process that calls
+    reads no more than what the files say about themselves, and the length of the first vector. Without, they are read
+    whole, as `read_points` and `read_comparisons` do.
+
+    Parameters
+    ----------
+    points, comparisons : path, pattern such as ``"shards/*.parquet"``, or sequence of them
+        Every machine of a cluster must see them under the same paths.
+    id, vector, columns, ignore
+        As for `read_points`.
+    kind, names, max_per_query
+        As for `read_comparisons`. Workers take "triplets", "quadruplets", "grades", "clicks" and "rankings"; of the
+        last three, all rows of a query must be in one file. Triplets and quadruplets stand each for itself: they do not
+        form groups, which would depend on where files are cut (``grouped`` in `boostmetric.Comparisons.from_triplets`).
+    queries : path, pattern or sequence, optional
+        Files of the queries, where they are not among the points; with the same columns.
+    sample : Sample, optional
+        Which anchors the comparisons are of, where `split` has chosen; all by default.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from boostmetric import ComparisonBoostMetric
+    >>> from boostmetric.tables import ComparisonFiles
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> points, triplets = Path(folder.name) / "points.csv", Path(folder.name) / "triplets.csv"
+    >>> _ = points.write_text("id,x,y\na,0,0\nb,0,1\nc,1,0\n")
+    >>> _ = triplets.write_text("anchor,near,far\na,b,c\n")
+    >>> metric = ComparisonBoostMetric(max_iter=5).fit(ComparisonFiles(points, triplets, id="id"))
+    >>> bool(metric.pair_distance([[[0, 0], [0, 1]]])[0] < metric.pair_distance([[[0, 0], [1, 0]]])[0])
+    True
+    >>> folder.cleanup()
+    """
+
+    points: Source
+    comparisons: Source
+    id: str | None = None
+    vector: str | None = None
+    columns: str | Sequence[str] | None = None
+    ignore: str | Sequence[str] = ()
+    kind: str | None = None
+    names: Mapping[str, str] | None = None
+    queries: Source | None = None
+    max_per_query: int | None = None
+    sample: Sample | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind is not None:
+            check_choice("kind", self.kind, KINDS)
+        if self.max_per_query is not None:
+            check_count("max_per_query", self.max_per_query, alternative=", or None")
+
+    def read(self) -> tuple[Given, Comparisons]:
+        """All points and comparisons, in this process."""
+        table = self._table()
+        if self.sample is None:
+            return table.points, table.comparisons
+        train, held_out = table.comparisons.split(self.sample.fraction, self.sample.seed)
+        return table.points, held_out if self.sample.held_out else train
+
+    def _table(self) -> ComparisonTable:
+        options: dict[str, Any] = {"vector": self.vector, "columns": self.columns, "ignore": self.ignore}
+        points = read_points(self.points, id=self.id, **options)
+        queries = None if self.queries is None else read_points(self.queries, id=self.id, **options)
+        return read_comparisons(
+            self.comparisons,
+            points,
+            kind=self.kind,
+            queries=queries,
+            names=self.names,
+            max_per_query=self.max_per_query,
+            grouped=False,
+        )
+
+    def split(self, test_size: float, random_state: int) -> tuple[ComparisonFiles, ComparisonFiles]:
+        """Comparisons to learn from, and those of some anchors, held out.
+
+        Parameters
+        ----------
+        test_size : float
+            Share of the anchors (or queries) to hold out.
+        random_state : int
+            Which ones.
+        """
+        check_number("test_size", test_size, above=0.0, below=1.0)
+        if self.sample is not None:
+            raise ValueError("These comparisons are held out from others already. Split the others differently.")
+        return tuple(replace(self, sample=Sample(test_size, int(random_state), held)) for held in (False, True))  # type: ignore[return-value]
+
+    def opened(self) -> OpenedFiles:
+        """What the files say about themselves, now."""
+        sources = [self.points, self.comparisons, *([] if self.queries is None else [self.queries])]
+        return OpenedFiles(
+            self, *(open_parquet(source, "workers read Parquet files", _OTHERWISE) for source in sources)
+        )
+
+
+@dataclass(frozen=True)
+class OpenedFiles:
+    """What files of points and comparisons say about themselves; no row of them was read but the first vector.
+
+    Attributes
+    ----------
+    files : ComparisonFiles
+    points, comparisons, queries : Shards
+    """
+
+    files: ComparisonFiles
+    points: Shards
+    comparisons: Shards
+    queries: Shards | None = None
+
+    def split(self, test_size: float, random_state: int) -> tuple[OpenedFiles, OpenedFiles]:
+        """See `ComparisonFiles.split`."""
+        train, held_out = self.files.split(test_size, random_state)
+        return replace(self, files=train), replace(self, files=held_out)
+
+    @cached_property
+    def _features(self) -> Features:
+        claimed = {} if self.files.id is None else {self.files.id: "id"}
+        return features_of(self.points, claimed, self.files.vector, self.files.columns, self.files.ignore)
+
+    @cached_property
+    def n_features(self) -> int:
+        """Of the points."""
+        features = self._features
+        if not features.is_vector:
+            return len(features.names)
+        first = next((table for table in self.points.tables if table.n_rows), None)
+        if first is None:
+            raise TableError(f"{self.points}: there are no rows. At least one is needed.")
+        assert isinstance(first, ParquetTable)
+        return first.first_vector(features.names[0])
+
+    @property
+    def feature_names(self) -> list[str] | None:
+        """None if the features are a vector."""
+        return None if self._features.is_vector else list(self._features.names)
+
+    @cached_property
+    def _roles(self) -> tuple[str, dict[str, str]]:
+        kind, columns = recognise(self.comparisons.first, self.files.kind, self.files.names or {})
+        if kind == "pairs":
+            raise TableError(
+                f"{self.comparisons}: similar pairs are compared with all dissimilar ones, of all files, so that "
+                "workers cannot share them out. Write triplets or quadruplets, or learn without an engine."
+            )
+        if self.files.max_per_query is not None and "query" not in columns:
+            raise TableError(f"{self.comparisons}: these are {kind}, which have no max_per_query. Leave it out.")
+        return kind, columns
+
+    @property
+    def n_rows(self) -> int:
+        """Of the comparisons, those of other samples among them."""
+        return self.comparisons.n_rows or 0
+
+    def describe(self) -> str:
+        """What was understood, for people."""
+        points, rows = self.points, self.comparisons
+        kind, columns = self._roles
+        n_files = plural(len(points.tables), "file")
+        return "\n".join(
+            [
+                f"{points}: Parquet, {plural(points.n_rows or 0, 'point')} in {n_files}, read by the workers",
+                f"  features: {self._features.describe()}",
+                f"  ids: {'row numbers' if self.files.id is None else f'column {self.files.id!r}'}",
+                f"{rows}: Parquet, {plural(self.n_rows, 'row')} in {plural(len(rows.tables), 'file')}",
+                f"  {KINDS[kind].title}",
+                f"  columns: {', '.join(columns.values())}",
+            ]
+        )
+
+    def shares(self, n: int) -> list[FileShare]:
+        """So many shares, or fewer, of about as many rows each.
+
+        Parameters
+        ----------
+        n : int
+        """
+        kind, columns = self._roles
+        units, sizes = list[Rows](), list[int]()
+        for table in self.comparisons.tables:
+            assert isinstance(table, ParquetTable)
+            path, counts = _path(table), table.group_sizes
+            if kind in ROW_BY_ROW:
+                units += [Rows(path, group, group + 1) for group in range(len(counts))]
+                sizes += counts
+            else:
+                units.append(Rows(path, 0, len(counts)))
+                sizes.append(sum(counts))
+        ends = np.cumsum(sizes)
+        if not len(ends) or not ends[-1]:
+            raise TableError(f"{self.comparisons}: there are no rows. At least one is needed.")
+        # A unit belongs where its middle lies.
+        cuts = np.unique(np.searchsorted(ends - 0.5 * np.array(sizes), ends[-1] * np.arange(1, n) / n))
+        whole = [tuple(merged(units[i] for i in part if sizes[i])) for part in np.split(np.arange(len(units)), cuts)]
+        points = self._shared(self.points)
+        queries = None if self.queries is None else self._shared(self.queries)
+        named = {*points.files, *(() if queries is None else queries.files)}
+        return [
+            FileShare(
+                rows,
+                points,
+                queries,
+                kind,
+                columns,
+                self.files.max_per_query,
+                self.files.sample,
+                {path: self._footers[path] for path in sorted({*named, *(row.path for row in rows)})},
+            )
+            for rows in whole
+            if rows
+        ]
+
+    def _shared(self, shards: Shards) -> SharedPoints:
+        columns = None if self._features.is_vector else self._features.names
+        vector = self._features.names[0] if self._features.is_vector else None
+        return SharedPoints(tuple(map(_path, shards.tables)), self.files.id, vector, columns, self.n_features)
+
+    @cached_property
+    def _footers(self) -> dict[str, str]:
+        """A checksum of the footer of each file."""
+        tables = [table for shards in self._sources for table in shards.tables]
+        return {_path(table): table.footer_checksum() for table in tables if isinstance(table, ParquetTable)}
+
+    @property
+    def _sources(self) -> list[Shards]:
+        return [self.points, self.comparisons, *([] if self.queries is None else [self.queries])]
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of what the files say about themselves, and of how they are read."""
+        asked = (self.files.id, self._features.names, self._roles, self.files.max_per_query, self.files.sample)
+        footers = [[self._footers[_path(table)] for table in shards.tables] for shards in self._sources]
+        return hashlib.blake2b(repr((asked, footers)).encode(), digest_size=16).hexdigest()
+
+
+def _path(table: Table) -> str:
+    """Workers may run in another folder than this process."""
+    return str(table.path.absolute())
+
+
+def are_parquet(*sources: Source | None) -> bool:
+    """Whether all files of the sources are, so that workers can read them."""
+    given = [source for source in sources if source is not None]
+    return all(isinstance(table, ParquetTable) for source in given for table in open_tables(source).tables)

@@ -1,0 +1,249 @@
+"""Comparisons from files, by the ids of the points that they are about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostmetric.arrays.validation import check_choice, check_count
+from boostmetric.comparisons import Comparisons
+from boostmetric.tables import building
+from boostmetric.tables.complaints import Complaints, NoComparisonsError, TableError, plural
+from boostmetric.tables.kinds import KINDS, recognise, with_named_columns
+from boostmetric.tables.lookup import Rows, read_rows
+from boostmetric.tables.point_table import PointTable
+from boostmetric.tables.reading import Shards
+from boostmetric.tables.sources import Source, open_tables
+
+_FIX_WEIGHT = "Weights are at least 0: correct these rows. 0 leaves a row out."
+
+
+@dataclass(frozen=True, eq=False)
+class ComparisonTable:
+    r"""Comparisons and the points that they are about, as `read_comparisons` returns them.
+
+    Attributes
+    ----------
+    comparisons : Comparisons
+    points : ndarray of shape (n_points, n_features)
+        What the comparisons number. Where queries have a table of their own, they come first.
+    kind : str
+        One of "triplets", "quadruplets", "pairs", "grades", "clicks" and "rankings".
+    n_rows : int
+        Rows of the file.
+    n_queries : int
+        How many of the points are from the table of queries.
+    source : str
+        The file, as messages name it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from boostmetric.tables import PointTable, read_comparisons
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "triplets.npy"
+    ...     np.save(path, [[0, 1, 2], [1, 0, 2]])
+    ...     table = read_comparisons(path, PointTable(np.eye(3), source="points.npy"))
+    >>> print("\n".join(table.describe().splitlines()[1:]))
+      triplets: anchor is closer to near than to far
+      columns: anchor, near, far
+      points: points.npy, by row number
+      2 comparisons of 3 pairs in 2 groups
+    """
+
+    comparisons: Comparisons
+    points: NDArray[Any]
+    kind: str
+    n_rows: int
+    n_queries: int
+    source: str
+    _lines: tuple[str, ...] = ()
+
+    def describe(self) -> str:
+        """What was understood, for people: file, kind, columns, what followed from it; one line each."""
+        return "\n  ".join(self._lines)
+
+
+def read_comparisons(
+    path: Source,
+    points: PointTable,
+    *,
+    kind: str | None = None,
+    queries: PointTable | None = None,
+    names: Mapping[str, str] | None = None,
+    max_per_query: int | None = None,
+    grouped: bool = True,
+) -> ComparisonTable:
+    r"""Read comparisons of points from a file, or from several files of the same columns.
+
+    Parameters
+    ----------
+    path : path, pattern such as ``"clicks-*.jsonl"``, or sequence of them
+        .csv, .tsv, .jsonl, .ndjson (all also .gz) or .parquet with named columns; .npz with arrays of these names; or
+        a matrix whose columns are in the order below, in .npy, or in .npz called after the kind.
+    points : PointTable
+        The points that the rows name by id, or by row number, counted from 0, if they were read without ids.
+    kind : str, optional
+        What the rows say. Unless given, the one whose columns there are:
+
+        - "triplets": anchor, near, far;
+        - "quadruplets": a, b, c, d: a and b are closer to each other than c and d;
+        - "pairs": a, b, sign (1, true or similar; or else -1, 0, false or dissimilar);
+        - "grades": query, document, grade (larger is better);
+        - "clicks": query, position, document, clicked, and session if a query was asked more than once;
+        - "rankings": query, position, document: best first. Only if asked for.
+
+        All may have a column ``weight``.
+    queries : PointTable, optional
+        Where the ids of queries are looked up (``query``, ``anchor``, ``a`` and ``c``) if queries and documents are in
+        two tables. An id may then be in both.
+    names : mapping of str to str, optional
+        The columns that have other names, such as ``{"document": "sku"}``. Known without it are positive and negative
+        for near and far, doc and item for document, relevance for grade, and click for clicked.
+    max_per_query : int, optional
+        Most comparisons of a query, see `boostmetric.Comparisons.from_rankings`.
+    grouped : bool, default=True
+        Whether triplets may form groups, see `boostmetric.Comparisons.from_triplets`.
+
+    Returns
+    -------
+    ComparisonTable
+
+    Raises
+    ------
+    TableError
+        If anything is not as it should be, with the file, the line and the column.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from boostmetric.tables import PointTable, read_comparisons
+    >>> points = PointTable(np.eye(3), ids=np.array(["a", "b", "c"], dtype=object))
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = Path(folder.name) / "judged.csv"
+    >>> _ = path.write_text("anchor,near,far\na,b,c\nb,a,c\n")
+    >>> table = read_comparisons(path, points)
+    >>> table.kind, table.comparisons
+    ('triplets', Comparisons(n_comparisons=2, n_pairs=3, n_groups=2))
+    >>> folder.cleanup()
+    """
+    if kind is not None:
+        check_choice("kind", kind, KINDS)
+    if max_per_query is not None:
+        check_count("max_per_query", max_per_query, alternative=", or None")
+    names = names or {}
+    files = open_tables(path)
+    tables, kinds = zip(*(with_named_columns(table, kind, names) for table in files.tables), strict=True)
+    shards = Shards(tables)
+    kind, columns = recognise(shards.first, kinds[0], names)
+    if max_per_query is not None and "query" not in columns:
+        raise TableError(f"{shards}: max_per_query is for grades, clicks and rankings; these are {kind}. Leave it out.")
+    stacked = stack(points, queries)
+    rows, comparisons, notes = compare(shards, kind, columns, points, queries, max_per_query, grouped)
+    lines = _description(shards, kind, rows, comparisons, notes)
+    return ComparisonTable(
+        comparisons, stacked, kind, len(rows), 0 if queries is None else len(queries), str(shards), lines
+    )
+
+
+def compare(
+    shards: Shards,
+    kind: str,
+    columns: Mapping[str, str],
+    points: PointTable,
+    queries: PointTable | None,
+    max_per_query: int | None,
+    grouped: bool,
+) -> tuple[Rows, Comparisons, list[str]]:
+    """Comparisons from tables whose kind and columns are known: their rows, what follows from them, and what was noted.
+
+    Points are numbered as `stack` puts them.
+    """
+    rows = read_rows(shards, KINDS[kind], columns, points, queries)
+    _check_weights(rows)
+    notes: list[str] = []
+    try:
+        return rows, _build(kind, rows, max_per_query, grouped, notes), notes
+    except TableError:
+        raise
+    except ValueError as error:
+        raise TableError(f"{shards}: {error}") from error
+
+
+def _build(kind: str, rows: Rows, max_per_query: int | None, grouped: bool, notes: list[str]) -> Comparisons:
+    if kind == "triplets":
+        return building.from_triplets(rows, grouped)
+    if kind == "quadruplets":
+        return building.from_quadruplets(rows, grouped)
+    if kind == "pairs":
+        similar = int((rows["sign"] == 1).sum())
+        notes.append(f"{plural(similar, 'similar pair')}, {len(rows) - similar:,} dissimilar")
+        return building.from_pairs(rows)
+    return building.from_rankings(rows, max_per_query, notes)
+
+
+def stack(points: PointTable, queries: PointTable | None) -> NDArray[Any]:
+    """Queries above documents."""
+    if queries is None:
+        return points.points
+    if queries.n_features != points.n_features:
+        raise TableError(
+            f"{queries.source} has {plural(queries.n_features, 'feature')}, {points.source} has {points.n_features:,}. "
+            "Queries and documents must have the same features."
+        )
+    names = queries.feature_names, points.feature_names
+    if names[0] is not None and names[1] is not None and names[0] != names[1] and set(names[0]) == set(names[1]):
+        raise TableError(
+            f"{queries.source} and {points.source} have the same features in different orders. Read one of them with "
+            "the names of the other (columns)."
+        )
+    return np.concatenate([queries.points, points.points])
+
+
+def _check_weights(rows: Rows) -> None:
+    if rows.weights is None:
+        return
+    complaints = Complaints()
+    for row in np.flatnonzero(rows.weights < 0).tolist():
+        place = partial(rows.shards.place, row, rows.columns["weight"])
+        complaints.add(place, f"the weight is {rows.weights[row]:g}", _FIX_WEIGHT)
+    complaints.raise_if_any()
+    if not rows.weights.any():
+        raise NoComparisonsError(
+            f"{rows.shards}: all weights are 0, which leaves out every row. Give a positive weight to some."
+        )
+
+
+def _description(shards: Shards, kind: str, rows: Rows, comparisons: Comparisons, notes: list[str]) -> tuple[str, ...]:
+    known = KINDS[kind]
+    where = f"{rows.points.source}, by {_by(rows.points)}"
+    if rows.queries is not None:
+        where = f"{', '.join(known.queries)} in {rows.queries.source}, by {_by(rows.queries)}; others in {where}"
+    columns = ", ".join(column if role == column else f"{column} ({role})" for role, column in rows.columns.items())
+    lines = [
+        f"{shards}: {shards.format}, {plural(len(rows), 'row')}",
+        f"{known.title}",
+        f"columns: {columns}",
+        f"points: {where}",
+        *notes,
+    ]
+    if rows.weights is not None:
+        lines.append(f"weights: {rows.weights.min():g} to {rows.weights.max():g}")
+    lines.append(
+        f"{plural(comparisons.n_comparisons, 'comparison')} of {plural(comparisons.n_pairs, 'pair')} in "
+        f"{plural(comparisons.n_groups, 'group')}"
+    )
+    return tuple(lines)
+
+
+def _by(table: PointTable) -> str:
+    return "row number" if table.ids is None else "id"
