@@ -10,7 +10,7 @@ from time import perf_counter
 import numpy as np
 
 from boostmetric import Comparisons
-from boostmetric.engines.threads import Threads
+from boostmetric.engines.threads import ThreadBackend
 from boostmetric.paper.datasets import BENCHMARKS, load
 from boostmetric.paper.protocol import splits
 from boostmetric.solver.learn import learn
@@ -40,7 +40,7 @@ def measure(data_dir: Path | None) -> dict[str, object]:
         split.X_train,
         comparisons,
         max_iter=_ITERATIONS,
-        place=Threads(N_THREADS),
+        backend=ThreadBackend(N_THREADS),
         on_iteration=[lambda record: times.append(perf_counter())],
     )
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

@@ -11,9 +11,9 @@ import numpy as np
 
 from benchmarks import LeftOutError
 from boostmetric import Comparisons
-from boostmetric.engines.backend import Place
-from boostmetric.engines.ray import RayEngine, RayWorkers
-from boostmetric.engines.threads import Threads
+from boostmetric.engines.backend import Backend
+from boostmetric.engines.ray import RayEngine, RayShardPool
+from boostmetric.engines.threads import ThreadBackend
 from boostmetric.solver.learn import learn
 
 _N_POINTS, _N_FEATURES, _N_TRIPLETS = 100_000, 128, 2_000_000
@@ -57,15 +57,15 @@ def compare(kind: str, points: np.ndarray, comparisons: Comparisons) -> list[dic
     """A row for one thread, for as many as there are workers, and for workers: medians, measured in turn."""
     runs: dict[str, list[dict[str, float]]] = {}
     for _ in range(_N_TURNS):
-        places: dict[str, Place] = {
-            "1 thread": Threads(),
-            f"{_N_WORKERS} threads": Threads(_N_WORKERS),
+        backends: dict[str, Backend] = {
+            "1 thread": ThreadBackend(),
+            f"{_N_WORKERS} threads": ThreadBackend(_N_WORKERS),
             f"{_N_WORKERS} Ray workers": _Counting(RayEngine(n_workers=_N_WORKERS)),
             f"{_N_WORKERS} Ray workers, a process each": _Counting(RayEngine(None, _N_WORKERS, 1)),
         }
-        for name, place in places.items():
-            runs.setdefault(name, []).append(measure(points, comparisons, place))
-    rows = {name: median_of(of_place) for name, of_place in runs.items()}
+        for name, backend in backends.items():
+            runs.setdefault(name, []).append(measure(points, comparisons, backend))
+    rows = {name: median_of(of_backend) for name, of_backend in runs.items()}
     one, many, *clusters = rows
     for cluster in clusters:
         for name in (one, many):
@@ -90,26 +90,26 @@ def rounds_alone(points: np.ndarray, comparisons: Comparisons) -> Iterator[dict[
 class _Counting:
     """A Ray cluster, whose processes can be asked for their traffic."""
 
-    workers: RayWorkers
+    workers: RayShardPool
 
     def __init__(self, engine: RayEngine) -> None:
         self._engine = engine
 
     @contextmanager
-    def engine(self, points, comparisons, *, logistic):
-        with self._engine.engine(points, comparisons, logistic=logistic) as self.workers:
+    def pool(self, points, comparisons, loss):
+        with self._engine.pool(points, comparisons, loss) as self.workers:
             yield self.workers
 
 
-def measure(points: np.ndarray, comparisons: Comparisons, place: Place) -> dict[str, float]:
+def measure(points: np.ndarray, comparisons: Comparisons, backend: Backend) -> dict[str, float]:
     """Time, CPU time and traffic of an iteration, without the first three."""
     marks: list[tuple[float, float, float, tuple[int, int, int]]] = []
 
     def mark(record: object) -> None:
-        traffic = tuple(place.workers.traffic) if isinstance(place, _Counting) else (0, 0, 0)
+        traffic = tuple(backend.workers.traffic) if isinstance(backend, _Counting) else (0, 0, 0)
         marks.append((perf_counter(), cpu_seconds(), process_time(), traffic))
 
-    boosted = learn(points, comparisons, max_iter=_ITERATIONS, place=place, on_iteration=[mark])
+    boosted = learn(points, comparisons, max_iter=_ITERATIONS, backend=backend, on_iteration=[mark])
     n = _ITERATIONS - 3
     (wall, cpu, own, before), (wall_end, cpu_end, own_end, after) = marks[2], marks[-1]
     rounds, sent, received = ((b - a) / n for a, b in zip(before, after, strict=True))
@@ -119,7 +119,7 @@ def measure(points: np.ndarray, comparisons: Comparisons, place: Place) -> dict[
         "of it in this process, s": (own_end - own) / n,
         "loss": boosted.history[-1].loss,
     }
-    if not isinstance(place, _Counting):
+    if not isinstance(backend, _Counting):
         return row
     return row | {"rounds": rounds, "sent, kB": sent / 1e3, "received, kB": received / 1e3}
 

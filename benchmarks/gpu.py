@@ -16,16 +16,17 @@ import numpy as np
 from benchmarks import LeftOutError
 from boostmetric import BoostMetric, Comparisons
 from boostmetric.arrays.frame import Frame
-from boostmetric.engines.device import Device
-from boostmetric.engines.threads import Threads
+from boostmetric.engines.device import DeviceBackend
+from boostmetric.engines.threads import ThreadBackend
 from boostmetric.evaluation import knn_error
+from boostmetric.oracles.losses import EXPONENTIAL
 from boostmetric.parallel.devices import torch_device
 from boostmetric.solver.learn import learn
 from boostmetric.solver.result import Boosted
 
 N_THREADS = os.cpu_count() or 1
-_GPU = Device("cuda", single=True)
-_CPU = Threads(N_THREADS)
+_GPU = DeviceBackend("cuda", single=True)
+_CPU = ThreadBackend(N_THREADS)
 
 
 def run(data_dir: Path | None) -> list[dict[str, object]]:
@@ -159,7 +160,7 @@ def all_impostors(
     mined = perf_counter() - start
     with peak() as used:
         clock = Clock()
-        boosted = learn(X, comparisons, max_iter=n_iterations, place=_GPU, on_iteration=[clock])
+        boosted = learn(X, comparisons, max_iter=n_iterations, backend=_GPU, on_iteration=[clock])
     # Passes over all pairs: weights, direction (two exponentials), table of the direction; each product of numbers in
     # two halves is three.
     pairs = n * (n - np.bincount(y).mean())
@@ -187,7 +188,7 @@ def beside_the_cpu(
     if not n_iterations:
         return {}
     clock_of_cpu = Clock()
-    of_cpu = learn(X, comparisons, max_iter=n_iterations, place=_CPU, on_iteration=[clock_of_cpu])
+    of_cpu = learn(X, comparisons, max_iter=n_iterations, backend=_CPU, on_iteration=[clock_of_cpu])
     ratio = boosted.history[n_iterations - 1].loss / of_cpu.history[-1].loss
     return {
         f"CPU, {N_THREADS} threads, iteration, ms": 1e3 * clock_of_cpu.seconds,
@@ -229,7 +230,7 @@ def lists(
     torch.cuda.empty_cache()
     with peak() as used:
         clock = Clock()
-        boosted = learn(X, comparisons, max_iter=n_iterations, place=_GPU, on_iteration=[clock])
+        boosted = learn(X, comparisons, max_iter=n_iterations, backend=_GPU, on_iteration=[clock])
         n_moments, verbs = _verbs(X, comparisons)
     n_members = len(comparisons.members)
     # Numbers of four bytes. A direction reads, for every member, a point, and where the point and the coefficient are,
@@ -255,12 +256,12 @@ def lists(
 
 def _verbs(X: np.ndarray, comparisons: Comparisons) -> tuple[float, dict[str, float]]:
     """How many moments an iteration asks for, and the time of each verb."""
-    with _GPU.engine(Frame.of(X).points, comparisons, logistic=False) as engine:
-        (shard,) = engine.shards
+    with _GPU.pool(Frame.of(X).points, comparisons, EXPONENTIAL) as pool:
+        (shard,) = pool.shards
         counted: list[int] = []
         moments = shard._moments
         shard._moments = lambda w: (counted.append(1), moments(w))[1]
-        boosted = _boost_on(engine, X.shape[1], n_iterations=6)
+        boosted = _boost_on(pool, X.shape[1], n_iterations=6)
         n_moments = len(counted) / len(boosted.history)
         del shard._moments
         xi = boosted.directions[-1]
@@ -273,15 +274,14 @@ def _verbs(X: np.ndarray, comparisons: Comparisons) -> tuple[float, dict[str, fl
         }
 
 
-def _boost_on(engine: object, n_features: int, n_iterations: int) -> Boosted:
-    from boostmetric.oracles.losses import ExponentialLoss
+def _boost_on(pool: object, n_features: int, n_iterations: int) -> Boosted:
     from boostmetric.oracles.sharded import ShardedOracle
     from boostmetric.solver.loop import Stagewise, boost
     from boostmetric.solver.result import Progress
     from boostmetric.solver.step import exact_step
 
     return boost(
-        ShardedOracle(engine, n_features, ExponentialLoss()),
+        ShardedOracle(pool, n_features, EXPONENTIAL, 1.0),
         1e-7,
         start=Progress.nothing(n_features),
         max_iter=n_iterations,
@@ -301,11 +301,11 @@ def equality() -> Iterator[dict[str, object]]:
     }
     for name, (points, comparisons) in problems.items():
         for loss in ("exponential", "logistic"):
-            expected = learn(points, comparisons, max_iter=50, place=_CPU, loss=loss)
+            expected = learn(points, comparisons, max_iter=50, backend=_CPU, loss=loss)
             matrix = (expected.directions.T * expected.step_sizes) @ expected.directions
             row: dict[str, object] = {"what": f"X after 50 iterations, {name}, {loss}"}
             for precision, single in (("float32", True), ("float64", False)):
-                got = learn(points, comparisons, max_iter=50, place=Device("cuda", single), loss=loss)
+                got = learn(points, comparisons, max_iter=50, backend=DeviceBackend("cuda", single), loss=loss)
                 of_gpu = (got.directions.T * got.step_sizes) @ got.directions
                 row[f"{precision}, relative difference"] = float(
                     np.linalg.norm(of_gpu - matrix) / np.linalg.norm(matrix)

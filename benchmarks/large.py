@@ -10,7 +10,7 @@ from time import perf_counter
 import numpy as np
 
 from benchmarks import LeftOutError
-from boostmetric.engines.ray import RayEngine, RayWorkers
+from boostmetric.engines.ray import RayEngine, RayShardPool
 from boostmetric.solver.file_problem import FileProblem
 from boostmetric.solver.learn import solve
 from boostmetric.tables import ComparisonFiles
@@ -66,15 +66,15 @@ def write(folder: Path) -> int:
 class _Counting:
     """A Ray cluster, whose processes can be asked for their traffic."""
 
-    workers: RayWorkers
+    workers: RayShardPool
 
     def __init__(self, workers_per_process: int) -> None:
         self._engine = RayEngine(None, _N_WORKERS, workers_per_process, timeout=3600.0)
-        self.engine = self._engine.engine
+        self.pool = self._engine.pool
 
     @contextmanager
-    def shared(self, shares, n_features, *, logistic, shift=None):
-        with self._engine.shared(shares, n_features, logistic=logistic, shift=shift) as (self.workers, *rest):
+    def shared_pool(self, shares, n_features, loss, shift=None):
+        with self._engine.shared_pool(shares, n_features, loss, shift) as (self.workers, *rest):
             yield self.workers, *rest
 
 
@@ -82,18 +82,18 @@ def measure(folder: Path, n_triplets: int, workers_per_process: int) -> dict[str
     """Time until the first iteration, time and traffic of the others, and the most memory of each process."""
     files = ComparisonFiles(folder / "points.parquet", str(folder / "triplets-*.parquet"), id="id")
     marks: list[tuple[float, tuple[int, ...]]] = []
-    place = _Counting(workers_per_process)
+    backend = _Counting(workers_per_process)
     peaks: list[float] = []
 
     def mark(record: object) -> None:
-        marks.append((perf_counter(), tuple(place.workers.traffic)))
+        marks.append((perf_counter(), tuple(backend.workers.traffic)))
         if len(marks) == _ITERATIONS:
             peaks.extend(memory())
 
     with suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")  # what was used so far does not count
     begun = perf_counter()
-    boosted = solve(FileProblem(files.opened()), max_iter=_ITERATIONS, place=place, on_iteration=[mark])
+    boosted = solve(FileProblem(files.opened()), max_iter=_ITERATIONS, backend=backend, on_iteration=[mark])
     n = len(marks) - 1
     rounds, sent, received = ((b - a) / n for a, b in zip(marks[0][1], marks[-1][1], strict=True))
     return {

@@ -8,10 +8,10 @@ import numpy as np
 
 from boostmetric import Comparisons
 from boostmetric.arrays.frame import Frame
-from boostmetric.engines.threads import ThreadEngine
+from boostmetric.engines.threads import ThreadShardPool
 from boostmetric.oracles.cpu import make_shards
 from boostmetric.oracles.group_shard import GroupShard
-from boostmetric.oracles.losses import ExponentialLoss
+from boostmetric.oracles.losses import EXPONENTIAL
 from boostmetric.oracles.point_rows import as_points
 from boostmetric.oracles.sharded import ShardedOracle
 from boostmetric.parallel.blas import single_threaded_blas
@@ -52,7 +52,7 @@ def run(data_dir: Path | None) -> list[dict[str, object]]:
     n_points = sum(len(shard._points) for shard in shards)
     width = points.shape[1]
     with single_threaded_blas(), crew:
-        oracle = ShardedOracle(ThreadEngine(shards, crew), width, ExponentialLoss())
+        oracle = ShardedOracle(ThreadShardPool(shards, crew), width, EXPONENTIAL, 1.0)
         oracle.rebuild(np.zeros((0, width)), np.zeros(0))
         xi = np.linalg.eigh(oracle.gram())[1][:, -1]
         oracle.project(xi)

@@ -11,8 +11,9 @@ from sklearn.decomposition import PCA
 from sklearn.preprocessing import StandardScaler
 
 from boostmetric import Comparisons
-from boostmetric.engines.ray import RayWorkers
-from boostmetric.engines.threads import Threads
+from boostmetric.engines.ray import RayShardPool
+from boostmetric.engines.threads import ThreadBackend
+from boostmetric.oracles.losses import LOSSES
 from boostmetric.oracles.protocol import Oracle
 from boostmetric.paper.datasets import BENCHMARKS, MissingDataError, load
 from boostmetric.solver.loop import Stagewise, boost
@@ -62,15 +63,15 @@ def sets(data_dir: Path | None) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
 class _Counting:
     """A thread that is asked for as many steps at once as a cluster, and how often it is."""
 
-    rounding = RayWorkers.rounding
-    steps_at_once = RayWorkers.steps_at_once
+    rounding = RayShardPool.rounding
+    steps_at_once = RayShardPool.steps_at_once
 
     def __init__(self) -> None:
         self.n_evaluations = self.n_steps = 0
 
     @contextmanager
-    def engine(self, points, comparisons, *, logistic):
-        with Threads().engine(points, comparisons, logistic=logistic) as self._threads:
+    def pool(self, points, comparisons, loss):
+        with ThreadBackend().pool(points, comparisons, loss) as self._threads:
             yield self
 
     def each(self, verb, *arguments):
@@ -81,17 +82,17 @@ class _Counting:
 
 def measure(points: np.ndarray, comparisons: Comparisons, loss: str) -> dict[str, object]:
     """Of a fit: how many iterations took two, three or more rounds, and the steps they asked for."""
-    place, rounds, steps, errors = _Counting(), [], [], []
+    backend, rounds, steps, errors = _Counting(), [], [], []
 
     def find_step(oracle, v, guess=None):
-        before = place.n_evaluations, place.n_steps
+        before = backend.n_evaluations, backend.n_steps
         step = exact_step(oracle, v, guess)
-        rounds.append(1 + place.n_evaluations - before[0])  # and one for the step and the direction
-        steps.append(place.n_steps - before[1])
+        rounds.append(1 + backend.n_evaluations - before[0])  # and one for the step and the direction
+        steps.append(backend.n_steps - before[1])
         errors.append(abs(step.size / one_by_one(oracle, v) - 1))
         return step
 
-    with Problem(points, comparisons).opened(place, loss=loss) as (_, oracle):
+    with Problem(points, comparisons).opened(backend, loss=LOSSES[loss]) as (_, oracle):
         boost(
             oracle,
             1e-7,

@@ -7,7 +7,7 @@ import numpy as np
 
 from benchmarks.roofline import labelled_problem
 from boostmetric import Comparisons
-from boostmetric.engines.threads import Threads
+from boostmetric.engines.threads import ThreadBackend
 from boostmetric.solver.learn import learn
 
 _SIZES = (10**4, 10**5, 10**6, 10**7, 10**8)
@@ -49,7 +49,7 @@ def seconds_per_iteration(
         points,
         comparisons,
         max_iter=1 + n_iterations,
-        place=Threads(n_threads),
+        backend=ThreadBackend(n_threads),
         on_iteration=[lambda record: times.append(perf_counter())],
     )
     return float(np.median(np.diff(times))), boosted.history[-1].loss

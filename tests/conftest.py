@@ -24,9 +24,10 @@ from sklearn.datasets import load_iris, load_wine
 
 from boostmetric import Comparisons
 from boostmetric.arrays.frame import Frame
-from boostmetric.engines.device import Device
-from boostmetric.engines.threads import ONE_THREAD, Threads
+from boostmetric.engines.device import DeviceBackend
+from boostmetric.engines.threads import ONE_THREAD, ThreadBackend
 from boostmetric.oracles import cpu
+from boostmetric.oracles.losses import EXPONENTIAL
 from boostmetric.paper import download
 from boostmetric.paper.datasets import load
 
@@ -64,9 +65,9 @@ def flat(comparisons):
     return Comparisons(comparisons.pairs, members, np.arange(len(members) + 1), np.ones(len(near)), anchors)
 
 
-def shards_of(points, comparisons, place=ONE_THREAD):
-    with place.engine(Frame.of(points).points, comparisons, logistic=False) as engine:
-        return engine.shards
+def shards_of(points, comparisons, backend=ONE_THREAD):
+    with backend.pool(Frame.of(points).points, comparisons, EXPONENTIAL) as pool:
+        return pool.shards
 
 
 def random_triplets(seed, n_points=60, n_features=5, n_triplets=2000):
@@ -143,12 +144,12 @@ def problem(request):
 
 
 @pytest.fixture(scope="session", params=["threads", pytest.param("device", marks=pytest.mark.torch)])
-def place(request):
+def backend(request):
     """Where to work: a test that asks for it judges every oracle, of which all must be exact to double precision."""
     if request.param == "threads":
-        return Threads(2)
+        return ThreadBackend(2)
     import_torch()
-    return Device(device_name(), single=False)
+    return DeviceBackend(device_name(), single=False)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from scipy import sparse
 from boostmetric import BoostMetric, ComparisonBoostMetric, Comparisons
 from boostmetric.arrays.frame import Frame
 from boostmetric.callbacks import Checkpoint
-from boostmetric.engines.device import Device
+from boostmetric.engines.device import DeviceBackend
 from boostmetric.oracles import block_shard as blocks
 from boostmetric.solver.direction import LARGEST_DENSE
 from boostmetric.solver.learn import learn
@@ -34,7 +34,7 @@ SIZES = [(3, 9, 16, 25, 1), (8, 8), (30, 31), (5,) * 12, (2, 2), (1, 40, 17)]
 
 
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
-def test_listed_comparisons_are_the_same(sizes, place):
+def test_listed_comparisons_are_the_same(sizes, backend):
     X, _, c = problem(sizes)
     listed = c.listed()
     assert listed.classes is None
@@ -42,7 +42,7 @@ def test_listed_comparisons_are_the_same(sizes, place):
     assert list(c.quadruplets()) == list(listed.quadruplets())
     for name in ("n_pairs", "n_groups", "n_comparisons", "total_weight", "n_points"):
         assert getattr(c, name) == getattr(listed, name), name
-    a, b = learn(X, c, max_iter=6, place=place), learn(X, listed, max_iter=6, place=place)
+    a, b = learn(X, c, max_iter=6, backend=backend), learn(X, listed, max_iter=6, backend=backend)
     assert np.linalg.norm(matrix(a) - matrix(b)) < 1e-8 * np.linalg.norm(matrix(b))
     assert [r.violated for r in a.history] == pytest.approx([r.violated for r in b.history], abs=1e-12)
     assert a.duality_gap == pytest.approx(b.duality_gap, rel=1e-6, abs=1e-9)
@@ -62,7 +62,7 @@ def test_splits_have_no_pair_in_common(seed):
     assert sorted(test.quadruplets()) == sorted(expected_test.quadruplets())
 
 
-def test_splits_of_mixed_comparisons_have_no_pair_in_common(place):
+def test_splits_of_mixed_comparisons_have_no_pair_in_common(backend):
     X, y, c = problem()
     listed = Comparisons.from_labels(X[:40], y[:40] % 2, 2, 5)
     pairs = Comparisons.from_pairs([[0, 1], [2, 3]], [[0, 5], [1, 9], [30, 40]])
@@ -72,11 +72,11 @@ def test_splits_of_mixed_comparisons_have_no_pair_in_common(place):
     for seed in range(10):
         train, test = mixed.split(0.4, seed)
         assert not pair_set(train) & pair_set(test)
-    a, b = learn(X, mixed, max_iter=10, place=place), learn(X, mixed.listed(), max_iter=10, place=place)
+    a, b = learn(X, mixed, max_iter=10, backend=backend), learn(X, mixed.listed(), max_iter=10, backend=backend)
     assert np.linalg.norm(matrix(a) - matrix(b)) < 1e-8 * np.linalg.norm(matrix(b))
 
 
-def test_subsets_weights_and_concatenation(place):
+def test_subsets_weights_and_concatenation(backend):
     X, _, c = problem()
     chosen = c.subset([5, 1, 7])
     assert list(chosen.quadruplets()) == list(c.listed().subset([5, 1, 7]).quadruplets())
@@ -84,7 +84,7 @@ def test_subsets_weights_and_concatenation(place):
     heavier = c.reweighted(weights)
     assert heavier.total_weight == pytest.approx(c.listed().reweighted(weights).total_weight)
     twice = Comparisons.concatenate([c, c])
-    a, b = learn(X, twice, max_iter=8, place=place), learn(X, c, max_iter=8, place=place)
+    a, b = learn(X, twice, max_iter=8, backend=backend), learn(X, c, max_iter=8, backend=backend)
     assert matrix(a) == pytest.approx(matrix(b), rel=1e-9, abs=1e-12)
     _, _, other = problem(seed=1)
     together = Comparisons.concatenate([c, other])  # other classes: one of them is listed
@@ -98,16 +98,16 @@ def test_one_group_can_be_split():
     assert not pair_set(train) & pair_set(test)
 
 
-def only_shard(X, c, place):
+def only_shard(X, c, backend):
     frame = Frame.of(X)
-    (shard,) = shards_of(X, c, place)
+    (shard,) = shards_of(X, c, backend)
     return frame, shard
 
 
-def forbid_tables(place, monkeypatch):
+def forbid_tables(backend, monkeypatch):
     """Make every step too long for a table of a direction."""
     monkeypatch.setattr(blocks, "_TABLE_REACH", -1.0)
-    if isinstance(place, Device):
+    if isinstance(backend, DeviceBackend):
         from boostmetric.gpu import device_blocks as on_device
 
         monkeypatch.setattr(on_device, "_REACH", dict.fromkeys(on_device._REACH, -1.0))
@@ -115,16 +115,16 @@ def forbid_tables(place, monkeypatch):
 
 @pytest.mark.parametrize("with_table", [True, False])
 @pytest.mark.parametrize("size", [1.0, 1e-3, 30.0, 1e4, 1e8])
-def test_moments_from_the_table_and_without_it(size, with_table, place, monkeypatch):
+def test_moments_from_the_table_and_without_it(size, with_table, backend, monkeypatch):
     """Metrics from flat to so long that sums need another shift; steps within and beyond the reach of the table."""
     X, _, c = problem()
     xi, steps = np.array([0.5, -0.5, 0.5, 0.5]), np.array([0.0, 1e-3, 0.1, 1.0, 3.0, 30.0, 3e3, 1e6])
     reach = blocks._TABLE_REACH / (np.ptp(X @ xi) / 2) ** 2
     assert 0 < np.sum(steps <= reach) < len(steps)
     if not with_table:
-        forbid_tables(place, monkeypatch)
-    frame, block = only_shard(X, c, place)
-    _, listed = only_shard(X, c.listed(), place)
+        forbid_tables(backend, monkeypatch)
+    frame, block = only_shard(X, c, backend)
+    _, listed = only_shard(X, c.listed(), backend)
     metric = np.eye(4), np.full(4, size * 4.0**frame.exponent)
     a, b = block.rebuild(*metric), listed.rebuild(*metric)
     for name in ("log_mass", "margin", "violated"):
@@ -138,10 +138,10 @@ def test_moments_from_the_table_and_without_it(size, with_table, place, monkeypa
     assert got.second == pytest.approx(expected.second, rel=1e-9, abs=1e-11)
 
 
-def test_several_directions_with_factors_of_both_signs(place):
+def test_several_directions_with_factors_of_both_signs(backend):
     X, _, c = problem()
-    frame, block = only_shard(X, c, place)
-    _, listed = only_shard(X, c.listed(), place)
+    frame, block = only_shard(X, c, backend)
+    _, listed = only_shard(X, c.listed(), backend)
     rng = np.random.default_rng(3)
     directions, factors = rng.standard_normal((3, 4)), np.array([2.0, -0.5, 0.1])
     for shard in (block, listed):
@@ -154,10 +154,10 @@ def test_several_directions_with_factors_of_both_signs(place):
     assert block.matvec(x) == pytest.approx(listed.gram() @ x, rel=1e-9)
 
 
-def test_rebuilding_leaves_the_same_bits(place):
+def test_rebuilding_leaves_the_same_bits(backend):
     X, _, c = problem(spread=0.1)
-    boosted = learn(X, c, max_iter=12, place=place)
-    frame, shard = only_shard(X, c, place)
+    boosted = learn(X, c, max_iter=12, backend=backend)
+    frame, shard = only_shard(X, c, backend)
     directions, steps = boosted.directions, boosted.step_sizes * 4.0**frame.exponent
     shard.rebuild(directions[:0], steps[:0])
     for xi, step in zip(directions, steps, strict=True):
@@ -191,12 +191,12 @@ def test_early_stopping_sparse_points_and_batches():
     assert fitted.score(c) == fitted.score(c.listed())
 
 
-def test_many_features(place):
+def test_many_features(backend):
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((LARGEST_DENSE + 60, LARGEST_DENSE + 20)), rng.integers(0, 3, LARGEST_DENSE + 60)
     X[:, :2] += 5 * y[:, None]
     c = Comparisons.from_labels(X, y, 2, "all")
-    a, b = learn(X, c, max_iter=3, place=place), learn(X, c.listed(), max_iter=3, place=place)
+    a, b = learn(X, c, max_iter=3, backend=backend), learn(X, c.listed(), max_iter=3, backend=backend)
     assert np.linalg.norm(matrix(a) - matrix(b)) < 1e-6 * np.linalg.norm(matrix(b))
 
 
@@ -207,10 +207,10 @@ def test_what_does_not_fit_in_memory_is_refused(monkeypatch):
         learn(X, c)
 
 
-def test_the_same_direction_with_other_factors_is_another_line(place):
+def test_the_same_direction_with_other_factors_is_another_line(backend):
     X, _, c = problem()
-    _, block = only_shard(X, c, place)
-    _, listed = only_shard(X, c.listed(), place)
+    _, block = only_shard(X, c, backend)
+    _, listed = only_shard(X, c.listed(), backend)
     xi = np.eye(4)[:2].copy()
     for shard in (block, listed):
         shard.rebuild(np.eye(4), np.ones(4))
@@ -221,11 +221,11 @@ def test_the_same_direction_with_other_factors_is_another_line(place):
         assert block.moments(np.zeros(1)).first == pytest.approx(listed.moments(np.zeros(1)).first, rel=1e-10)
 
 
-def test_an_outlier_does_not_spoil_the_table(place):
+def test_an_outlier_does_not_spoil_the_table(backend):
     X, _, c = problem()
     X[0] += 1e7
-    _, block = only_shard(X, c, place)
-    _, listed = only_shard(X, c.listed(), place)
+    _, block = only_shard(X, c, backend)
+    _, listed = only_shard(X, c.listed(), backend)
     for shard in (block, listed):
         shard.rebuild(np.empty((0, 4)), np.empty(0))
         shard.project(np.array([0.6, 0.0, 0.8, 0.0]))

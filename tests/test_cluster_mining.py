@@ -107,7 +107,7 @@ def test_streams_do_not_depend_on_the_batches(name, batch):
     X, y = points_of(name)
     anchors, targets, impostors = mine(X, y, n_neighbors=2, n_impostors=5, quiet=True)
     shift = Shift.of(X[0], X.min(axis=0), X.max(axis=0))
-    placed, rounding = shift.place(X), float(np.ldexp(rounding_of_distances(X), -shift.exponent))
+    placed, rounding = shift.coordinates_of(X), float(np.ldexp(rounding_of_distances(X), -shift.exponent))
     some = anchors[::9]
     search = NearestSoFar(placed[some], y[some], some, 2, 5, rounding, n_threads=2)
     for first in range(0, len(X), batch):
@@ -122,8 +122,8 @@ def test_more_points_of_an_anchor_than_there_is_room_for():
     X = np.concatenate([[0.0], np.linspace(9, 1, 3000)])[:, None]
     y = np.arange(len(X)) % 2
     shift = Shift.of(X[0], X.min(axis=0), X.max(axis=0))
-    search = NearestSoFar(shift.place(X[:1]), y[:1], np.zeros(1, dtype=int), 2, 2, 0.0)
-    search.offer(shift.place(X), y, 0)
+    search = NearestSoFar(shift.coordinates_of(X[:1]), y[:1], np.zeros(1, dtype=int), 2, 2, 0.0)
+    search.offer(shift.coordinates_of(X), y, 0)
     same, others = search.nearest()
     assert same.values.tolist() == [3000, 2998]
     assert others.values.tolist() == [2999, 2997]

@@ -170,7 +170,7 @@ def test_graded_results_with_queries_of_their_own(tmp_path):
 def test_a_shift_to_the_middle(spread):
     points = spread * np.random.default_rng(0).standard_normal((40, 3)) + 5 * spread
     shift = Shift.to_the_middle(points.min(axis=0), points.max(axis=0))
-    placed = shift.place(points)
+    placed = shift.coordinates_of(points)
     assert np.allclose(placed.min(axis=0), -placed.max(axis=0))
     assert 0.5 <= np.abs(placed).max() < 1.0
     differences = (placed[1:] - placed[0]) * 2.0**shift.exponent
@@ -180,7 +180,7 @@ def test_a_shift_to_the_middle(spread):
 def test_points_that_are_too_far_apart_are_refused():
     with pytest.raises(ValueError, match="spread over about 1e308"):
         Shift.to_the_middle(np.array([-1.7e308]), np.array([1.7e308]))
-    assert Shift.to_the_middle(np.ones(2), np.ones(2)).place(np.ones((1, 2))).tolist() == [[0.0, 0.0]]
+    assert Shift.to_the_middle(np.ones(2), np.ones(2)).coordinates_of(np.ones((1, 2))).tolist() == [[0.0, 0.0]]
 
 
 def test_without_an_engine_the_files_are_read_here(tmp_path, ids):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import reference
 from boostmetric import BoostMetric, ComparisonBoostMetric, Comparisons
 from boostmetric.callbacks import Checkpoint
-from boostmetric.engines.threads import ONE_THREAD, Threads
+from boostmetric.engines.threads import ONE_THREAD, ThreadBackend
 from boostmetric.paper import datasets, protocol
 from boostmetric.solver import corrective, direction
 from boostmetric.solver.learn import learn
@@ -222,7 +222,7 @@ def test_a_metric_that_is_only_too_short_is_not_optimal():
 @pytest.mark.parametrize("name", ["wine", "triplets", "mixed"])
 def test_threads_do_not_change_a_bit(name, small_shards):
     problem = make_problem(name)
-    one, two = (correct(problem, max_iter=6, place=Threads(n)) for n in (1, 2))
+    one, two = (correct(problem, max_iter=6, backend=ThreadBackend(n)) for n in (1, 2))
     assert one.directions.tobytes() == two.directions.tobytes()
     assert one.step_sizes.tobytes() == two.step_sizes.tobytes()
     assert one.history == two.history

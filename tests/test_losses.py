@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from boostmetric import BoostMetric
+from boostmetric.oracles.losses import LOSSES
 from boostmetric.solver.learn import learn
 from boostmetric.solver.problem import Problem
 from boostmetric.solver.result import StopReason
@@ -24,9 +25,14 @@ def logistic_loss(problem, X):
 
 
 @pytest.fixture(params=PROBLEMS)
-def opened(request, small_shards, place):
+def opened(request, small_shards, backend):
     problem = make_problem(request.param)
-    with Problem(problem.points, problem.comparisons).restricted().opened(place, loss="logistic") as (frame, oracle):
+    with (
+        Problem(problem.points, problem.comparisons).restricted().opened(backend, loss=LOSSES["logistic"]) as (
+            frame,
+            oracle,
+        )
+    ):
         yield Problem(frame.points, problem.comparisons), oracle
 
 
@@ -63,9 +69,9 @@ def test_verbs_against_finite_differences(opened):
     assert moved.loss == pytest.approx(moments.loss[1], rel=1e-13)
 
 
-def test_single_comparisons_have_the_ordinary_logistic_loss(place):
+def test_single_comparisons_have_the_ordinary_logistic_loss(backend):
     problem = make_problem("triplets")
-    boosted = learn(problem.points, problem.comparisons, loss="logistic", max_iter=10, place=place)
+    boosted = learn(problem.points, problem.comparisons, loss="logistic", max_iter=10, backend=backend)
     X = (boosted.directions.T * boosted.step_sizes) @ boosted.directions
     i, j, k, l = np.array(problem.quadruplets).T  # noqa: E741
     near, far = problem.points[i] - problem.points[j], problem.points[k] - problem.points[l]
@@ -76,10 +82,10 @@ def test_single_comparisons_have_the_ordinary_logistic_loss(place):
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 30.0, 1e3])
-def test_loss_of_any_size(scale, place):
+def test_loss_of_any_size(scale, backend):
     """Comparisons that are satisfied, or violated, by far."""
     problem = make_problem("triplets")
-    with Problem(problem.points, problem.comparisons).opened(place, loss="logistic") as (frame, oracle):
+    with Problem(problem.points, problem.comparisons).opened(backend, loss=LOSSES["logistic"]) as (frame, oracle):
         metric = np.full(oracle.n_features, scale)
         state = oracle.rebuild(np.eye(oracle.n_features), metric)
         inside = Problem(frame.points, problem.comparisons)
@@ -87,14 +93,14 @@ def test_loss_of_any_size(scale, place):
         assert np.isfinite(oracle.gram()).all()
 
 
-def test_comparisons_that_are_all_satisfied(place):
+def test_comparisons_that_are_all_satisfied(backend):
     points = np.array([[0.0], [1.0], [30.0]])
     problem = Problem(points, make_triplet())
-    with problem.opened(place, loss="logistic") as (_, oracle):
+    with problem.opened(backend, loss=LOSSES["logistic"]) as (_, oracle):
         state = oracle.rebuild(np.ones((1, 1)), np.array([1e6]))
         assert state.loss == pytest.approx(0.0, abs=1e-200)
         assert np.isfinite(oracle.gram()).all()
-    boosted = learn(points, problem.comparisons, loss="logistic", regularization=0.0, place=place)
+    boosted = learn(points, problem.comparisons, loss="logistic", regularization=0.0, backend=backend)
     assert boosted.stop_reason in (StopReason.DUAL_FEASIBLE, StopReason.NOTHING_TO_IMPROVE)
     assert np.isfinite(boosted.step_sizes).all()
 

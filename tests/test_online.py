@@ -9,7 +9,7 @@ from scipy import sparse
 from sklearn.datasets import load_wine
 
 from boostmetric import BoostMetric, ComparisonBoostMetric, Comparisons
-from boostmetric.engines.threads import Threads
+from boostmetric.engines.threads import ThreadBackend
 from boostmetric.solver.direction import LARGEST_DENSE
 from boostmetric.solver.online import Stream
 from boostmetric.solver.problem import Problem
@@ -70,7 +70,7 @@ def test_a_round_goes_along_the_gradient_and_stays_a_metric(monkeypatch):
     stream = Stream.begin(np.zeros((1, 4)), 0).after(
         Problem(points, Comparisons.from_triplets(triplets)),
         regularization=1e-7,
-        place=Threads(),
+        backend=ThreadBackend(),
         rng=np.random.RandomState(0),
     )
     unit = np.sqrt(points.std(axis=0))

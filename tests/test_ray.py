@@ -14,7 +14,8 @@ from sklearn.base import clone
 
 from boostmetric import BoostMetric, ComparisonBoostMetric
 from boostmetric.engines.ray import HeldShare, RayEngine, Worker, _cut, _State, placed
-from boostmetric.engines.threads import Threads
+from boostmetric.engines.threads import ThreadBackend
+from boostmetric.oracles.losses import EXPONENTIAL
 from boostmetric.solver.learn import learn
 from boostmetric.solver.problem import Problem
 from clustered import processes
@@ -44,8 +45,8 @@ def difference(a, b):
 def test_same_metric_as_in_one_process(name, loss, n_workers, per_process):
     problem = make_problem(name)
     one, many = (
-        learn(problem.points, problem.comparisons, loss=loss, max_iter=15, place=place)
-        for place in (Threads(), RayEngine(n_workers=n_workers, workers_per_process=per_process))
+        learn(problem.points, problem.comparisons, loss=loss, max_iter=15, backend=backend)
+        for backend in (ThreadBackend(), RayEngine(n_workers=n_workers, workers_per_process=per_process))
     )
     assert difference(many, one) < 1e-9
     assert many.stop_reason == one.stop_reason
@@ -59,8 +60,8 @@ def test_same_metric_as_in_one_process(name, loss, n_workers, per_process):
 def test_all_impostors():
     problem = make_problem("balance-all")
     one, many = (
-        learn(problem.points, problem.comparisons, max_iter=8, place=place)
-        for place in (Threads(), RayEngine(None, 4, 2))
+        learn(problem.points, problem.comparisons, max_iter=8, backend=backend)
+        for backend in (ThreadBackend(), RayEngine(None, 4, 2))
     )
     assert difference(many, one) < 1e-9
 
@@ -138,7 +139,7 @@ def opened(problem):
 
 
 def workers_of(oracle):
-    return oracle._shards._engine
+    return oracle._shards._pool
 
 
 def test_two_rounds_an_iteration():
@@ -161,26 +162,26 @@ def test_two_rounds_an_iteration():
 
 
 class Watched:
-    """A place whose engines are kept, to ask for their traffic."""
+    """A backend whose pools are kept, to ask for their traffic."""
 
     def __init__(self):
-        self.engines = []
+        self.pools = []
 
     @contextmanager
-    def engine(self, points, comparisons, *, logistic):
-        with apart().engine(points, comparisons, logistic=logistic) as workers:
-            self.engines.append(workers)
+    def pool(self, points, comparisons, loss):
+        with apart().pool(points, comparisons, loss) as workers:
+            self.pools.append(workers)
             yield workers
 
 
 @pytest.mark.parametrize(("name", "loss", "n"), [("triplets", "exponential", 2), ("balance", "logistic", 3)])
 def test_rounds_of_a_fit(name, loss, n):
     """Two an iteration for single comparisons, three for groups; one more of the workers that watch."""
-    problem, place, rounds = make_problem(name), Watched(), []
+    problem, backend, rounds = make_problem(name), Watched(), []
     held_out = Problem(problem.points, problem.comparisons.subset(np.arange(20)))
 
     def count(record):
-        rounds.append([workers.traffic.rounds for workers in place.engines])
+        rounds.append([workers.traffic.rounds for workers in backend.pools])
 
     learn(
         problem.points,
@@ -188,7 +189,7 @@ def test_rounds_of_a_fit(name, loss, n):
         held_out=held_out,
         loss=loss,
         max_iter=7,
-        place=place,
+        backend=backend,
         on_iteration=[count],
     )
     assert np.diff(rounds, axis=0).tolist() == [[n, 1]] * 6
@@ -217,7 +218,7 @@ class Lost:
 @pytest.fixture(scope="module")
 def undisturbed():
     problem = random_triplets(3, n_points=80, n_triplets=4000)
-    return problem, learn(problem.points, problem.comparisons, max_iter=12, place=apart())
+    return problem, learn(problem.points, problem.comparisons, max_iter=12, backend=apart())
 
 
 @pytest.mark.parametrize("when", [{}, {"rest": 1.0}, {"after": 0.001}, {"after": 0.004}], ids=str)
@@ -225,7 +226,7 @@ def test_workers_that_are_killed(undisturbed, when):
     """Twice in a fit: before it is asked again, long before, and while it is asked."""
     problem, expected = undisturbed
     lose = Lost((3, 7), signal.SIGKILL, **when)
-    found = learn(problem.points, problem.comparisons, max_iter=12, place=apart(), on_iteration=[lose])
+    found = learn(problem.points, problem.comparisons, max_iter=12, backend=apart(), on_iteration=[lose])
     assert lose.done == [3, 7]
     assert difference(found, expected) < 1e-12
     assert len(found.history) == len(expected.history)
@@ -238,7 +239,7 @@ def test_a_worker_that_hangs(undisturbed):
         problem.points,
         problem.comparisons,
         max_iter=12,
-        place=apart(timeout=10.0),
+        backend=apart(timeout=10.0),
         on_iteration=[lose],
     )
     assert lose.done == [4]
@@ -310,8 +311,8 @@ class Lose:
         if record.number == 3:
             places = report("before:")
             cluster.remove_node(largest, allow_graceful=False)
-            for pid, place in places.items():
-                if place == "4 processors":
+            for pid, where in places.items():
+                if where == "4 processors":
                     with suppress(ProcessLookupError):
                         os.kill(pid, signal.SIGKILL)
         if record.number == 10:
@@ -348,7 +349,7 @@ def test_a_restored_worker_is_in_the_same_state():
         calls.append(("project", one, np.ones(1)))
         share = HeldShare(ray.put((problem.points, problem.comparisons)))
         state = _State().after(calls)
-        lived, restored = Worker(logistic=False, n_threads=2), Worker(logistic=False)
+        lived, restored = Worker(EXPONENTIAL, n_threads=2), Worker(EXPONENTIAL)
         assert lived.ask(0, calls, state.number) is None
         lived.restore(share, None, [], calls, state.number)
         restored.restore(share, None, [], state.calls(), state.number)

@@ -12,7 +12,7 @@ from boostmetric.arrays.frame import Frame, centre_and_scale
 from boostmetric.engines.threads import ONE_THREAD
 from boostmetric.kernels import bins, lanes, singles
 from boostmetric.oracles.histogram import Histogram
-from boostmetric.oracles.losses import ExponentialLoss
+from boostmetric.oracles.losses import EXPONENTIAL, LOSSES
 from boostmetric.oracles.masses import MassMoments
 from boostmetric.oracles.point_rows import as_points
 from boostmetric.oracles.protocol import State
@@ -48,7 +48,7 @@ class FewMoments:
             x = self.log_u + w * self.m
             e = np.exp(x - x.max())
             rows.append((x.max() + np.log(e.sum()), e @ self.m / e.sum(), e @ self.m**2 / e.sum()))
-        return ExponentialLoss().moments(MassMoments(*np.array(rows).T))
+        return EXPONENTIAL.moments(MassMoments(*np.array(rows).T), 1.0)
 
 
 class Binned(FewMoments):
@@ -127,8 +127,8 @@ class Counting:
         self.n_evaluations = 0
 
     @contextmanager
-    def engine(self, points, comparisons, *, logistic):
-        with ONE_THREAD.engine(points, comparisons, logistic=logistic) as self.threads:
+    def pool(self, points, comparisons, loss):
+        with ONE_THREAD.pool(points, comparisons, loss) as self.threads:
             yield self
 
     def each(self, verb, *arguments):
@@ -140,23 +140,23 @@ class Counting:
 @pytest.mark.parametrize("name", ["wine", "balance", "balance-all", "mixed"])
 def test_two_evaluations_of_several_steps_are_enough(name, loss):
     """In the first iteration, before which nothing is known, as in later ones; the steps are those of one at a time."""
-    problem, place, counts = make_problem(name), Counting(), []
+    problem, backend, counts = make_problem(name), Counting(), []
 
     def find_step(oracle, v, guess=None):
-        before = place.n_evaluations
+        before = backend.n_evaluations
         step = exact_step(oracle, v, guess)
-        counts.append(place.n_evaluations - before)
+        counts.append(backend.n_evaluations - before)
         oracle.steps_at_once = 1
         assert step.size == pytest.approx(exact_step(oracle, v).size, rel=1e-12)
         oracle.steps_at_once = 5
         return step
 
-    boost_with(find_step, place, problem.points, problem.comparisons, loss=loss)
+    boost_with(find_step, backend, problem.points, problem.comparisons, loss=loss)
     assert set(counts) == {2}
 
 
-def boost_with(find_step, place, points, comparisons, loss="exponential"):
-    with solver_problem.Problem(points, comparisons).opened(place, loss=loss) as (_, oracle):
+def boost_with(find_step, backend, points, comparisons, loss="exponential"):
+    with solver_problem.Problem(points, comparisons).opened(backend, loss=LOSSES[loss]) as (_, oracle):
         boost(
             oracle,
             1e-7,
@@ -173,16 +173,16 @@ def test_single_comparisons_take_one_evaluation():
     """Also where few are violated, so that steps are long."""
     X, y = labelled("iris")
     listed = list(Comparisons.from_labels(X, y, 3, 5).quadruplets())
-    place, counts = Counting(), []
+    backend, counts = Counting(), []
 
     def find_step(oracle, v, guess=None):
-        before = place.n_evaluations
+        before = backend.n_evaluations
         step = exact_step(oracle, v, guess)
-        counts.append(place.n_evaluations - before)
+        counts.append(backend.n_evaluations - before)
         assert step.size == pytest.approx(bisection_step(oracle, v).size, rel=1e-9)
         return step
 
-    boost_with(find_step, place, X, Comparisons.from_quadruplets(listed, grouped=False))
+    boost_with(find_step, backend, X, Comparisons.from_quadruplets(listed, grouped=False))
     assert set(counts) == {1}
 
 
@@ -301,7 +301,7 @@ def test_histogram_knows_every_step():
     oracle = shard(random_triplets(7))
     histogram = oracle.histogram()
     steps = np.array([0.0, 0.1, 1.0, 5.0])
-    ours, exact = histogram.moments(steps), ExponentialLoss().moments(oracle.moments(steps))
+    ours, exact = histogram.moments(steps), EXPONENTIAL.moments(oracle.moments(steps), 1.0)
     assert histogram.reach(1e-11) > steps[-1]
     assert ours.loss == pytest.approx(exact.loss, abs=1e-11)
     assert ours.first == pytest.approx(exact.first, abs=1e-10)
@@ -347,19 +347,19 @@ def test_exponential_is_accurate():
 
 
 @pytest.mark.parametrize("name", ["wine", "triplets", "mixed", "balance-all"])
-def test_matvec_is_gram_times_vector(name, place):
+def test_matvec_is_gram_times_vector(name, backend):
     problem = make_problem(name)
-    for part in shards_of(problem.points, problem.comparisons, place):
+    for part in shards_of(problem.points, problem.comparisons, backend):
         part.rebuild(np.eye(part.n_features), np.ones(part.n_features))
         x = np.random.default_rng(0).standard_normal(part.n_features)
         assert part.matvec(x) == pytest.approx(part.gram() @ x, rel=1e-10, abs=1e-14)
 
 
 @pytest.mark.parametrize("name", ["wine", "triplets", "mixed"])
-def test_rebuild_leaves_the_bits_that_commits_leave(name, small_shards, place):
+def test_rebuild_leaves_the_bits_that_commits_leave(name, small_shards, backend):
     problem = make_problem(name)
     for stepped, rebuilt in zip(
-        *(shards_of(problem.points, problem.comparisons, place) for _ in range(2)), strict=True
+        *(shards_of(problem.points, problem.comparisons, backend) for _ in range(2)), strict=True
     ):
         state = stepped.rebuild(np.zeros((0, stepped.n_features)), np.zeros(0))
         directions, steps = [], [0.5, 1.5, 0.1]
@@ -372,9 +372,9 @@ def test_rebuild_leaves_the_bits_that_commits_leave(name, small_shards, place):
 
 
 @pytest.mark.parametrize("name", ["wine", "triplets", "mixed"])
-def test_several_directions_are_projected_on_at_once(name, place):
+def test_several_directions_are_projected_on_at_once(name, backend):
     problem = make_problem(name)
-    for part in shards_of(problem.points, problem.comparisons, place):
+    for part in shards_of(problem.points, problem.comparisons, backend):
         part.rebuild(np.zeros((0, part.n_features)), np.zeros(0))
         xi, factors = (
             np.linalg.qr(np.random.default_rng(0).standard_normal((part.n_features, 3)))[0].T,
@@ -388,16 +388,16 @@ def test_several_directions_are_projected_on_at_once(name, place):
         assert state.margin == pytest.approx(together.margin, rel=1e-9)
 
 
-def test_lanczos_finds_the_same_directions(monkeypatch, place):
+def test_lanczos_finds_the_same_directions(monkeypatch, backend):
     problem = make_problem("wine")
-    dense = learn(problem.points, problem.comparisons, max_iter=10, place=place)
+    dense = learn(problem.points, problem.comparisons, max_iter=10, backend=backend)
     monkeypatch.setattr(direction, "LARGEST_DENSE", 4)
-    lanczos = learn(problem.points, problem.comparisons, max_iter=10, place=place)
+    lanczos = learn(problem.points, problem.comparisons, max_iter=10, backend=backend)
     assert lanczos.step_sizes == pytest.approx(dense.step_sizes, rel=1e-6)
     assert lanczos.directions == pytest.approx(dense.directions, abs=1e-6)
 
 
-def test_more_features_than_points(place):
+def test_more_features_than_points(backend):
     """Rotated into the span of the data, and the same as computed with all features."""
     rng = np.random.default_rng(0)
     points = rng.standard_normal((20, 40))
@@ -407,15 +407,15 @@ def test_more_features_than_points(place):
     assert frame.points.shape == (20, 20)
     assert np.ldexp(frame.lift(frame.points), frame.exponent) == pytest.approx(points - points.mean(axis=0), abs=1e-12)
     expected, _, _ = reference.boost(points, Problem(points, comparisons).quadruplets, 1e-7, 10)
-    boosted = learn(points, comparisons, max_iter=10, place=place)
+    boosted = learn(points, comparisons, max_iter=10, backend=backend)
     X = (boosted.directions.T * boosted.step_sizes) @ boosted.directions
     assert np.linalg.norm(X - expected) < 1e-6 * np.linalg.norm(expected)
 
 
-def test_points_that_no_comparison_names_do_not_matter(place):
+def test_points_that_no_comparison_names_do_not_matter(backend):
     problem = random_triplets(9, n_triplets=50)
     extra = np.concatenate([problem.points, np.full((3, 5), 1e6)])
-    a, b = (learn(points, problem.comparisons, max_iter=5, place=place) for points in (problem.points, extra))
+    a, b = (learn(points, problem.comparisons, max_iter=5, backend=backend) for points in (problem.points, extra))
     assert b.step_sizes == pytest.approx(a.step_sizes, rel=1e-9)
 
 
@@ -437,11 +437,11 @@ def test_scaling_is_exact():
     assert np.ldexp(scaled, exponent) == pytest.approx(points - points.mean(axis=0))
 
 
-def test_stop_reasons(place):
+def test_stop_reasons(backend):
     problem = random_triplets(10, n_triplets=200)
 
     def stop(points=problem.points, comparisons=problem.comparisons, **options):
-        return learn(points, comparisons, **options, place=place).stop_reason
+        return learn(points, comparisons, **options, backend=backend).stop_reason
 
     assert stop(max_iter=2) is StopReason.ITERATION_LIMIT
     assert stop(regularization=1e6) is StopReason.DUAL_FEASIBLE
@@ -490,9 +490,9 @@ def test_a_step_that_lowers_nothing_is_not_recorded():
     assert boosted.directions.shape == (0, 1)
 
 
-def test_separable_comparisons_give_a_finite_metric(place):
+def test_separable_comparisons_give_a_finite_metric(backend):
     points = np.arange(5.0)[:, None] ** 2
-    boosted = learn(points, Comparisons.from_triplets([[0, 1, 2], [1, 0, 3]]), place=place)
+    boosted = learn(points, Comparisons.from_triplets([[0, 1, 2], [1, 0, 3]]), backend=backend)
     assert boosted.stop_reason is StopReason.SEPARABLE
     assert np.isfinite(boosted.step_sizes).all()
     assert boosted.history[-1].violated == 0
@@ -500,7 +500,7 @@ def test_separable_comparisons_give_a_finite_metric(place):
 
 @pytest.mark.parametrize("n_near", [1, 3, 40])
 @pytest.mark.parametrize("n_far", [1, 5, 3000])
-def test_groups_of_any_shape(n_near, n_far, place):
+def test_groups_of_any_shape(n_near, n_far, backend):
     """Short groups run side by side, long ones by themselves, and large products are counted by sorting."""
     rng = np.random.default_rng(0)
     points = rng.standard_normal((n_near + n_far + 5, 3))
@@ -517,7 +517,7 @@ def test_groups_of_any_shape(n_near, n_far, place):
     u = np.exp(-rho) / np.exp(-rho).sum()
     A = np.array([reference.form_A(points, q) for q in problem_comparisons.quadruplets()])
     frame = Frame.of(points)
-    (only,) = shards_of(points, problem_comparisons, place)
+    (only,) = shards_of(points, problem_comparisons, backend)
     scale = 2.0**frame.exponent
     state = only.rebuild(np.eye(3), np.diag(X) * scale**2)
     assert state.log_mass == pytest.approx(np.logaddexp.reduce(-rho), rel=1e-12)
@@ -534,7 +534,7 @@ def test_groups_of_any_shape(n_near, n_far, place):
         assert moments.second[index] * scale**4 == pytest.approx(e @ H**2 / e.sum(), rel=1e-9)
 
 
-def test_many_members_in_one_group(place):
+def test_many_members_in_one_group(backend):
     """A group unlike all others: its members are spread over all lanes."""
     rng = np.random.default_rng(1)
     points = rng.standard_normal((3001, 2))
@@ -543,7 +543,7 @@ def test_many_members_in_one_group(place):
     d = np.sum((points[0] - points) ** 2, axis=1)
     near, far = d[1:31], d[31:]
     frame = Frame.of(points)
-    (only,) = shards_of(points, comparisons, place)
+    (only,) = shards_of(points, comparisons, backend)
     state = only.rebuild(np.eye(2), np.full(2, 4.0**frame.exponent))
     assert state.log_mass == pytest.approx(np.logaddexp.reduce(near) + np.logaddexp.reduce(-far), rel=1e-12)
     assert state.violated == np.sum(near[:, None] >= far[None, :])

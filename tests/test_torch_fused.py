@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from boostmetric import Comparisons
-from boostmetric.engines.device import Device
+from boostmetric.engines.device import DeviceBackend
 from boostmetric.solver.learn import learn
 from conftest import device_name, import_torch, labelled
 
@@ -241,7 +241,8 @@ def test_learning(n_impostors, loss, monkeypatch):
     X = X.astype(np.float32)
     comparisons = Comparisons.from_labels(X, y, n_impostors=n_impostors)
     threads, device = (
-        learn(X, comparisons, loss=loss, max_iter=3, **place) for place in ({}, {"place": Device(DEVICE, single=True)})
+        learn(X, comparisons, loss=loss, max_iter=3, **backend)
+        for backend in ({}, {"backend": DeviceBackend(DEVICE, single=True)})
     )
     assert np.linalg.norm(matrix(device) - matrix(threads)) < 1e-5 * np.linalg.norm(matrix(threads))
     # Matrix units cut off where the interpreter rounds: on an H200 the logistic loss was 1.01e-6 from that of threads.

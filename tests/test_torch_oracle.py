@@ -12,7 +12,8 @@ from sklearn.datasets import load_breast_cancer, load_iris
 
 from boostmetric import BoostMetric, ComparisonBoostMetric, Comparisons
 from boostmetric.callbacks import Checkpoint
-from boostmetric.engines.device import Device
+from boostmetric.engines.device import DeviceBackend
+from boostmetric.oracles.losses import EXPONENTIAL
 from boostmetric.solver.learn import learn
 from boostmetric.solver.problem import Problem, satisfied
 from boostmetric.solver.result import StopReason
@@ -81,8 +82,8 @@ def test_metric_after_50_iterations(name, loss, dtype, tolerance):
     points = points.astype(dtype)
     # Those that converge stop before rounding decides when.
     threads, device = (
-        learn(points, comparisons, loss=loss, max_iter=50, tol=1e-3, **place)
-        for place in ({}, {"place": Device("cpu", single=dtype == np.float32)})
+        learn(points, comparisons, loss=loss, max_iter=50, tol=1e-3, **backend)
+        for backend in ({}, {"backend": DeviceBackend("cpu", single=dtype == np.float32)})
     )
     assert relative(matrix(device), matrix(threads)) < tolerance
     assert device.stop_reason is threads.stop_reason
@@ -97,8 +98,8 @@ def test_corrective_solver(name, dtype, tolerance):
     points, comparisons = make_problem(name)
     points = points.astype(dtype)
     threads, device = (
-        learn(points, comparisons, solver="corrective", max_iter=4, **place)
-        for place in ({}, {"place": Device("cpu", single=dtype == np.float32)})
+        learn(points, comparisons, solver="corrective", max_iter=4, **backend)
+        for backend in ({}, {"backend": DeviceBackend("cpu", single=dtype == np.float32)})
     )
     assert relative(matrix(device), matrix(threads)) < tolerance
     assert device.stop_reason is threads.stop_reason
@@ -107,10 +108,10 @@ def test_corrective_solver(name, dtype, tolerance):
 @pytest.mark.parametrize("single", [False, True])
 def test_stop_reasons(single):
     points, comparisons = make_problem("labels")
-    place = Device("cpu", single)
+    backend = DeviceBackend("cpu", single)
 
     def stop(points=points, comparisons=comparisons, **options):
-        return learn(points, comparisons, place=place, **options).stop_reason
+        return learn(points, comparisons, backend=backend, **options).stop_reason
 
     assert stop(max_iter=2) is StopReason.ITERATION_LIMIT
     assert stop(regularization=1e6) is StopReason.DUAL_FEASIBLE
@@ -129,8 +130,8 @@ def test_fits_to_the_end_stop(single):
     for name in ("labels", "all impostors"):
         points, comparisons = make_problem(name)
         ends = [
-            learn(points, comparisons, regularization=1.0, max_iter=2000, **place)
-            for place in ({}, {"place": Device("cpu", single)})
+            learn(points, comparisons, regularization=1.0, max_iter=2000, **backend)
+            for backend in ({}, {"backend": DeviceBackend("cpu", single)})
         ]
         for boosted in ends:
             assert boosted.stop_reason in (StopReason.NOTHING_TO_IMPROVE, StopReason.DUAL_FEASIBLE)
@@ -197,7 +198,7 @@ def test_satisfied_comparisons(single):
     for name in ("triplets", "all impostors"):
         problem = Problem(*make_problem(name))
         components = np.random.default_rng(0).standard_normal((2, problem.points.shape[1]))
-        share = satisfied(problem, components, Device("cpu", single))
+        share = satisfied(problem, components, DeviceBackend("cpu", single))
         assert share == pytest.approx(satisfied(problem, components), abs=1e-3 if single else 1e-12)
 
 
@@ -205,7 +206,7 @@ def test_satisfied_comparisons(single):
 @pytest.mark.parametrize("single", [False, True])
 def test_two_fits_give_the_same_bits(name, single):
     points, comparisons = make_problem(name)
-    a, b = (learn(points, comparisons, max_iter=20, place=Device("cpu", single)) for _ in range(2))
+    a, b = (learn(points, comparisons, max_iter=20, backend=DeviceBackend("cpu", single)) for _ in range(2))
     assert a.directions.tobytes() == b.directions.tobytes()
     assert a.step_sizes.tobytes() == b.step_sizes.tobytes()
     assert a.history == b.history
@@ -362,7 +363,7 @@ def test_open_sides_against_brute_force(values, w):
     xi = np.array([0.6, 0.0, 0.8, 0.0])
     X = (axes.T * values) @ axes
     expected = brute_force(points, comparisons, X, np.outer(xi, xi), w)
-    with Device("cpu", single=False).engine(points, comparisons, logistic=False) as opened:
+    with DeviceBackend("cpu", single=False).pool(points, comparisons, EXPONENTIAL) as opened:
         (shard,) = opened.shards
     assert isinstance(shard, BlockShard)
     state = shard.rebuild(axes, np.array(values))

@@ -84,7 +84,7 @@ class Frame(Axes):
         basis, _ = scipy.linalg.qr(centred.T, mode="economic", check_finite=False)
         return cls(exponent, basis, np.ascontiguousarray(centred @ basis))
 
-    def place(self, points: Given) -> Coordinates:
+    def coordinates_of(self, points: Given) -> Coordinates:
         """Other points in these coordinates, up to a shift that no distance sees."""
         centred, exponent = centre_and_scale(points)
         coordinates = times_power_of_two(centred, exponent - self.exponent)
@@ -140,7 +140,7 @@ class Shift:
         size = int(np.frexp(max(largest_size(low), largest_size(high)))[1])
         shift = cls(np.ldexp(point.astype(np.float64), -size), size, 0)
         # Rounding keeps the order, so that no other difference is larger.
-        largest = max(largest_size(shift.place(end[None])) for end in (low, high))
+        largest = max(largest_size(shift.coordinates_of(end[None])) for end in (low, high))
         return replace(shift, spread=int(np.frexp(largest)[1]) if largest else -size)
 
     @classmethod
@@ -156,7 +156,7 @@ class Shift:
         """Of the power of two that distances are divided by."""
         return self.size + self.spread
 
-    def place(self, points: NDArray[Any]) -> FloatArray:
+    def coordinates_of(self, points: NDArray[Any]) -> FloatArray:
         """Points in these coordinates."""
         placed = points.astype(np.float64, order="C")
         np.ldexp(placed, -self.size, out=placed)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from boostmetric.arrays.errors import refusal
 from boostmetric.arrays.tensors import as_numpy
 
 _PACKAGE = str(Path(__file__).parents[1])
@@ -22,7 +23,7 @@ _PACKAGE = str(Path(__file__).parents[1])
 def check_count(name: str, value: object, *, alternative: str = "") -> None:
     """Refuse anything but a whole number of at least 1."""
     if not isinstance(value, numbers.Integral) or isinstance(value, bool) or not 1 <= int(value) <= sys.maxsize:
-        raise ValueError(f"{name} must be a whole number of at least 1{alternative}. Got {value!r}.")
+        raise refusal(name, f"must be a whole number of at least 1{alternative}", value)
 
 
 def check_number(name: str, value: object, *, above: float | None = None, below: float = math.inf) -> None:
@@ -32,26 +33,26 @@ def check_number(name: str, value: object, *, above: float | None = None, below:
     if not (large_enough and value < below):  # type: ignore[operator]
         limits = "of at least 0" if above is None else f"above {above:g}"
         limits += "" if below == math.inf else f" and below {below:g}"
-        raise ValueError(f"{name} must be a finite number {limits}. Got {value!r}.")
+        raise refusal(name, f"must be a finite number {limits}", value)
 
 
 def check_choice(name: str, value: object, choices: Collection[str]) -> None:
     """Refuse anything but one of the given strings."""
     if not isinstance(value, str) or value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}. Got {value!r}.")
+        raise refusal(name, f"must be one of {', '.join(map(repr, choices))}", value)
 
 
 def check_flag(name: str, value: object) -> None:
     """Refuse anything but True and False."""
     if not isinstance(value, bool | np.bool_):
-        raise ValueError(f"{name} must be True or False. Got {value!r}.")
+        raise refusal(name, "must be True or False", value)
 
 
 def check_threads(name: str, value: object) -> None:
     """Refuse anything but None or a whole number other than 0."""
     whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
     if value is not None and not (whole and value != 0):
-        raise ValueError(f"{name} must be a whole number of threads, -1 for all processors, or None. Got {value!r}.")
+        raise refusal(name, "must be a whole number of threads, -1 for all processors, or None", value)
 
 
 def checked(check: Callable[..., Any], *arguments: Any, **options: Any) -> Any:

@@ -1,6 +1,5 @@
 """What all commands on files do the same way: errors in words, warnings in words, exit codes."""
 
-import re
 import sys
 import warnings
 from collections.abc import Iterator
@@ -12,6 +11,8 @@ from typing import Any, TextIO
 import typer
 from typer.core import TyperCommand
 
+from boostmetric.arrays.errors import NamesParameters
+
 INTERRUPTED = 130
 
 # Names that the library has for what is called otherwise here.
@@ -22,12 +23,11 @@ _ALIASES = {
     "n_passes": "passes",
     "n_components": "components",
     "n_negatives": "negatives",
-    "n_positives": "positives-per-point",
+    "n_positives": "positives_per_point",
     "random_state": "seed",
     "n_jobs": "jobs",
     "names": "name",
 }
-_IN_PARENTHESES = re.compile(r"\(([a-z_]+(?:, [a-z_]+)*)\)")
 
 
 class FileCommand(TyperCommand):
@@ -46,32 +46,24 @@ class FileCommand(TyperCommand):
             except (ValueError, ImportError, MemoryError, OSError) as error:
                 if isinstance(error, BrokenPipeError):
                     raise
-                say(f"Error: {self._in_options(str(error))}")
+                say(f"Error: {told(error, self)}")
                 raise typer.Exit(1) from None
             except KeyboardInterrupt:
                 say("Interrupted.")
                 raise typer.Exit(INTERRUPTED) from None
 
-    def _in_options(self, message: str) -> str:
-        """A message of the library with the names of options in place of those of its parameters."""
-        options = {
-            option.removeprefix("--"): option
-            for parameter in self.params
-            for option in parameter.opts
-            if option.startswith("--")
-        }
-        options |= {name.replace("-", "_"): option for name, option in options.items()}
-        options |= {name: options[ours] for name, ours in _ALIASES.items() if ours in options}
 
-        def listed(match: re.Match[str]) -> str:
-            names = match[1].split(", ")
-            return f"({', '.join(options[name] for name in names)})" if options.keys() >= set(names) else match[0]
-
-        message = _IN_PARENTHESES.sub(listed, message)
-        for name, option in options.items():
-            if "_" in name:  # else it may be a word of the sentence
-                message = re.sub(rf"\b(?<!-){name}\b", option, message)
-        return message
+def told(error: Exception, command: TyperCommand) -> str:
+    """The message of an error, with the options of a command in place of the library's parameters."""
+    if not isinstance(error, NamesParameters):
+        return str(error)
+    options = {
+        option.removeprefix("--").replace("-", "_"): option
+        for parameter in command.params
+        for option in parameter.opts
+        if option.startswith("--")
+    }
+    return error.told(options | {name: options[ours] for name, ours in _ALIASES.items() if ours in options})
 
 
 def _check_output(given: dict[str, Any]) -> None:

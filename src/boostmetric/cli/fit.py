@@ -213,11 +213,11 @@ def fit(
     # A model beside a checkpoint is what an interrupted fit left, and its own to replace.
     if not dry_run:
         check_new(output, force or resume, "--resume goes on with the fit that left it" if checkpoint.exists() else "")
-    place = RayEngine(address, workers, workers_per_process) if engine else None
+    backend = RayEngine(address, workers, workers_per_process) if engine else None
     estimator = make_estimator(setting, {**overrides, "random_state": seed}, compared=bool(comparisons))
     shown = f"setting: {setting}, {' '.join(repr(estimator).split())}"
     try:  # before files are read, which may take long
-        estimator.set_params(n_jobs=jobs, device=device, engine=place).check_parameters()
+        estimator.set_params(n_jobs=jobs, device=device, engine=backend).check_parameters()
     except (TypeError, ValueError) as error:
         raise typer.BadParameter(str(error)) from None
     parts: Parts
@@ -225,8 +225,8 @@ def fit(
     if comparisons:
         feedback = Feedback(comparisons, kind, queries, parse_names(names), max_per_query)
         # What workers cannot read, this process reads, and sends them.
-        if place and are_parquet(points, comparisons, queries, validation):
-            parts = FiledParts.opened(points, reading, feedback, hold_out, place)
+        if backend and are_parquet(points, comparisons, queries, validation):
+            parts = FiledParts.opened(points, reading, feedback, hold_out, backend)
         else:
             parts = ComparedParts.read(points, reading, feedback, hold_out)
     else:
@@ -242,7 +242,7 @@ def fit(
         say(f"There is a checkpoint of an earlier fit, {checkpoint}, which --resume would go on from. This fit is new.")
     choose = setting == "recommended"
     try:
-        with place.connected() if place else nullcontext():
+        with backend.connected() if backend else nullcontext():
             outcome = fit_run.run(parts, estimator, output, choose=choose, resume=resume, quiet=quiet, seed=seed)
     except KeyboardInterrupt:
         kept = f"To go on, run the same command with --resume ({checkpoint})." if checkpoint.exists() else ""

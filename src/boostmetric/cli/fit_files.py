@@ -58,20 +58,20 @@ class FiledParts:
     held_out : OpenedFiles, optional
     how : str
         How the latter were chosen, in words.
-    place : RayEngine
+    backend : RayEngine
         Whose workers read them.
     """
 
     train: OpenedFiles
     held_out: OpenedFiles | None
     how: str
-    place: RayEngine
+    backend: RayEngine
 
     @classmethod
     def opened(
-        cls, files: Sequence[str], reading: Reading, feedback: Feedback, hold_out: HoldOut, place: RayEngine
+        cls, files: Sequence[str], reading: Reading, feedback: Feedback, hold_out: HoldOut, backend: RayEngine
     ) -> Self:
-        """Files that the workers of a place are going to read."""
+        """Files that the workers of a backend are going to read."""
         if reading.where:
             raise typer.BadParameter(
                 "Workers read all points that comparisons name: leave it out.", param_hint="--where"
@@ -90,11 +90,11 @@ class FiledParts:
         )
         if hold_out.files:
             other = replace(all_files, comparisons=list(hold_out.files))
-            return cls(all_files.opened(), other.opened(), hold_out.from_files, place)
+            return cls(all_files.opened(), other.opened(), hold_out.from_files, backend)
         if not hold_out.share_of_anchors:
-            return cls(all_files.opened(), None, hold_out.by_anchors, place)
+            return cls(all_files.opened(), None, hold_out.by_anchors, backend)
         train, held_out = all_files.opened().split(hold_out.share_of_anchors, hold_out.seed)
-        return cls(train, held_out, hold_out.by_anchors, place)
+        return cls(train, held_out, hold_out.by_anchors, backend)
 
     @property
     def n_features(self) -> int:
@@ -121,7 +121,7 @@ class FiledParts:
         if self.held_out is None:
             return None
         maps = [np.eye(self.n_features), metric.components]
-        return Satisfied(*satisfied_by_each(FileProblem(self.held_out), maps, self.place))
+        return Satisfied(*satisfied_by_each(FileProblem(self.held_out), maps, self.backend))
 
     def improves(self, evaluation: Satisfied) -> bool:
         """Whether more of what was held out is right."""

@@ -10,6 +10,7 @@ from scipy import sparse
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
+from boostmetric.arrays.errors import ParameterError
 from boostmetric.arrays.frame import Coordinates, Given, Shift, centre_and_scale
 from boostmetric.arrays.ragged import Ragged
 from boostmetric.arrays.validation import check_count, checked, warn
@@ -88,7 +89,7 @@ def _coordinates(samples: Given) -> tuple[Coordinates, int]:
     if sparse.issparse(samples):
         return centre_and_scale(samples)
     shift = Shift.of(samples[0], samples.min(axis=0), samples.max(axis=0))
-    return shift.place(samples), shift.exponent
+    return shift.coordinates_of(samples), shift.exponent
 
 
 def check_numbers(n_neighbors: int, n_impostors: int | Literal["all"]) -> None:
@@ -103,9 +104,12 @@ def _check_size(sizes: NDArray[np.int64], n_neighbors: int, n_impostors: int | L
     listed = 0 if n_impostors == "all" else np.minimum(sizes.sum() - sizes, n_impostors)
     n_members = int(np.sum(np.where(sizes > 1, sizes * (np.minimum(n_neighbors, sizes - 1) + listed), 0)))
     if n_members > _MOST_MEMBERS:
-        raise ValueError(
-            f"n_impostors={n_impostors!r} gives {n_members:,} near and far pairs in all; at most {_MOST_MEMBERS:,} "
-            "can be held. Lower n_impostors, or use fewer samples."
+        raise ParameterError(
+            "{n_impostors}={value!r} gives {n:,} near and far pairs in all; at most {most:,} can be held. Lower "
+            "{n_impostors}, or use fewer samples.",
+            value=n_impostors,
+            n=n_members,
+            most=_MOST_MEMBERS,
         )
 
 

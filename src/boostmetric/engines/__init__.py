@@ -1,5 +1,5 @@
-"""Engines: where shards live, nothing else.
+"""Engines: what runs the shards of a problem, and holds them.
 
-A *place* (`place`) is what users name: threads of this process, a device, a cluster. Asked about a problem, it gives
-an *engine* (`boostmetric.oracles.merged.Engine`) that holds the shards of that problem for as long as a fit lasts.
+A *backend* (`backend`) is what users choose: threads of this process, a device, or a cluster. Given a problem, it opens
+a *shard pool* (`boostmetric.oracles.merged.ShardPool`) that holds the shards for as long as a fit lasts.
 """

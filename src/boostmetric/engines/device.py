@@ -9,15 +9,16 @@ from typing import Any
 
 from boostmetric.arrays.frame import Coordinates
 from boostmetric.comparisons import Comparisons
+from boostmetric.oracles.losses import Loss
 
 _REMEDY = (
-    "Give the points as float32, if they are not; lower n_impostors or n_neighbors, or give fewer comparisons; or set "
-    'device="cpu".'
+    "Give the points as float32, if they are not; lower {n_impostors} or {n_neighbors}, or give fewer comparisons; or "
+    'set {device}="cpu".'
 )
 
 
 @dataclass(frozen=True)
-class Device:
+class DeviceBackend:
     """A device of torch.
 
     Attributes
@@ -32,7 +33,7 @@ class Device:
     single: bool
 
     @contextmanager
-    def engine(self, points: Coordinates, comparisons: Comparisons, *, logistic: bool) -> Iterator[DeviceEngine]:
+    def pool(self, points: Coordinates, comparisons: Comparisons, loss: Loss) -> Iterator[DeviceShardPool]:
         # torch is imported here, and not by ``import boostmetric``.
         import torch
 
@@ -43,8 +44,8 @@ class Device:
         needed = bytes_needed(points.shape, comparisons, dtype.itemsize)
         with memory_of(self.name, needed, _REMEDY):
             check_memory(self.name, needed, _REMEDY)
-            engine = DeviceEngine(
-                make_shards(points, comparisons, self.name, dtype, logistic=logistic),
+            engine = DeviceShardPool(
+                make_shards(points, comparisons, self.name, dtype, loss),
                 torch.finfo(dtype).eps if self.single else 0.0,
             )
             try:
@@ -53,7 +54,7 @@ class Device:
                 engine.shards = ()  # an error that is kept, as in a notebook, leads to the engine
 
 
-class DeviceEngine:
+class DeviceShardPool:
     """Keeps shards, which work on a device, and asks them one after the other.
 
     Attributes

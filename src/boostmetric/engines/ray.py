@@ -34,6 +34,7 @@ from boostmetric.comparisons import Comparisons
 from boostmetric.comparisons.shares import Loaded, Share
 from boostmetric.engines.worker import Call, Worker
 from boostmetric.optional import require
+from boostmetric.oracles.losses import Loss
 from boostmetric.parallel.crew import Crew
 
 # Of the processors of a cluster, processes of one size should use so many.
@@ -76,35 +77,28 @@ class RayEngine:
         check_number("timeout", self.timeout, above=0.0)
 
     @contextmanager
-    def engine(self, points: Coordinates, comparisons: Comparisons, *, logistic: bool) -> Iterator[RayWorkers]:
+    def pool(self, points: Coordinates, comparisons: Comparisons, loss: Loss) -> Iterator[RayShardPool]:
         ray = require("ray", "ray", 'engine="ray"')
 
         def shares(n: int) -> list[HeldShare]:
             return [HeldShare(ray.put(_restricted(points, part))) for part in _cut(comparisons, n)]
 
-        with self._workers(shares, points.shape[1], logistic) as workers:
+        with self._workers(shares, points.shape[1], loss) as workers:
             yield workers
 
     @contextmanager
-    def shared(
-        self,
-        shares: Callable[[int], Sequence[Share]],
-        n_features: int,
-        *,
-        logistic: bool,
-        shift: Shift | None = None,
-    ) -> Iterator[tuple[RayWorkers, Shift, float]]:
-        with self._workers(shares, n_features, logistic) as workers:
-            yield workers, *workers.place(shift)
+    def shared_pool(
+        self, shares: Callable[[int], Sequence[Share]], n_features: int, loss: Loss, shift: Shift | None = None
+    ) -> Iterator[tuple[RayShardPool, Shift, float]]:
+        with self._workers(shares, n_features, loss) as workers:
+            yield workers, *workers.load(shift)
 
     @contextmanager
-    def _workers(
-        self, shares: Callable[[int], Sequence[Share]], n_features: int, logistic: bool
-    ) -> Iterator[RayWorkers]:
+    def _workers(self, shares: Callable[[int], Sequence[Share]], n_features: int, loss: Loss) -> Iterator[RayShardPool]:
         with self.connected() as ray:
             processors = {node["NodeID"]: int(node["Resources"].get("CPU", 0)) for node in ray.nodes() if node["Alive"]}
             nodes, n_threads = placed(processors, self.n_workers, self.workers_per_process)
-            workers = RayWorkers(ray, shares(len(nodes)), nodes, n_threads, logistic, n_features, self.timeout)
+            workers = RayShardPool(ray, shares(len(nodes)), nodes, n_threads, loss, n_features, self.timeout)
             try:
                 yield workers
             finally:
@@ -196,7 +190,7 @@ class Traffic(NamedTuple):
     received: int
 
 
-class RayWorkers:
+class RayShardPool:
     """Processes of a cluster, asked all at once."""
 
     rounding = 0.0
@@ -208,7 +202,7 @@ class RayWorkers:
         shares: Sequence[Share],
         nodes: Sequence[str],
         n_threads: int,
-        logistic: bool,
+        loss: Loss,
         n_features: int,
         timeout: float,
     ) -> None:
@@ -224,14 +218,14 @@ class RayWorkers:
         # is put anywhere, so a little memory is. Soft: on another machine, once that one is lost.
         actor = ray.remote(num_cpus=0, memory=2**20, max_restarts=-1)(Worker)
         affinities = [NodeAffinitySchedulingStrategy(node, soft=True) for node in nodes[: len(shares)]]
-        self._workers = [actor.options(scheduling_strategy=at).remote(logistic, n_threads) for at in affinities]
+        self._workers = [actor.options(scheduling_strategy=at).remote(loss, n_threads) for at in affinities]
         self._state = _State()
         self._pending: list[Call] = []
         self._gram: list[FloatArray] | None = None
         self._gram_is_asked_for = False
         self.traffic = Traffic(0, 0, 0)
 
-    def place(self, shift: Shift | None) -> tuple[Shift, float]:
+    def load(self, shift: Shift | None) -> tuple[Shift, float]:
         """Let the workers load their points, and put them in coordinates; these, and the weight of all groups."""
         if shift is None:
             lows, highs = zip(*self._persist(lambda i: self._workers[i].ends.remote(self._shares[i])), strict=True)
@@ -271,13 +265,13 @@ class RayWorkers:
         if verb == "commit" and self._gram_is_asked_for:
             calls.append(("gram",))
         answers = self._round(calls)
-        place = len(self._pending)
+        asked = len(self._pending)
         self._pending = []
         if verb == "gram":
             self._gram_is_asked_for = True
         if verb in ("commit", "rebuild"):
-            self._gram = [self._whole(answer[-1]) for answer in answers] if len(calls) > place + 1 else None
-        chosen = [answer[place] for answer in answers]
+            self._gram = [self._whole(answer[-1]) for answer in answers] if len(calls) > asked + 1 else None
+        chosen = [answer[asked] for answer in answers]
         return [self._whole(answer) for answer in chosen] if verb == "gram" else chosen
 
     def _whole(self, upper: FloatArray) -> FloatArray:

@@ -10,29 +10,30 @@ from typing import Any
 
 from boostmetric.arrays.frame import Coordinates
 from boostmetric.comparisons import Comparisons
+from boostmetric.oracles.losses import Loss
 from boostmetric.parallel.crew import Crew
 
 
 @dataclass(frozen=True)
-class Threads:
+class ThreadBackend:
     """Threads of this process; the answers do not depend on how many."""
 
     n_threads: int = 1
 
     @contextmanager
-    def engine(self, points: Coordinates, comparisons: Comparisons, *, logistic: bool) -> Iterator[ThreadEngine]:
+    def pool(self, points: Coordinates, comparisons: Comparisons, loss: Loss) -> Iterator[ThreadShardPool]:
         # numba is imported here, with the kernels, and not by ``import boostmetric``.
         from boostmetric.oracles.cpu import make_shards
         from boostmetric.oracles.point_rows import as_points
 
         with Crew(self.n_threads) as crew:
-            yield ThreadEngine(make_shards(as_points(points, crew), comparisons, logistic=logistic), crew)
+            yield ThreadShardPool(make_shards(as_points(points, crew), comparisons, loss), crew)
 
 
-ONE_THREAD = Threads()
+ONE_THREAD = ThreadBackend()
 
 
-class ThreadEngine:
+class ThreadShardPool:
     """Keeps shards and asks them on several threads.
 
     Parameters

@@ -14,7 +14,8 @@ from boostmetric.arrays.frame import Shift
 from boostmetric.arrays.types import FloatArray
 from boostmetric.comparisons import Comparisons
 from boostmetric.comparisons.shares import Loaded, Share
-from boostmetric.engines.threads import ThreadEngine
+from boostmetric.engines.threads import ThreadShardPool
+from boostmetric.oracles.losses import Loss
 from boostmetric.oracles.merged import MergedShard
 from boostmetric.parallel.crew import Crew
 
@@ -27,10 +28,10 @@ _MMAP_THRESHOLD = -3
 class Worker:
     """A share of a problem, in a process of its own with some threads."""
 
-    def __init__(self, logistic: bool, n_threads: int = 1) -> None:
+    def __init__(self, loss: Loss, n_threads: int = 1) -> None:
         self._one_thread = threadpool_limits(limits=1, user_api="blas")  # for as long as the process lives
         _give_memory_back()
-        self._logistic = logistic
+        self._loss = loss
         self._crew = Crew(n_threads)
         self._loaded: Loaded | None = None
         self._shard: MergedShard | None = None
@@ -69,7 +70,7 @@ class Worker:
         from boostmetric.oracles.point_rows import as_points
 
         (given, blocks), self._loaded = self._load(share), None
-        points = as_points(given if shift is None else shift.place(given), self._crew)
+        points = as_points(given if shift is None else shift.coordinates_of(given), self._crew)
         del given
         # No more than threads need: each goes over its points.
         most = max(MOST_SHARDS // len(blocks), 1) if self._crew.n_threads > 1 else 1
@@ -78,13 +79,13 @@ class Worker:
             comparisons = block()
             if comparisons is None:
                 return [], 0.0
-            shards = make_shards(points, comparisons, logistic=self._logistic, most=most)
+            shards = make_shards(points, comparisons, self._loss, most=most)
             return shards, float(comparisons.weights.sum())
 
         parts = self._crew.each(made, blocks)
         self._weight = sum(weight for _, weight in parts)
         if self._weight:
-            self._shard = MergedShard(ThreadEngine([shard for shards, _ in parts for shard in shards], self._crew))
+            self._shard = MergedShard(ThreadShardPool([shard for shards, _ in parts for shard in shards], self._crew))
 
     def _follow(self, calls: list[Call], after: int) -> list[Any]:
         self._number = None  # in between

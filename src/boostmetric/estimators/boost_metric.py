@@ -19,7 +19,7 @@ from boostmetric.arrays.types import FloatArray
 from boostmetric.arrays.validation import check_choice, check_count, checked, warn
 from boostmetric.callbacks import Callback, Checkpoint, Steps, tell
 from boostmetric.comparisons.labels import check_labels, check_numbers
-from boostmetric.engines.backend import Place
+from boostmetric.engines.backend import Backend
 from boostmetric.estimators.boosting import Boosting
 from boostmetric.estimators.labelled import Labelled
 from boostmetric.estimators.learner import all_or_nothing
@@ -105,7 +105,7 @@ class BoostMetric(Boosting):
         Where to search for neighbours and to boost. A GPU needs the extra ``gpu`` (torch) and dense samples, and works
         in their precision: give float32, unless the last digits matter. "auto" is a GPU if there is one that can be
         used, else "cpu".
-    engine : "ray", RayEngine, another `Place` or None, default=None
+    engine : "ray", RayEngine, another `Backend` or None, default=None
         A cluster to boost on (`boostmetric.engines.ray.RayEngine`); "ray" is one on this machine, or the one that this
         process is connected to. Needs the extra ``ray``. The search for neighbours stays in this process.
     n_jobs : int, default=None
@@ -192,7 +192,7 @@ class BoostMetric(Boosting):
         n_iter_no_change: int = 20,
         warm_start: bool = False,
         device: str = "cpu",
-        engine: Place | Literal["ray"] | None = None,
+        engine: Backend | Literal["ray"] | None = None,
         n_jobs: int | None = None,
         callbacks: Sequence[Callback] | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -319,7 +319,7 @@ class BoostMetric(Boosting):
                     max_iter,
                     resume_from,
                     (X, y),
-                    place=self._place(data.X),
+                    backend=self._backend(data.X),
                     solver=solver,
                     hold_out=hold_out,
                     converges=one_pass,
@@ -376,7 +376,7 @@ class BoostMetric(Boosting):
                 max_iter=max_iter,
                 solver=path.solver,
                 on_iteration=lambda _: watch,
-                **self._options(rng, self._place(part.X)),
+                **self._options(rng, self._backend(part.X)),
             ):
                 learned[path.solver, len(boosted.pass_ends) + 1] = boosted
                 yield boosted.linear_map(self.n_components)

@@ -19,10 +19,10 @@ from boostmetric.arrays.tensors import finite, mapped
 from boostmetric.arrays.types import FloatArray
 from boostmetric.arrays.validation import check_choice, check_count, check_flag, check_number, check_threads, warn
 from boostmetric.callbacks import Callback, Checkpoint, EarlyStopping
-from boostmetric.engines.backend import Place
-from boostmetric.engines.device import Device
+from boostmetric.engines.backend import Backend
+from boostmetric.engines.device import DeviceBackend
 from boostmetric.engines.ray import RayEngine
-from boostmetric.engines.threads import Threads
+from boostmetric.engines.threads import ThreadBackend
 from boostmetric.estimators.learner import MetricLearner
 from boostmetric.metric import MahalanobisMetric
 from boostmetric.metric.starts import Init
@@ -55,7 +55,7 @@ class Boosting(MetricLearner):
         n_iter_no_change: int,
         warm_start: bool,
         device: str,
-        engine: Place | Literal["ray"] | None,
+        engine: Backend | Literal["ray"] | None,
         n_jobs: int | None,
         callbacks: Sequence[Callback] | None,
         random_state: int | np.random.RandomState | None,
@@ -88,7 +88,7 @@ class Boosting(MetricLearner):
         resume_from: str | Path | None,
         fit_data: tuple[object, object],
         *,
-        place: Place,
+        backend: Backend,
         solver: str,
         hold_out: bool,
         converges: bool,
@@ -107,7 +107,7 @@ class Boosting(MetricLearner):
             As in `fit`.
         fit_data : tuple
             What was given to `fit`.
-        place : Place
+        backend : Backend
             Where to work.
         solver : str
             "stagewise" or "corrective".
@@ -126,8 +126,8 @@ class Boosting(MetricLearner):
                 problem, held_out = problem.split(self.validation_fraction, self._split_seed)
             return Found(problem, held_out)
 
-        options = self._options(rng, place)
-        finder = Finder(find_and_split, place)
+        options = self._options(rng, backend)
+        finder = Finder(find_and_split, backend)
         start = self._start(init, max_iter, resume_from)
         with self._watched(sum(max_iter), fit_data) as callbacks:
 
@@ -155,25 +155,25 @@ class Boosting(MetricLearner):
         for name in ("_stream", "n_batches_"):
             self.__dict__.pop(name, None)
 
-    def _options(self, rng: np.random.RandomState, place: Place) -> dict[str, Any]:
+    def _options(self, rng: np.random.RandomState, backend: Backend) -> dict[str, Any]:
         """What `boostmetric.solver.learn.solve` is told, of the parameters."""
         return {
             "loss": self.loss,
             "regularization": self.regularization,
             "tol": self.tol,
             "line_search": self.line_search,
-            "place": place,
+            "backend": backend,
             "rng": rng,
         }
 
-    def _place(self, points: Given) -> Place:
+    def _backend(self, points: Given) -> Backend:
         """Where to work on points; on a device in their precision."""
         if self.engine is not None:
             return RayEngine() if isinstance(self.engine, str) else self.engine
         device = torch_device(self.device, points)
         if device is not None:
-            return Device(device, single=points.dtype == np.float32)
-        return Threads(effective_n_jobs(self.n_jobs))
+            return DeviceBackend(device, single=points.dtype == np.float32)
+        return ThreadBackend(effective_n_jobs(self.n_jobs))
 
     def _follow(self, batch: Problem) -> None:
         """Learn from one batch of a stream, and set the fitted attributes."""
@@ -187,7 +187,7 @@ class Boosting(MetricLearner):
         self._stream = stream.after(
             batch,
             regularization=self.regularization,
-            place=self._place(batch.points),
+            backend=self._backend(batch.points),
             rng=check_random_state(self.random_state),
         )
         if not self._stream.average.any():
@@ -298,7 +298,7 @@ class Boosting(MetricLearner):
             return
         if isinstance(self.engine, str):
             check_choice("engine", self.engine, ["ray"])
-        elif not callable(getattr(self.engine, "engine", None)):
+        elif not callable(getattr(self.engine, "pool", None)):
             raise TypeError(f'engine must be "ray", a RayEngine, or None. Got {self.engine!r}.')
         if self.device != "cpu":
             raise ValueError(

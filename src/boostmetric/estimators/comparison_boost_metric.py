@@ -24,7 +24,7 @@ from boostmetric.comparisons.forms import (
     hold_points,
     squared_distance,
 )
-from boostmetric.engines.backend import Place
+from boostmetric.engines.backend import Backend
 from boostmetric.estimators.from_files import FromFiles
 from boostmetric.estimators.learner import all_or_nothing
 from boostmetric.estimators.sklearn_callbacks import with_callbacks
@@ -83,7 +83,7 @@ class ComparisonBoostMetric(FromFiles):
         Go on from the metric of the last fit, whose iterations count for `max_iter`, as in scikit-learn's boosting.
     device : {"cpu", "cuda", "cuda:N", "auto"}, default="cpu"
         Where to boost, as in `BoostMetric`.
-    engine : "ray", RayEngine, another `Place` or None, default=None
+    engine : "ray", RayEngine, another `Backend` or None, default=None
         A cluster to boost on (`boostmetric.engines.ray.RayEngine`); "ray" is one on this machine, or the one that this
         process is connected to. Needs the extra ``ray``.
     n_jobs : int, default=None
@@ -165,7 +165,7 @@ class ComparisonBoostMetric(FromFiles):
         n_iter_no_change: int = 20,
         warm_start: bool = False,
         device: str = "cpu",
-        engine: Place | Literal["ray"] | None = None,
+        engine: Backend | Literal["ray"] | None = None,
         n_jobs: int | None = None,
         callbacks: Sequence[Callback] | None = None,
         random_state: int | np.random.RandomState | None = None,

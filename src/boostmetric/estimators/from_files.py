@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from boostmetric.arrays.frame import Given
-from boostmetric.engines.backend import SharingPlace
+from boostmetric.engines.backend import SharingBackend
 from boostmetric.estimators.boosting import Boosting
 from boostmetric.metric.starts import starting_components
 from boostmetric.solver.file_problem import FileProblem
@@ -40,7 +40,7 @@ class FromFiles(Boosting):
 
     def _problem_in(self, files: ComparisonFiles, *, reset: bool) -> tuple[Learnable, Given]:
         """What is in files; and its points, or none where workers have them, of the same features."""
-        if isinstance(self.engine, (str, SharingPlace)):
+        if isinstance(self.engine, (str, SharingBackend)):
             opened = files.opened()
             return FileProblem(opened), self._like_files(opened, reset=reset)
         given, comparisons = files.read()
@@ -75,7 +75,7 @@ class FromFiles(Boosting):
 
     def _score_files(self, files: ComparisonFiles) -> float:
         problem, like = self._problem_in(files, reset=False)
-        return satisfied(problem, self.components_, self._place(like))
+        return satisfied(problem, self.components_, self._backend(like))
 
     def _learn_from(self, found: Found, points: Given, fit_data: tuple[object, object], resume_from: Any) -> None:
         self._learn(
@@ -84,7 +84,7 @@ class FromFiles(Boosting):
             [self.max_iter],
             resume_from,
             fit_data,
-            place=self._place(points),
+            backend=self._backend(points),
             solver=self.solver,
             hold_out=self.early_stopping,
             converges=True,

@@ -17,6 +17,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from boostmetric.arrays.errors import ParameterError
 from boostmetric.arrays.tensors import check_finite, check_samples, finite, is_tensor, mapped
 from boostmetric.arrays.types import FloatArray
 from boostmetric.arrays.validation import as_numbers, check_count, checked
@@ -191,7 +192,9 @@ class MetricLearner(
         if self.n_components is not None:
             check_count("n_components", self.n_components, alternative=", or None")
             if self.n_components > n_features:
-                raise ValueError(f"n_components={self.n_components} is more than the {n_features} features of X.")
+                raise ParameterError(
+                    "{n_components}={value} is more than the {n} features of X.", value=self.n_components, n=n_features
+                )
 
     @property
     def _n_features_out(self) -> int:

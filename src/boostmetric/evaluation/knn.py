@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 
+from boostmetric.arrays.errors import ParameterError
 from boostmetric.arrays.validation import check_count, checked
 from boostmetric.neighbors import nearest, rounding_of_distances
 
@@ -53,7 +54,9 @@ def neighbor_labels(
     known = column_or_1d(y_train)
     check_consistent_length(train, known)
     if n_neighbors > len(known):
-        raise ValueError(f"n_neighbors={n_neighbors} is more than the {len(known)} training points.")
+        raise ParameterError(
+            "{n_neighbors}={value} is more than the {n} training points.", value=n_neighbors, n=len(known)
+        )
     return np.asarray(known[nearest(train, test, n_neighbors, rounding_of_distances(train), device=device)])
 
 

@@ -12,10 +12,11 @@ import torch
 from boostmetric.arrays.types import FloatArray
 from boostmetric.comparisons import Comparisons
 from boostmetric.gpu import far as plain
-from boostmetric.gpu.device_masses import Sums, mass_moments, mass_weights
+from boostmetric.gpu.device_losses import Sums, mass_moments, mass_weights
 from boostmetric.gpu.device_points import DevicePoints
 from boostmetric.gpu.far import PADDING, Bins, Side
 from boostmetric.kernels.chebyshev import N_BINS, N_NODES, TO_SERIES, node_coordinates
+from boostmetric.oracles.losses import Loss
 from boostmetric.oracles.masses import Mass
 from boostmetric.oracles.protocol import ONE
 from boostmetric.oracles.shard import Shard
@@ -45,13 +46,13 @@ class BlockShard(Shard):
     points : DevicePoints
     comparisons : Comparisons
         All far sides open.
-    logistic : bool
+    loss : Loss
     kernels : module
         `far` or `fused_far`.
     """
 
-    def __init__(self, points: DevicePoints, comparisons: Comparisons, logistic: bool, kernels: ModuleType) -> None:
-        super().__init__(points.n_features, comparisons.total_weight, logistic)
+    def __init__(self, points: DevicePoints, comparisons: Comparisons, loss: Loss, kernels: ModuleType) -> None:
+        super().__init__(points.n_features, comparisons.total_weight, loss)
         assert comparisons.classes is not None
         self._kernels = self._wanted = kernels  # where points are too long for these: those of `far`
         device = points.device
@@ -111,7 +112,7 @@ class BlockShard(Shard):
         near = _near_sums(self._near_d, self._near_d)
         log_far, far_mean = (self._log_sum - self._row_q) / _LOG2_E, (self._row_q - mean) / _LOG2_E
         sums, self._log_u = mass_weights(
-            self._logistic, self._omega, near, Sums(log_far, far_mean, torch.zeros_like(mean)), count
+            self._loss, self._omega, near, Sums(log_far, far_mean, torch.zeros_like(mean)), count
         )
         self._log_near = near.log
         self._gram = self._table = None
@@ -184,7 +185,7 @@ class BlockShard(Shard):
 
     def _moments(self, w: float) -> FloatArray:
         near = _near_sums(self._near_d + w * self._near_h, self._near_h)
-        return mass_moments(self._logistic, self._omega, near, self._far_moments(w))
+        return mass_moments(self._loss, self._omega, near, self._far_moments(w))
 
     def _far_moments(self, w: float) -> Sums:
         """Sums about growths over far sides, from a table of the direction where that is good enough."""

@@ -12,9 +12,10 @@ import torch
 
 from boostmetric.arrays.types import FloatArray
 from boostmetric.comparisons import Comparisons
-from boostmetric.gpu.device_masses import Sums, mass_moments, mass_weights
+from boostmetric.gpu.device_losses import Sums, mass_moments, mass_weights
 from boostmetric.gpu.device_points import DevicePoints
 from boostmetric.gpu.pieces import cut
+from boostmetric.oracles.losses import Loss
 from boostmetric.oracles.masses import Mass
 from boostmetric.oracles.protocol import ONE
 from boostmetric.oracles.shard import Shard
@@ -77,13 +78,13 @@ class ListedShard(Shard):
     points : DevicePoints
     comparisons : Comparisons
         Without open far sides.
-    logistic : bool
+    loss : Loss
     kernels : module
         `rows` or `fused_rows`.
     """
 
-    def __init__(self, points: DevicePoints, comparisons: Comparisons, logistic: bool, kernels: ModuleType) -> None:
-        super().__init__(points.n_features, comparisons.total_weight, logistic)
+    def __init__(self, points: DevicePoints, comparisons: Comparisons, loss: Loss, kernels: ModuleType) -> None:
+        super().__init__(points.n_features, comparisons.total_weight, loss)
         self._points, self._kernels = points, kernels
         device = points.device
         order, self._batches = _batches(comparisons)
@@ -144,13 +145,13 @@ class ListedShard(Shard):
         near, far = self._sums(
             (self._kernels.moments(d, h, step, sign) for d, h, sign in self._sides(self._d, self._h))
         )
-        return mass_moments(self._logistic, self._omega, near, far)
+        return mass_moments(self._loss, self._omega, near, far)
 
     def _move(self, step: float) -> FloatArray:
         self._kernels.grow(self._d, self._h, self._points.number(step))
         near, far = self._sums(self._kernels.distances(d, sign) for d, sign in self._sides(self._d))
         count = torch.cat([self._kernels.count_reached(*batch.sides(self._d)) for batch in self._batches])
-        sums, log_u = mass_weights(self._logistic, self._omega, near, far, count)
+        sums, log_u = mass_weights(self._loss, self._omega, near, far, count)
         log_factors = {NEAR: log_u - near.log, FAR: log_u - far.log}
         for batch in self._batches:
             sides = zip(batch.sides(self._d), batch.sides(self._c[:-1]), (NEAR, FAR), strict=True)

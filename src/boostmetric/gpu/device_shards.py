@@ -16,20 +16,21 @@ from boostmetric.gpu.device_blocks import BlockShard
 from boostmetric.gpu.device_lists import ListedShard
 from boostmetric.gpu.device_points import DevicePoints
 from boostmetric.kernels.chebyshev import N_BINS, N_NODES
+from boostmetric.oracles.losses import Loss
 from boostmetric.oracles.shard import Shard
 
 
 def make_shards(
-    coordinates: FloatArray, comparisons: Comparisons, device: str, dtype: torch.dtype, *, logistic: bool = False
+    coordinates: FloatArray, comparisons: Comparisons, device: str, dtype: torch.dtype, loss: Loss
 ) -> list[Shard]:
     """One shard of the groups that are listed, and one of those that are open."""
     points = DevicePoints(coordinates, device, dtype)
     row_kernels, far_kernels = kernels(points)
     is_open = comparisons.is_open
     listed = comparisons.subset(~is_open) if is_open.any() else comparisons
-    shards: list[Shard] = [ListedShard(points, listed, logistic, row_kernels)] if listed.n_groups else []
+    shards: list[Shard] = [ListedShard(points, listed, loss, row_kernels)] if listed.n_groups else []
     if is_open.any():
-        shards.append(BlockShard(points, comparisons.subset(is_open), logistic, far_kernels))
+        shards.append(BlockShard(points, comparisons.subset(is_open), loss, far_kernels))
     return shards
 
 

@@ -7,7 +7,7 @@ import triton
 import triton.language as tl
 
 from boostmetric.gpu import rows
-from boostmetric.gpu.device_masses import Sums
+from boostmetric.gpu.device_losses import Sums
 
 # Numbers of a tile.
 _TILE = 4096

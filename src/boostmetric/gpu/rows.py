@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import torch
 
-from boostmetric.gpu.device_masses import Sums
+from boostmetric.gpu.device_losses import Sums
 
 
 def growths(

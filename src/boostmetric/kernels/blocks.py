@@ -12,7 +12,8 @@ Near pairs are few. Each row has the same number of places for them, a multiple 
 import numpy as np
 
 from boostmetric.kernels.chebyshev import N_BINS, N_NODES
-from boostmetric.kernels.groups import EMPTY, NOTHING, in_range, log_derivatives, softplus
+from boostmetric.kernels.group_losses import EXPONENTIAL, group_loss
+from boostmetric.kernels.groups import EMPTY, NOTHING, in_range, log_derivatives
 from boostmetric.kernels.lanes import (
     ROWS,
     WIDTH,
@@ -101,7 +102,7 @@ def _exponentials_of_row(d, e, i, left, right):
 
 @kernel
 def block_weights(
-    logistic,
+    loss,
     d,
     e,
     z,
@@ -167,8 +168,8 @@ def block_weights(
         violated += omega[i] * total(count)
         row_margin = total(b1) / far_sum[i] - total(a1) / near_sum[i]
         scale, product = largest(longest) - lowest[i], near_sum[i] * far_sum[i]
-        if logistic:
-            value, derivative = softplus(splat(scale + np.log(product)))
+        if loss != EXPONENTIAL:
+            value, derivative, _ = group_loss(loss, splat(scale + np.log(product)))
             u = omega[i] * largest(derivative)
             s0 += omega[i] * largest(value)
             margin += u * row_margin
@@ -180,10 +181,10 @@ def block_weights(
         shift = new_shift
         s0 = s0 * rescale + own_mass
         margin = margin * rescale + own_mass * row_margin
-    if not logistic:
+    if loss == EXPONENTIAL:
         for i in range(own.size):
             unit[i] = np.exp(unit[i] - shift)
-    sums[0], sums[1], sums[2], sums[3] = 0.0 if logistic else shift, s0, margin, violated
+    sums[0], sums[1], sums[2], sums[3] = 0.0 if loss != EXPONENTIAL else shift, s0, margin, violated
 
 
 @kernel
@@ -304,7 +305,7 @@ def _shortest(d, i, z, factors, w, own, left, right):
 
 @kernel
 def block_moments(
-    logistic,
+    loss,
     d,
     z,
     factors,
@@ -356,12 +357,12 @@ def block_moments(
                 far = _far_sums(d, i, z, factors, w, own, left, right, low)
         m, second = log_derivatives(near, far)
         scale = largest(top) - largest(low)
-        if logistic:
-            value, derivative = softplus(splat(scale + np.log(largest(near[0] * far[0]))))
+        if loss != EXPONENTIAL:
+            value, derivative, bend = group_loss(loss, splat(scale + np.log(largest(near[0] * far[0]))))
             u = omega[i] * largest(derivative)
             s0 += omega[i] * largest(value)
             s1 += u * largest(m)
-            s2 += u * largest(second - derivative * m * m)
+            s2 += u * largest(second - bend * m * m)
             continue
         scale += log_omega[i]
         new_shift = max(shift, scale)
@@ -370,4 +371,4 @@ def block_moments(
         s0 = s0 * rescale + mass
         s1 = s1 * rescale + mass * largest(m)
         s2 = s2 * rescale + mass * largest(second)
-    sums[0], sums[1], sums[2], sums[3] = 0.0 if logistic else shift, s0, s1, s2
+    sums[0], sums[1], sums[2], sums[3] = 0.0 if loss != EXPONENTIAL else shift, s0, s1, s2

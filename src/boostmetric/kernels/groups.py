@@ -14,10 +14,11 @@ Distances d and growths h are stored for every place: a pair that several groups
 evaluations of a step then read memory in sequence.
 
 The *mass* of a group with sums N and F and weight omega is omega N F (exponential loss), of which the loss is the
-logarithm of the sum over all groups, or omega log(1 + N F) (logistic loss), of which it is the mean. With
-l = log(N F), the derivative of the mass by l is omega N F, or omega / (1 + exp(-l)).
+logarithm of the sum over all groups, or omega phi(l) with l = log(N F) (other losses, see `group_losses`), of which it
+is the mean. The derivative of the mass by l is omega N F, or omega phi'(l).
 """
 
+from boostmetric.kernels.group_losses import EXPONENTIAL, group_loss
 from boostmetric.kernels.lanes import (
     WIDTH,
     any_at_least,
@@ -117,18 +118,8 @@ def log_derivatives(near, far):
     return m, multiply_add(m, m, larger(q, splat(0.0)))
 
 
-@part_of_kernel
-def softplus(x):
-    """log(1 + exp(x)), and its derivative 1 / (1 + exp(-x))."""
-    zero, one = splat(0.0), splat(1.0)
-    e = exp(smaller(x, zero - x))
-    sum_ = one + e
-    log_sum = log(sum_) + (e - (sum_ - one)) / sum_
-    return larger(x, zero) + log_sum, larger(e, at_least(x, zero)) / sum_
-
-
 @kernel
-def group_moments(logistic, d, h, step, batches, omega, log_omega, lowest, sums):
+def group_moments(loss, d, h, step, batches, omega, log_omega, lowest, sums):
     """Mass and its derivatives by the step, over all groups, at a step.
 
     d/dw log(N F) = m = E_near[h] - E_far[h], and the second derivative is q = Var_near[h] + Var_far[h]. Writes
@@ -149,12 +140,12 @@ def group_moments(logistic, d, h, step, batches, omega, log_omega, lowest, sums)
             low = _shortest(d, h, w, middle, end, joined)
             far = _far_sums(d, h, w, middle, end, low, joined)
         m, second = log_derivatives(near, far)
-        if logistic:
-            value, derivative = softplus(top - low + log(near[0] * far[0]))
+        if loss != EXPONENTIAL:
+            value, derivative, bend = group_loss(loss, top - low + log(near[0] * far[0]))
             u = load(omega, WIDTH * b) * derivative
             s0 = multiply_add(load(omega, WIDTH * b), value, s0)
             s1 = multiply_add(u, m, s1)
-            s2 = multiply_add(u, second - derivative * m * m, s2)
+            s2 = multiply_add(u, second - bend * m * m, s2)
             continue
         scale = load(log_omega, WIDTH * b) + (top - low)
         new_shift = larger(shift, scale)
@@ -163,8 +154,8 @@ def group_moments(logistic, d, h, step, batches, omega, log_omega, lowest, sums)
         s0 = multiply_add(s0, rescale, mass)
         s1 = multiply_add(s1, rescale, mass * m)
         s2 = multiply_add(s2, rescale, mass * second)
-    top_shift = 0.0 if logistic else largest(shift)
-    rescale = splat(1.0) if logistic else exp(shift - splat(top_shift))
+    top_shift = 0.0 if loss != EXPONENTIAL else largest(shift)
+    rescale = splat(1.0) if loss != EXPONENTIAL else exp(shift - splat(top_shift))
     sums[0], sums[1], sums[2], sums[3] = top_shift, total(s0 * rescale), total(s1 * rescale), total(s2 * rescale)
 
 
@@ -231,9 +222,7 @@ def _violated(d, begin, middle, end, joined, omega, near):
 
 
 @kernel
-def group_weights(
-    logistic, d, h, step, members, batches, omega, log_omega, lowest, unit, near_sum, far_sum, near, c, sums
-):
+def group_weights(loss, d, h, step, members, batches, omega, log_omega, lowest, unit, near_sum, far_sum, near, c, sums):
     """Make a step: d += step * h; writes the coefficients of the pairs, and `lowest` for the next `group_moments`.
 
     Coefficients: c_p = -u_g e^{d_p} / N_g for near pairs, +u_g e^{-d_q} / F_g for far pairs, u_g being the derivative
@@ -265,8 +254,8 @@ def group_weights(
             store(h, i, e)
             b0, b1 = b0 + e, multiply_add(e, x, b1)
         b0, b1 = _over_lanes(joined, b0), _over_lanes(joined, b1)
-        if logistic:
-            value, derivative = softplus(top - low + log(a0 * b0))
+        if loss != EXPONENTIAL:
+            value, derivative, _ = group_loss(loss, top - low + log(a0 * b0))
             u = load(omega, WIDTH * b) * derivative
             s0 = multiply_add(load(omega, WIDTH * b), value, s0)
             margin = multiply_add(u, b1 / b0 - a1 / a0, margin)
@@ -283,17 +272,17 @@ def group_weights(
         store(near_sum, WIDTH * b, a0)
         store(far_sum, WIDTH * b, b0)
         violated += _violated(d, begin, middle, end, joined, omega[WIDTH * b : WIDTH * (b + 1)], near)
-    top_shift = 0.0 if logistic else largest(shift)
+    top_shift = 0.0 if loss != EXPONENTIAL else largest(shift)
     c[:] = 0.0
     for b in range(len(batches)):
         n_near, n_far, begin, joined = batches[b]
         middle, end = begin + WIDTH * n_near, begin + WIDTH * (n_near + n_far)
         u = load(unit, WIDTH * b)
-        u = _over_lanes(joined, u if logistic else exp(u - splat(top_shift)))
+        u = _over_lanes(joined, u if loss != EXPONENTIAL else exp(u - splat(top_shift)))
         near_factor, far_factor = zero - u * load(far_sum, WIDTH * b), u * load(near_sum, WIDTH * b)
         for i in range(begin, end, WIDTH):
             store(eight, 0, load(h, i) * (near_factor if i < middle else far_factor))
             for lane in range(WIDTH):
                 c[members[i + lane]] += eight[lane]
-    rescale = splat(1.0) if logistic else exp(shift - splat(top_shift))
+    rescale = splat(1.0) if loss != EXPONENTIAL else exp(shift - splat(top_shift))
     sums[0], sums[1], sums[2], sums[3] = top_shift, total(s0 * rescale), total(margin * rescale), violated

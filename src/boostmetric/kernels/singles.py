@@ -8,7 +8,8 @@ import math
 import numpy as np
 
 from boostmetric.kernels.bins import N_DOUBLED, N_EVEN, N_MOMENTS, N_POSITIVE
-from boostmetric.kernels.groups import NOTHING, softplus
+from boostmetric.kernels.group_losses import EXPONENTIAL, group_loss
+from boostmetric.kernels.groups import NOTHING
 from boostmetric.kernels.lanes import (
     WIDTH,
     at_least,
@@ -38,18 +39,18 @@ def take_differences(values, minuend, subtrahend, out):
 
 
 @kernel
-def single_moments(logistic, rho, m, step, omega, log_omega, sums):
+def single_moments(loss, rho, m, step, omega, log_omega, sums):
     """As `group_moments`, for single comparisons with margins rho = d_far - d_near and m = h_near - h_far."""
     w = splat(step)
     shift, s0, s1, s2 = splat(NOTHING), splat(0.0), splat(0.0), splat(0.0)
-    if logistic:
+    if loss != EXPONENTIAL:
         for i in range(0, rho.size, WIDTH):
             g = load(m, i)
-            value, derivative = softplus(multiply_add(w, g, splat(0.0) - load(rho, i)))
+            value, derivative, bend = group_loss(loss, multiply_add(w, g, splat(0.0) - load(rho, i)))
             weight = load(omega, i) * derivative
             s0 = multiply_add(load(omega, i), value, s0)
             s1 = multiply_add(weight, g, s1)
-            s2 = multiply_add((weight - weight * derivative) * g, g, s2)
+            s2 = multiply_add((weight - weight * bend) * g, g, s2)
         sums[0], sums[1], sums[2], sums[3] = 0.0, total(s0), total(s1), total(s2)
         return
     for start in range(0, rho.size, BLOCK):
@@ -76,19 +77,19 @@ def shrink(rho, m, step):
 
 
 @kernel
-def single_weights(logistic, rho, m, step, near, far, omega, log_omega, u, c, sums):
+def single_weights(loss, rho, m, step, near, far, omega, log_omega, u, c, sums):
     """As `group_weights`, for single comparisons; keeps the weights u for `single_histogram`."""
     w, shift = splat(-step), splat(NOTHING)
     for i in range(0, rho.size, WIDTH):
         margin = multiply_add(w, load(m, i), load(rho, i))
         store(rho, i, margin)
         shift = larger(shift, load(log_omega, i) - margin)
-    shift = splat(0.0 if logistic else largest(shift))
+    shift = splat(0.0 if loss != EXPONENTIAL else largest(shift))
     mass, margins, violated = splat(0.0), splat(0.0), splat(0.0)
     for i in range(0, rho.size, WIDTH):
         margin = load(rho, i)
-        if logistic:
-            value, derivative = softplus(splat(0.0) - margin)
+        if loss != EXPONENTIAL:
+            value, derivative, _ = group_loss(loss, splat(0.0) - margin)
             value, weight = load(omega, i) * value, load(omega, i) * derivative
         else:
             weight = exp(load(log_omega, i) - margin - shift)

@@ -15,7 +15,7 @@ from boostmetric.neighbors.searches import square_lengths
 from boostmetric.parallel.device_memory import memory_of
 
 _BLOCK = 2**28  # distances held at once: 2 GiB
-_REMEDY = 'Set device="cpu", or give fewer samples.'
+_REMEDY = 'Set {device}="cpu", or give fewer samples.'
 _GROUP = 64  # points whose least distance stands for them all, at first
 
 

@@ -16,6 +16,7 @@ from boostmetric.kernels import blocks, pairs
 from boostmetric.kernels.chebyshev import N_BINS, N_NODES, TO_SERIES, node_coordinates
 from boostmetric.kernels.groups import EMPTY, grow
 from boostmetric.kernels.lanes import ROWS, WIDTH, aligned, aligned_zeros
+from boostmetric.oracles.losses import Loss
 from boostmetric.oracles.pair_shard import PairShard
 from boostmetric.oracles.point_rows import PointRows
 from boostmetric.oracles.protocol import ONE
@@ -131,10 +132,10 @@ class Line:
 class BlockShard(PairShard):
     """Groups of anchors, each with all points of another class on the far side (see `kernels.blocks`)."""
 
-    def __init__(self, points: PointRows, comparisons: Comparisons, logistic: bool, columns: Columns) -> None:
+    def __init__(self, points: PointRows, comparisons: Comparisons, loss: Loss, columns: Columns) -> None:
         order = np.argsort(columns.column[comparisons.anchors], kind="stable")
         comparisons = comparisons.subset(order)
-        super().__init__(points, comparisons, logistic)
+        super().__init__(points, comparisons, loss)
         self._columns = columns
         self._own = columns.column[comparisons.anchors]
         self._omega = comparisons.weights
@@ -210,7 +211,7 @@ class BlockShard(PairShard):
         kept = (self._lowest, self._far_sum)
         table = (with_table, self._table, self._line.nodes, self._line.least_growth)
         line = (self._line.z, self._line.factors)
-        blocks.block_moments(self._logistic, self._d, *line, w, *rows, *kept, *table, sums)
+        blocks.block_moments(self._code, self._d, *line, w, *rows, *kept, *table, sums)
         return sums
 
     def _move(self, step: float) -> FloatArray:
@@ -218,7 +219,7 @@ class BlockShard(PairShard):
         rows = (self._own, self._left, self._right, self._near_d, self._near_h, self._omega, self._log_omega)
         kept = (self._lowest, self._near_sum, self._far_sum, self._unit)
         line = (self._line.z, self._line.factors)
-        blocks.block_weights(self._logistic, self._d, self._e, *line, step, *rows, *kept, sums)
+        blocks.block_weights(self._code, self._d, self._e, *line, step, *rows, *kept, sums)
         blocks.block_near_coefficients(self._near_h, self._members, self._unit, self._far_sum, self._c)
         return sums
 

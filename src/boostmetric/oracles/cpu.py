@@ -8,10 +8,12 @@ import os
 import numpy as np
 from numpy.typing import NDArray
 
+from boostmetric.arrays.errors import NotEnoughMemoryError
 from boostmetric.comparisons import Comparisons
 from boostmetric.comparisons.classes import Classes
 from boostmetric.oracles.block_shard import BlockShard, Columns
 from boostmetric.oracles.group_shard import GroupShard
+from boostmetric.oracles.losses import Loss
 from boostmetric.oracles.point_rows import PointRows
 from boostmetric.oracles.shard import Shard
 from boostmetric.oracles.single_shard import SingleShard
@@ -24,9 +26,7 @@ MOST_SHARDS = 64
 _MOST_ON_POINTS = 0.5
 
 
-def make_shards(
-    points: PointRows, comparisons: Comparisons, *, logistic: bool = False, most: int = MOST_SHARDS
-) -> list[Shard]:
+def make_shards(points: PointRows, comparisons: Comparisons, loss: Loss, *, most: int = MOST_SHARDS) -> list[Shard]:
     """Cut a problem into shards of similar size, each of one kind of groups; at most so many of each kind.
 
     The number of shards depends on the problem only. Every shard goes over its points when it finds a direction, so
@@ -46,13 +46,13 @@ def make_shards(
         if points_cost > _MOST_ON_POINTS * kernel_cost and len(parts) > 1:
             pieces = _cut(chosen, sizes, _MOST_ON_POINTS * kernel_cost / points.direction_cost)
             parts = [comparisons.subset(groups) for groups in pieces]
-        shards += [kind(points, part, logistic) for part in parts]
+        shards += [kind(points, part, loss) for part in parts]
     if comparisons.classes is not None:
         _check_memory(int(is_open.sum()), comparisons.classes)
         columns = Columns(points, comparisons.classes)
         n_shards = min(most, is_open.sum() / _ROWS_PER_SHARD)
         pieces = _cut(is_open, sizes, n_shards)
-        shards += [BlockShard(points, comparisons.subset(groups), logistic, columns) for groups in pieces]
+        shards += [BlockShard(points, comparisons.subset(groups), loss, columns) for groups in pieces]
     return shards
 
 
@@ -84,7 +84,11 @@ def _check_memory(n_anchors: int, classes: Classes) -> None:
     except (AttributeError, ValueError):  # not on every system
         return
     if needed > installed:
-        raise MemoryError(
-            f"All impostors of {n_anchors:,} of {n_points:,} samples take {needed / 1e9:,.1f} GB, but this machine has "
-            f"{installed / 1e9:,.1f} GB. Set n_impostors to a number, such as 50, or use fewer samples."
+        raise NotEnoughMemoryError(
+            "All impostors of {n_anchors:,} of {n_points:,} samples take {needed:,.1f} GB, but this machine has "
+            "{installed:,.1f} GB. Set {n_impostors} to a number, such as 50, or use fewer samples.",
+            n_anchors=n_anchors,
+            n_points=n_points,
+            needed=needed / 1e9,
+            installed=installed / 1e9,
         )

@@ -11,6 +11,7 @@ from boostmetric.arrays.types import FloatArray, IntArray
 from boostmetric.comparisons import Comparisons
 from boostmetric.kernels import groups, pairs
 from boostmetric.kernels.lanes import WIDTH, aligned, aligned_zeros
+from boostmetric.oracles.losses import Loss
 from boostmetric.oracles.pair_shard import PairShard
 from boostmetric.oracles.point_rows import PointRows
 
@@ -18,8 +19,8 @@ from boostmetric.oracles.point_rows import PointRows
 class GroupShard(PairShard):
     """Groups, eight side by side (see `kernels.groups`)."""
 
-    def __init__(self, points: PointRows, comparisons: Comparisons, logistic: bool) -> None:
-        super().__init__(points, comparisons, logistic)
+    def __init__(self, points: PointRows, comparisons: Comparisons, loss: Loss) -> None:
+        super().__init__(points, comparisons, loss)
         layout = _Layout.of(comparisons)
         self._batches, self._omega = layout.batches, layout.omega
         with np.errstate(divide="ignore"):
@@ -46,14 +47,14 @@ class GroupShard(PairShard):
     def _moments(self, w: float) -> FloatArray:
         sums = np.empty(4)
         layout = (self._batches, self._omega, self._log_omega, self._lowest)
-        groups.group_moments(self._logistic, self._d, self._h, w, *layout, sums)
+        groups.group_moments(self._code, self._d, self._h, w, *layout, sums)
         return sums
 
     def _move(self, step: float) -> FloatArray:
         sums = np.empty(4)
         kept = (self._lowest, self._unit, self._near_sum, self._far_sum)
         layout = (self._members, self._batches, self._omega, self._log_omega)
-        groups.group_weights(self._logistic, self._d, self._h, step, *layout, *kept, self._near, self._c, sums)
+        groups.group_weights(self._code, self._d, self._h, step, *layout, *kept, self._near, self._c, sums)
         return sums
 
 

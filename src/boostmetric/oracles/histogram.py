@@ -20,7 +20,7 @@ import numpy as np
 
 from boostmetric.arrays.types import FloatArray
 from boostmetric.kernels.bins import N_EVEN, N_MOMENTS, N_POSITIVE, centres_and_halves, widened
-from boostmetric.oracles.losses import ExponentialLoss
+from boostmetric.oracles.losses import EXPONENTIAL
 from boostmetric.oracles.masses import MassMoments, mix
 from boostmetric.oracles.protocol import Moments
 
@@ -92,7 +92,7 @@ class Histogram:
             s1 = b @ power + a[1:] @ first
             s2 = c @ power + 2 * (b[1:] @ first) + a[2:] @ second
             rows.append((self.log_mass + w * top + math.log(s0), self.width * s1 / s0, self.width**2 * s2 / s0))
-        return ExponentialLoss().moments(MassMoments(*np.array(rows).T))
+        return EXPONENTIAL.moments(MassMoments(*np.array(rows).T), weight=1.0)
 
     @cached_property
     def _series(self) -> tuple[FloatArray, FloatArray]:

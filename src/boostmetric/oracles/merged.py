@@ -12,8 +12,8 @@ from boostmetric.oracles.masses import Mass, MassMoments, mix
 from boostmetric.oracles.protocol import ONE
 
 
-class Engine(Protocol):
-    """A place where shards live.
+class ShardPool(Protocol):
+    """Holds shards, and asks them.
 
     Attributes
     ----------
@@ -30,22 +30,22 @@ class Engine(Protocol):
 
 
 class MergedShard:
-    """The five verbs over shards that an engine keeps, answered as a shard does.
+    """The five verbs over a pool of shards, answered as a shard does.
 
     Sums are taken in the order of the shards, and the shards are cut by the size of the problem alone: the bits of the
     answers do not depend on how many threads work on them.
     """
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    def __init__(self, pool: ShardPool) -> None:
+        self._pool = pool
         self._share = np.ones(0)  # of each shard in the mass of all, since the last rebuild or commit
         self._has_histogram = False  # until the shards, in a rebuild, say that all of them have one
 
     def rebuild(self, directions: FloatArray, step_sizes: FloatArray, at_once: bool = False) -> Mass:
-        return self._settle(self._engine.each("rebuild", directions, step_sizes, at_once))
+        return self._settle(self._pool.each("rebuild", directions, step_sizes, at_once))
 
     def commit(self, step: float) -> Mass:
-        return self._settle(self._engine.each("commit", step))
+        return self._settle(self._pool.each("commit", step))
 
     def _settle(self, masses: list[Mass]) -> Mass:
         self._share, _ = mix(np.array([mass.log_mass for mass in masses]))
@@ -54,10 +54,10 @@ class MergedShard:
         return mass
 
     def gram(self) -> FloatArray:
-        return self._mix(self._engine.each("gram"))
+        return self._mix(self._pool.each("gram"))
 
     def matvec(self, x: FloatArray) -> FloatArray:
-        return self._mix(self._engine.each("matvec", x))
+        return self._mix(self._pool.each("matvec", x))
 
     def _mix(self, parts: list[FloatArray]) -> FloatArray:
         total = self._share[0] * parts[0]
@@ -66,10 +66,10 @@ class MergedShard:
         return np.asarray(total)
 
     def project(self, xi: FloatArray, factors: FloatArray = ONE) -> None:
-        self._engine.each("project", xi, factors)
+        self._pool.each("project", xi, factors)
 
     def moments(self, steps: FloatArray) -> MassMoments:
-        return MassMoments.merge(self._engine.each("moments", steps))
+        return MassMoments.merge(self._pool.each("moments", steps))
 
     def histogram(self) -> Histogram | None:
-        return Histogram.merge(self._engine.each("histogram")) if self._has_histogram else None
+        return Histogram.merge(self._pool.each("histogram")) if self._has_histogram else None

@@ -9,6 +9,8 @@ import numpy as np
 from boostmetric.arrays.types import FloatArray
 from boostmetric.comparisons import Comparisons
 from boostmetric.kernels import pairs
+from boostmetric.kernels.group_losses import CODES
+from boostmetric.oracles.losses import Loss
 from boostmetric.oracles.masses import Mass
 from boostmetric.oracles.point_rows import PointRows
 from boostmetric.oracles.protocol import ONE
@@ -21,8 +23,9 @@ _AT_ONCE = 16
 class PairShard(Shard):
     """The five verbs over the pairs of a shard; subclasses know how the pairs form groups."""
 
-    def __init__(self, points: PointRows, comparisons: Comparisons, logistic: bool) -> None:
-        super().__init__(points.n_features, comparisons.total_weight, logistic)
+    def __init__(self, points: PointRows, comparisons: Comparisons, loss: Loss) -> None:
+        super().__init__(points.n_features, comparisons.total_weight, loss)
+        self._code = CODES[loss.name]
         touched = np.zeros(len(points), dtype=bool)
         touched[comparisons.pairs] = True
         self._points, number = points.share(touched)

@@ -19,7 +19,7 @@ The order matters: `moments` and `commit` follow a `project`, and after a `commi
 a checkpoint ends as if it had never stopped; `at_once` it is faster, and the last bits are other ones. `project` also
 takes several directions with factors of any sign, and then h is the growth along sum_k factors[k] xi_k xi_k'.
 
-The loss is that of the paper's problem (P0) or the logistic one (see `losses`), without the term v Tr X. A_hat is minus
+The loss is that of the paper's problem (P0), or another one (see `losses`), without the term v Tr X. A_hat is minus
 its gradient with respect to X.
 """
 
@@ -106,6 +106,6 @@ class Moments:
     def mean_square(self) -> FloatArray:
         """How much the direction moves the comparisons: the mean square of their growths, by weight.
 
-        Just that for the exponential loss, and of its size for the logistic one.
+        Just that for the exponential loss, and of its size for the others.
         """
         return self.second + self.first**2

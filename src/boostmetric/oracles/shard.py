@@ -9,10 +9,11 @@ import numpy as np
 
 from boostmetric.arrays.types import FloatArray
 from boostmetric.oracles.histogram import Histogram
+from boostmetric.oracles.losses import Loss
 from boostmetric.oracles.masses import Mass, MassMoments
 from boostmetric.oracles.protocol import ONE
 
-# The logistic mass of comparisons that are all satisfied by far may vanish.
+# The mass of comparisons that are all satisfied by far may vanish, but for the exponential loss.
 _LEAST_MASS = 1e-300
 
 
@@ -24,8 +25,8 @@ class Shard(ABC):
     n_features : int
     weight : float
         Of all comparisons of the shard, which are more than its groups.
-    logistic : bool
-        Whether masses are those of the logistic loss.
+    loss : Loss
+        Whose masses are summed.
 
     Attributes
     ----------
@@ -36,10 +37,10 @@ class Shard(ABC):
 
     has_histogram = False
 
-    def __init__(self, n_features: int, weight: float, logistic: bool) -> None:
+    def __init__(self, n_features: int, weight: float, loss: Loss) -> None:
         self.n_features = n_features
         self._weight = weight
-        self._logistic = logistic
+        self._loss = loss
         # Since the last rebuild or commit: the mass relative to a shift, as coefficients are too, and its logarithm.
         self._mass = 1.0
         self._log_mass = 0.0

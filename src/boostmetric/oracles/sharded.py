@@ -7,29 +7,31 @@ import numpy as np
 from boostmetric.arrays.types import FloatArray
 from boostmetric.oracles.losses import Loss
 from boostmetric.oracles.masses import Mass
-from boostmetric.oracles.merged import Engine, MergedShard
+from boostmetric.oracles.merged import MergedShard, ShardPool
 from boostmetric.oracles.protocol import ONE, Moments, State
 
 
 class ShardedOracle:
-    """The five verbs over shards that an engine keeps.
+    """The five verbs over a pool of shards.
 
     Parameters
     ----------
-    engine : Engine
+    pool : ShardPool
         Holds the shards; they answer the same verbs with masses (`masses`).
     n_features : int
         Dimension of the points.
     loss : Loss
-        Of the mass of all shards.
+        Computed from the mass of all shards.
+    weight : float
+        Weight of all groups.
     """
 
-    def __init__(self, engine: Engine, n_features: int, loss: Loss) -> None:
+    def __init__(self, pool: ShardPool, n_features: int, loss: Loss, weight: float) -> None:
         self.n_features = n_features
-        self.rounding = engine.rounding
-        self.steps_at_once = engine.steps_at_once
-        self._shards = MergedShard(engine)
-        self._loss = loss
+        self.rounding = pool.rounding
+        self.steps_at_once = pool.steps_at_once
+        self._shards = MergedShard(pool)
+        self._loss, self._weight = loss, weight
         self._rate = 1.0  # from sums relative to the mass, as shards answer, to the gradient of the loss
         self.histogram = self._shards.histogram
 
@@ -40,8 +42,8 @@ class ShardedOracle:
         return self._settle(self._shards.commit(step))
 
     def _settle(self, mass: Mass) -> State:
-        self._rate = self._loss.rate(mass.log_mass)
-        return self._loss.state(mass)
+        self._rate = self._loss.rate(mass.log_mass, self._weight)
+        return self._loss.state(mass, self._weight)
 
     def gram(self) -> FloatArray:
         return np.asarray(self._rate * self._shards.gram())
@@ -53,4 +55,4 @@ class ShardedOracle:
         self._shards.project(xi, factors)
 
     def moments(self, steps: FloatArray) -> Moments:
-        return self._loss.moments(self._shards.moments(steps))
+        return self._loss.moments(self._shards.moments(steps), self._weight)

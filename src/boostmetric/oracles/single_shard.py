@@ -12,6 +12,7 @@ from boostmetric.kernels import singles
 from boostmetric.kernels.bins import N_MOMENTS, exponent_for, n_bins_for
 from boostmetric.kernels.lanes import WIDTH, aligned, aligned_zeros
 from boostmetric.oracles.histogram import Histogram
+from boostmetric.oracles.losses import Loss
 from boostmetric.oracles.pair_shard import PairShard
 from boostmetric.oracles.point_rows import PointRows
 
@@ -22,9 +23,9 @@ class SingleShard(PairShard):
     Kept are their margins rho = d_far - d_near and, along a direction, m = h_near - h_far: a step w lowers rho by w m.
     """
 
-    def __init__(self, points: PointRows, comparisons: Comparisons, logistic: bool) -> None:
-        super().__init__(points, comparisons, logistic)
-        self.has_histogram = not logistic
+    def __init__(self, points: PointRows, comparisons: Comparisons, loss: Loss) -> None:
+        super().__init__(points, comparisons, loss)
+        self.has_histogram = loss.has_histogram
         self._near, self._far = np.ascontiguousarray(comparisons.members.reshape(-1, 2).T.astype(np.uint32))
         n_padded = comparisons.n_groups + -comparisons.n_groups % WIDTH
         self._omega, self._rho, self._m, self._u = aligned_zeros(4, n_padded)
@@ -44,13 +45,13 @@ class SingleShard(PairShard):
 
     def _moments(self, w: float) -> FloatArray:
         sums = np.empty(4)
-        singles.single_moments(self._logistic, self._rho, self._m, w, self._omega, self._log_omega, sums)
+        singles.single_moments(self._code, self._rho, self._m, w, self._omega, self._log_omega, sums)
         return sums
 
     def _move(self, step: float) -> FloatArray:
         sums = np.empty(4)
         comparisons = (self._near, self._far, self._omega, self._log_omega)
-        singles.single_weights(self._logistic, self._rho, self._m, step, *comparisons, self._u, self._c, sums)
+        singles.single_weights(self._code, self._rho, self._m, step, *comparisons, self._u, self._c, sums)
         return sums
 
     def histogram(self) -> Histogram | None:

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 
 import torch
 
+from boostmetric.arrays.errors import NotEnoughMemoryError
+
 
 @contextmanager
 def memory_of(name: str, needed: int, remedy: str) -> Iterator[None]:
@@ -20,7 +22,7 @@ def memory_of(name: str, needed: int, remedy: str) -> Iterator[None]:
     needed : int
         Bytes, roughly.
     remedy : str
-        What to do, as a sentence.
+        What to do, as a sentence, in which parameters are fields (see `arrays.errors`).
     """
     held = _held(name)
     try:
@@ -29,8 +31,8 @@ def memory_of(name: str, needed: int, remedy: str) -> Iterator[None]:
         # As long as there is an error, its frames hold what they had taken.
         traceback.clear_frames(error.__traceback__)
         torch.cuda.empty_cache()
-        message = _message(name, held, needed, str(error).partition("\n")[0].partition(". ")[0], remedy)
-        raise MemoryError(message) from None
+        found = str(error).partition("\n")[0].partition(". ")[0]
+        raise _not_enough(name, held, needed, found, remedy) from None
 
 
 def _held(name: str) -> int:
@@ -47,9 +49,14 @@ def check_memory(name: str, needed: int, remedy: str) -> None:
     free, _ = torch.cuda.mem_get_info(device)
     free += torch.cuda.memory_reserved(device) - held  # what torch keeps for further use
     if needed > free:
-        raise MemoryError(_message(name, held, needed, f"{free / 1e9:,.1f} GB are free", remedy))
+        raise _not_enough(name, held, needed, f"{free / 1e9:,.1f} GB are free", remedy)
 
 
-def _message(name: str, held: int, needed: int, found: str, remedy: str) -> str:
+def _not_enough(name: str, held: int, needed: int, found: str, remedy: str) -> NotEnoughMemoryError:
     beside = f" beside the {held / 1e9:,.1f} GB that this process holds there" if held else ""
-    return f"{needed / 1e9:,.1f} GB or so are needed on device {name!r}{beside}, but: {found}. {remedy}"
+    return NotEnoughMemoryError(
+        f"{{needed:,.1f}} GB or so are needed on device {{name!r}}{beside}, but: {{found}}. {remedy}",
+        needed=needed / 1e9,
+        name=name,
+        found=found,
+    )

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from boostmetric.arrays.errors import MissingFileError, ParameterError
 from boostmetric.solver.result import Iteration, Progress
 from boostmetric.storage.files import BROKEN, replacing, whole_array
 
@@ -28,7 +29,9 @@ def write_checkpoint(progress: Progress, path: Path) -> None:
 def read_checkpoint(path: str | Path) -> Progress:
     """Read it; runs no code of the file."""
     if not Path(path).exists():
-        raise FileNotFoundError(f"There is no checkpoint {str(path)!r}. Leave resume_from out to begin a new fit.")
+        raise MissingFileError(
+            "There is no checkpoint {path!r}. Leave {resume_from} out to begin a new fit.", path=str(path)
+        )
     try:
         with Path(path).open("rb") as opened, np.load(opened, allow_pickle=False) as file:
             content = {name: whole_array(file[name]) for name in file.files}
@@ -37,9 +40,11 @@ def read_checkpoint(path: str | Path) -> Progress:
         best = {name.removeprefix("best_"): array for name, array in content.items() if name.startswith("best_")}
         progress = replace(_progress(content), best=_progress(best) if best else None)
     except BROKEN as error:
-        raise ValueError(
-            f"{str(path)!r} is not a checkpoint of a fit, or not a whole one ({error}). Leave resume_from out to "
-            "begin a new fit."
+        raise ParameterError(
+            "{path!r} is not a checkpoint of a fit, or not a whole one ({error}). Leave {resume_from} out to begin a "
+            "new fit.",
+            path=str(path),
+            error=error,
         ) from error
     return progress
 

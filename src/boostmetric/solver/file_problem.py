@@ -9,15 +9,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from boostmetric.arrays.frame import Axes, Shift
-from boostmetric.engines.backend import SharingPlace
+from boostmetric.engines.backend import SharingBackend
 from boostmetric.oracles.held_out import WithHeldOut
-from boostmetric.oracles.losses import make_loss
+from boostmetric.oracles.losses import EXPONENTIAL, Loss
 from boostmetric.oracles.sharded import ShardedOracle
 from boostmetric.parallel.blas import single_threaded_blas
 
 if TYPE_CHECKING:
-    from boostmetric.engines.backend import Place
-    from boostmetric.oracles.losses import LossName
+    from boostmetric.engines.backend import Backend
     from boostmetric.oracles.protocol import Oracle
     from boostmetric.tables.comparison_files import OpenedFiles
 
@@ -42,28 +41,26 @@ class FileProblem:
         train, held_out = self.files.split(fraction, seed)
         return FileProblem(train), FileProblem(held_out)
 
-    def fingerprint(self, loss: LossName = "exponential", regularization: float = 0.0) -> str:
+    def fingerprint(self, loss: Loss = EXPONENTIAL, regularization: float = 0.0) -> str:
         """See `Learnable`."""
-        asked = f"{self.files.fingerprint} {loss} {float(regularization)}"
+        asked = f"{self.files.fingerprint} {loss.name} {float(regularization)}"
         return hashlib.blake2b(asked.encode(), digest_size=16).hexdigest()
 
     @contextmanager
     def opened(
-        self, place: Place, held_out: FileProblem | None = None, loss: LossName = "exponential"
+        self, backend: Backend, held_out: FileProblem | None = None, loss: Loss = EXPONENTIAL
     ) -> Iterator[tuple[Axes, Oracle]]:
         """See `Learnable`."""
-        if not isinstance(place, SharingPlace):
-            raise TypeError(f'Files are read by workers, and {place!r} has none. Set engine="ray".')
+        if not isinstance(backend, SharingBackend):
+            raise TypeError(f'Files are read by workers, and {backend!r} has none. Set engine="ray".')
         _ = self.files.fingerprint  # before any work: where a file is lost on the way, a checkpoint needs it
         with ExitStack() as stack:
             stack.enter_context(single_threaded_blas())
             n_features = self.n_features
 
             def oracle_of(files: OpenedFiles, shift: Shift | None) -> tuple[Oracle, Shift]:
-                engine, used, weight = stack.enter_context(
-                    place.shared(files.shares, n_features, logistic=loss == "logistic", shift=shift)
-                )
-                return ShardedOracle(engine, n_features, make_loss(loss, weight)), used
+                pool, used, weight = stack.enter_context(backend.shared_pool(files.shares, n_features, loss, shift))
+                return ShardedOracle(pool, n_features, loss, weight), used
 
             oracle, shift = oracle_of(self.files, None)
             if held_out is not None:

@@ -12,9 +12,9 @@ import numpy as np
 
 from boostmetric.arrays.frame import Given
 from boostmetric.comparisons import Comparisons
-from boostmetric.engines.backend import Place
+from boostmetric.engines.backend import Backend
 from boostmetric.engines.threads import ONE_THREAD
-from boostmetric.oracles.losses import LossName
+from boostmetric.oracles.losses import LOSSES, LossName
 from boostmetric.oracles.protocol import Oracle
 from boostmetric.solver.corrective import Corrective
 from boostmetric.solver.loop import FindStep, Solver, Stagewise, boost, roll_back
@@ -46,7 +46,7 @@ def solve(
     max_iter: int = 500,
     tol: float = 0.0,
     line_search: LineSearch = "exact",
-    place: Place = ONE_THREAD,
+    backend: Backend = ONE_THREAD,
     start: Progress | None = None,
     reweigh: bool = False,
     held_out: Learnable | None = None,
@@ -61,7 +61,7 @@ def solve(
         The points and comparisons.
     loss, solver, regularization, max_iter, tol, line_search
         As in `boostmetric.BoostMetric`.
-    place : Place
+    backend : Backend
         Where to keep the problem, and to work on it.
     start : Progress, optional
         Where to go on; nothing by default. Scores in its history must be about the same `held_out`.
@@ -78,7 +78,7 @@ def solve(
     """
     problem = problem.restricted()
     watched = None if held_out is None else held_out.restricted()
-    fingerprint = cache(lambda: problem.fingerprint(loss, regularization))
+    fingerprint = cache(lambda: problem.fingerprint(LOSSES[loss], regularization))
     watched_fingerprint = cache(lambda: "" if held_out is None else held_out.fingerprint())
     given = Progress.nothing(problem.n_features) if start is None else resumed(start, held_out, solver)
     if given.problem and given.problem != fingerprint():
@@ -89,7 +89,7 @@ def solve(
         )
 
     staged = given.staged and solver == "stagewise"
-    with problem.opened(place, watched, loss) as (frame, oracle):
+    with problem.opened(backend, watched, LOSSES[loss]) as (frame, oracle):
 
         def in_user_units(progress: AnyProgress) -> AnyProgress:
             # What was given stays as it was: these points may reach only a part of it.

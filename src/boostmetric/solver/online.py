@@ -26,7 +26,7 @@ from scipy import sparse
 
 from boostmetric.arrays.frame import Given, scale_in_range
 from boostmetric.arrays.types import FloatArray
-from boostmetric.engines.backend import Place
+from boostmetric.engines.backend import Backend
 from boostmetric.metric.mahalanobis import with_fixed_signs
 from boostmetric.oracles.protocol import Oracle
 from boostmetric.solver.direction import LARGEST_DENSE, lanczos
@@ -66,7 +66,7 @@ class Stream:
         """A stream that goes on from a metric, which counts as so many batches."""
         return cls(components, components, np.zeros(components.shape[1]), n_batches)
 
-    def after(self, batch: Problem, *, regularization: float, place: Place, rng: np.random.RandomState) -> Stream:
+    def after(self, batch: Problem, *, regularization: float, backend: Backend, rng: np.random.RandomState) -> Stream:
         """Learn from one batch."""
         n_batches = self.n_batches + 1
         rate = _RATE / math.sqrt(n_batches)
@@ -74,7 +74,7 @@ class Stream:
         variance = self.variance + (_variances(batch.points) - self.variance) / n_batches
         unit = np.where(variance > 0, variance, 1.0) ** 0.25
         batch = batch._replace(points=_divided(batch.points, unit))
-        with batch.opened(place) as (frame, oracle):
+        with batch.opened(backend) as (frame, oracle):
             v = scaled(regularization, -2 * frame.exponent)
             rows = np.ldexp(self.current * unit, frame.exponent)  # distances in units of the frame
             for _ in range(_ROUNDS):

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from boostmetric.arrays.types import FloatArray
-from boostmetric.engines.backend import Place
+from boostmetric.engines.backend import Backend
 from boostmetric.engines.threads import ONE_THREAD
 from boostmetric.solver.learn import SolverName, resumed, solve
 from boostmetric.solver.problem import Learnable, satisfied
@@ -37,11 +37,11 @@ class Finder:
         The best pass so far, where passes are judged: part of what a checkpoint holds.
     """
 
-    def __init__(self, find: Callable[[FloatArray | None], Found], place: Place = ONE_THREAD) -> None:
+    def __init__(self, find: Callable[[FloatArray | None], Found], backend: Backend = ONE_THREAD) -> None:
         self.best: Progress | None = None
         self.score: float | None = None
         self._find = find
-        self._place = place
+        self._backend = backend
         self._last: tuple[FloatArray | None, Found] | None = None
 
     def __call__(self, components: FloatArray | None) -> Found:
@@ -55,7 +55,7 @@ class Finder:
         components = progress.linear_map()
         held_out = self(components).held_out
         assert held_out is not None
-        return satisfied(held_out, components, self._place)
+        return satisfied(held_out, components, self._backend)
 
 
 def passes(

@@ -13,16 +13,15 @@ from boostmetric.arrays.frame import Axes, Coordinates, Frame, Given
 from boostmetric.arrays.numbering import check_in_range
 from boostmetric.arrays.types import FloatArray
 from boostmetric.comparisons import Comparisons
-from boostmetric.engines.backend import Place
+from boostmetric.engines.backend import Backend
 from boostmetric.engines.threads import ONE_THREAD
 from boostmetric.oracles.held_out import WithHeldOut
-from boostmetric.oracles.losses import make_loss
+from boostmetric.oracles.losses import EXPONENTIAL, Loss
 from boostmetric.oracles.sharded import ShardedOracle
 from boostmetric.parallel.blas import single_threaded_blas
 from boostmetric.solver.result import Progress
 
 if TYPE_CHECKING:
-    from boostmetric.oracles.losses import LossName
     from boostmetric.oracles.protocol import Oracle
 
 
@@ -42,36 +41,36 @@ class Learnable(Protocol):
         """What to learn from, and what to hold out."""
         ...
 
-    def fingerprint(self, loss: LossName = ..., regularization: float = ...) -> str:
+    def fingerprint(self, loss: Loss = ..., regularization: float = ...) -> str:
         """A hash by which a checkpoint knows the fit it belongs to."""
         ...
 
     def opened(
-        self, place: Place, held_out: Self | None = None, loss: LossName = ...
+        self, backend: Backend, held_out: Self | None = None, loss: Loss = ...
     ) -> AbstractContextManager[tuple[Axes, Oracle]]:
         """Coordinates to compute in, and an oracle that answers in them, until the context ends.
 
         Parameters
         ----------
-        place : Place
+        backend : Backend
             Where to keep the problem, and to work on it.
         held_out : Learnable, optional
             Comparisons to watch.
-        loss : {"exponential", "logistic"}
+        loss : Loss
         """
         ...
 
 
-def satisfied(problem: Learnable, components: FloatArray, place: Place = ONE_THREAD) -> float:
+def satisfied(problem: Learnable, components: FloatArray, backend: Backend = ONE_THREAD) -> float:
     """Fraction of the comparisons, by weight, that the metric of a linear map satisfies."""
-    (share,) = satisfied_by_each(problem, [components], place)
+    (share,) = satisfied_by_each(problem, [components], backend)
     return share
 
 
-def satisfied_by_each(problem: Learnable, maps: Sequence[FloatArray], place: Place = ONE_THREAD) -> list[float]:
+def satisfied_by_each(problem: Learnable, maps: Sequence[FloatArray], backend: Backend = ONE_THREAD) -> list[float]:
     """As `satisfied`, for the metrics of several linear maps."""
     shares = []
-    with problem.restricted().opened(place) as (frame, oracle):
+    with problem.restricted().opened(backend) as (frame, oracle):
         for components in maps:
             metric = Progress.of_metric(components)
             metric = metric.in_units(-frame.exponent, frame.lower(metric.directions))
@@ -99,9 +98,9 @@ class Problem(NamedTuple):
         check_in_range(comparisons.n_points - 1, points.shape[0])
         return Problem(points[comparisons.points], comparisons.renumbered())
 
-    def fingerprint(self, loss: LossName = "exponential", regularization: float = 0.0) -> str:
+    def fingerprint(self, loss: Loss = EXPONENTIAL, regularization: float = 0.0) -> str:
         """A hash by which a checkpoint knows the fit it belongs to."""
-        digest = hashlib.blake2b(repr((self.points.shape, loss, float(regularization))).encode(), digest_size=16)
+        digest = hashlib.blake2b(repr((self.points.shape, loss.name, float(regularization))).encode(), digest_size=16)
         points, c = self
         coordinates = [points]
         if not isinstance(points, np.ndarray):  # sparse
@@ -118,19 +117,19 @@ class Problem(NamedTuple):
 
     @contextmanager
     def opened(
-        self, place: Place, held_out: Problem | None = None, loss: LossName = "exponential"
+        self, backend: Backend, held_out: Problem | None = None, loss: Loss = EXPONENTIAL
     ) -> Iterator[tuple[Axes, Oracle]]:
         """See `Learnable`."""
         with ExitStack() as stack:
             stack.enter_context(single_threaded_blas())
 
             def oracle_of(coordinates: Coordinates, comparisons: Comparisons) -> Oracle:
-                engine = stack.enter_context(place.engine(coordinates, comparisons, logistic=loss == "logistic"))
-                return ShardedOracle(engine, coordinates.shape[1], make_loss(loss, float(comparisons.weights.sum())))
+                pool = stack.enter_context(backend.pool(coordinates, comparisons, loss))
+                return ShardedOracle(pool, coordinates.shape[1], loss, float(comparisons.weights.sum()))
 
             frame = Frame.of(self.points)
             oracle = oracle_of(frame.points, self.comparisons)
             if held_out is not None:
-                watched = oracle_of(frame.place(held_out.points), held_out.comparisons)
+                watched = oracle_of(frame.coordinates_of(held_out.points), held_out.comparisons)
                 oracle = WithHeldOut(oracle, watched)
             yield frame, oracle

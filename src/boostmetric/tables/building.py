@@ -49,7 +49,7 @@ def from_pairs(rows: Rows) -> Comparisons:
     """
     pairs, sign = np.stack([rows["a"], rows["b"]], axis=1), rows["sign"]
     if (sign == 0).any() and (sign == -1).any():
-        place = rows.shards.place(int(np.argmax(sign == 0)), rows.columns["sign"])
+        place = rows.table_set.location(int(np.argmax(sign == 0)), rows.columns["sign"])
         raise TableError(f"{place}: 0, but elsewhere dissimilar pairs are marked by -1. Use one of them for all.")
     _refuse(rows, pairs[:, 0] == pairs[:, 1], lambda row: f"{_named(rows, pairs[row])} is one point", _REMOVE)
     similar, marks = sign == 1, {True: "similar", False: "dissimilar"}
@@ -65,18 +65,21 @@ def from_pairs(rows: Rows) -> Comparisons:
     for mark, there in (("similar", similar), ("dissimilar", ~similar)):
         if not there.any():
             raise TableError(
-                f"{rows.shards}: no pair is {mark}. Similar pairs are compared with dissimilar ones: both are needed."
+                f"{rows.table_set}: no pair is {mark}. Similar pairs are compared with dissimilar ones: both are "
+                "needed."
             )
     if rows.weights is None:
         return Comparisons.from_pairs(pairs[similar], pairs[~similar])
     near, far = (_by_weight(pairs[side], rows.weights[side]) for side in (similar, ~similar))
     if len(near) * len(far) > _MOST_WEIGHTS:
         raise TableError(
-            f"{rows.shards}: {len(near)} different weights of similar pairs and {len(far)} of dissimilar ones. Each is "
-            f"combined with each, and {_MOST_WEIGHTS} combinations can be: round the weights."
+            f"{rows.table_set}: {len(near)} different weights of similar pairs and {len(far)} of dissimilar ones. Each "
+            f"is combined with each, and {_MOST_WEIGHTS} combinations can be: round the weights."
         )
     if not near or not far:
-        raise TableError(f"{rows.shards}: the weights of all pairs of one kind are 0. Give a positive weight to some.")
+        raise TableError(
+            f"{rows.table_set}: the weights of all pairs of one kind are 0. Give a positive weight to some."
+        )
     combined = [(a, b, v * w) for v, a in near for w, b in far]
     return Comparisons.from_groups(
         [a for a, _, _ in combined], [b for _, b, _ in combined], [w for _, _, w in combined]
@@ -200,16 +203,16 @@ def _leave_out(rows: Rows, lists: _Lists, useful: NDArray[np.bool_], notes: list
         reason = f"has {size} results, but none that was passed over above a clicked one"
     else:
         reason = f"has {size} results of the same grade"
-    first = f"query {rows.name(rows['query'][row])} ({rows.shards.place(row)}) {reason}"
+    first = f"query {rows.name(rows['query'][row])} ({rows.table_set.location(row)}) {reason}"
     if not useful.any():
         remedy = "Give all results that were shown, with their positions" if clicks else "Add results of other grades"
-        raise NoComparisonsError(f"{rows.shards}: no list gives a comparison. The first, of {first}. {remedy}.")
+        raise NoComparisonsError(f"{rows.table_set}: no list gives a comparison. The first, of {first}. {remedy}.")
     gives, are = ("gives", "is") if (~useful).sum() == 1 else ("give", "are")
     left_out = f"{int((~useful).sum()):,} of {len(useful):,} lists {gives} no comparison and {are} left out"
     note = f"{left_out}; the first, of {first}"
     notes.append(note)
     if not clicks:  # of clicks that is usual: the first result is clicked most
-        warn(f"{rows.shards}: {note}.")
+        warn(f"{rows.table_set}: {note}.")
 
 
 def _named(rows: Rows, points: NDArray[Any]) -> str:
@@ -219,7 +222,7 @@ def _named(rows: Rows, points: NDArray[Any]) -> str:
 def _refuse(rows: Rows, bad: NDArray[np.bool_], problem: Callable[[int], str], remedy: str) -> None:
     complaints = Complaints()
     for row in np.flatnonzero(bad).tolist():
-        complaints.add(partial(rows.shards.place, row), partial(problem, row), remedy)
+        complaints.add(partial(rows.table_set.location, row), partial(problem, row), remedy)
     complaints.raise_if_any()
 
 
@@ -227,10 +230,10 @@ def _refuse_two(rows: Rows, places: list[Any], problem: Callable[[int], str], re
     """Refuse rows that contradict or repeat another one."""
 
     def both(first: int, again: int) -> str:
-        return f"{problem(again)} in {rows.shards.place(first)}"
+        return f"{problem(again)} in {rows.table_set.location(first)}"
 
     complaints = Complaints()
     for one, other in places:
         first, again = sorted((int(one), int(other)))
-        complaints.add(partial(rows.shards.place, again), partial(both, first, again), remedy)
+        complaints.add(partial(rows.table_set.location, again), partial(both, first, again), remedy)
     complaints.raise_if_any()

@@ -20,7 +20,7 @@ from boostmetric.tables.file_shares import ROW_BY_ROW, FileShare, Rows, Sample, 
 from boostmetric.tables.kinds import KINDS, recognise
 from boostmetric.tables.parquet import ParquetTable
 from boostmetric.tables.point_table import features_of, read_points
-from boostmetric.tables.reading import Shards, Table
+from boostmetric.tables.reading import Table, TableSet
 from boostmetric.tables.sources import Source, open_parquet, open_tables
 
 _OTHERWISE = "learn without an engine, in this process"
@@ -135,13 +135,13 @@ class OpenedFiles:
     Attributes
     ----------
     files : ComparisonFiles
-    points, comparisons, queries : Shards
+    points, comparisons, queries : TableSet
     """
 
     files: ComparisonFiles
-    points: Shards
-    comparisons: Shards
-    queries: Shards | None = None
+    points: TableSet
+    comparisons: TableSet
+    queries: TableSet | None = None
 
     def split(self, test_size: float, random_state: int) -> tuple[OpenedFiles, OpenedFiles]:
         """See `ComparisonFiles.split`."""
@@ -245,26 +245,26 @@ class OpenedFiles:
             if rows
         ]
 
-    def _shared(self, shards: Shards) -> SharedPoints:
+    def _shared(self, table_set: TableSet) -> SharedPoints:
         columns = None if self._features.is_vector else self._features.names
         vector = self._features.names[0] if self._features.is_vector else None
-        return SharedPoints(tuple(map(_path, shards.tables)), self.files.id, vector, columns, self.n_features)
+        return SharedPoints(tuple(map(_path, table_set.tables)), self.files.id, vector, columns, self.n_features)
 
     @cached_property
     def _footers(self) -> dict[str, str]:
         """A checksum of the footer of each file."""
-        tables = [table for shards in self._sources for table in shards.tables]
+        tables = [table for table_set in self._sources for table in table_set.tables]
         return {_path(table): table.footer_checksum() for table in tables if isinstance(table, ParquetTable)}
 
     @property
-    def _sources(self) -> list[Shards]:
+    def _sources(self) -> list[TableSet]:
         return [self.points, self.comparisons, *([] if self.queries is None else [self.queries])]
 
     @cached_property
     def fingerprint(self) -> str:
         """A hash of what the files say about themselves, and of how they are read."""
         asked = (self.files.id, self._features.names, self._roles, self.files.max_per_query, self.files.sample)
-        footers = [[self._footers[_path(table)] for table in shards.tables] for shards in self._sources]
+        footers = [[self._footers[_path(table)] for table in table_set.tables] for table_set in self._sources]
         return hashlib.blake2b(repr((asked, footers)).encode(), digest_size=16).hexdigest()
 
 

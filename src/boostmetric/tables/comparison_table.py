@@ -17,7 +17,7 @@ from boostmetric.tables.complaints import Complaints, NoComparisonsError, TableE
 from boostmetric.tables.kinds import KINDS, recognise, with_named_columns
 from boostmetric.tables.lookup import Rows, read_rows
 from boostmetric.tables.point_table import PointTable
-from boostmetric.tables.reading import Shards
+from boostmetric.tables.reading import TableSet
 from boostmetric.tables.sources import Source, open_tables
 
 _FIX_WEIGHT = "Weights are at least 0: correct these rows. 0 leaves a row out."
@@ -143,20 +143,22 @@ def read_comparisons(
     names = names or {}
     files = open_tables(path)
     tables, kinds = zip(*(with_named_columns(table, kind, names) for table in files.tables), strict=True)
-    shards = Shards(tables)
-    kind, columns = recognise(shards.first, kinds[0], names)
+    table_set = TableSet(tables)
+    kind, columns = recognise(table_set.first, kinds[0], names)
     if max_per_query is not None and "query" not in columns:
-        raise TableError(f"{shards}: max_per_query is for grades, clicks and rankings; these are {kind}. Leave it out.")
+        raise TableError(
+            f"{table_set}: max_per_query is for grades, clicks and rankings; these are {kind}. Leave it out."
+        )
     stacked = stack(points, queries)
-    rows, comparisons, notes = compare(shards, kind, columns, points, queries, max_per_query, grouped)
-    lines = _description(shards, kind, rows, comparisons, notes)
+    rows, comparisons, notes = compare(table_set, kind, columns, points, queries, max_per_query, grouped)
+    lines = _description(table_set, kind, rows, comparisons, notes)
     return ComparisonTable(
-        comparisons, stacked, kind, len(rows), 0 if queries is None else len(queries), str(shards), lines
+        comparisons, stacked, kind, len(rows), 0 if queries is None else len(queries), str(table_set), lines
     )
 
 
 def compare(
-    shards: Shards,
+    table_set: TableSet,
     kind: str,
     columns: Mapping[str, str],
     points: PointTable,
@@ -168,7 +170,7 @@ def compare(
 
     Points are numbered as `stack` puts them.
     """
-    rows = read_rows(shards, KINDS[kind], columns, points, queries)
+    rows = read_rows(table_set, KINDS[kind], columns, points, queries)
     _check_weights(rows)
     notes: list[str] = []
     try:
@@ -176,7 +178,7 @@ def compare(
     except TableError:
         raise
     except ValueError as error:
-        raise TableError(f"{shards}: {error}") from error
+        raise TableError(f"{table_set}: {error}") from error
 
 
 def _build(kind: str, rows: Rows, max_per_query: int | None, grouped: bool, notes: list[str]) -> Comparisons:
@@ -214,23 +216,25 @@ def _check_weights(rows: Rows) -> None:
         return
     complaints = Complaints()
     for row in np.flatnonzero(rows.weights < 0).tolist():
-        place = partial(rows.shards.place, row, rows.columns["weight"])
+        place = partial(rows.table_set.location, row, rows.columns["weight"])
         complaints.add(place, f"the weight is {rows.weights[row]:g}", _FIX_WEIGHT)
     complaints.raise_if_any()
     if not rows.weights.any():
         raise NoComparisonsError(
-            f"{rows.shards}: all weights are 0, which leaves out every row. Give a positive weight to some."
+            f"{rows.table_set}: all weights are 0, which leaves out every row. Give a positive weight to some."
         )
 
 
-def _description(shards: Shards, kind: str, rows: Rows, comparisons: Comparisons, notes: list[str]) -> tuple[str, ...]:
+def _description(
+    table_set: TableSet, kind: str, rows: Rows, comparisons: Comparisons, notes: list[str]
+) -> tuple[str, ...]:
     known = KINDS[kind]
     where = f"{rows.points.source}, by {_by(rows.points)}"
     if rows.queries is not None:
         where = f"{', '.join(known.queries)} in {rows.queries.source}, by {_by(rows.queries)}; others in {where}"
     columns = ", ".join(column if role == column else f"{column} ({role})" for role, column in rows.columns.items())
     lines = [
-        f"{shards}: {shards.format}, {plural(len(rows), 'row')}",
+        f"{table_set}: {table_set.format}, {plural(len(rows), 'row')}",
         f"{known.title}",
         f"columns: {columns}",
         f"points: {where}",

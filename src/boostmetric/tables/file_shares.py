@@ -21,7 +21,7 @@ from boostmetric.tables.complaints import Complaints, NoComparisonsError, TableE
 from boostmetric.tables.kinds import KINDS
 from boostmetric.tables.parquet import ParquetTable
 from boostmetric.tables.point_table import PointTable, read_some_points
-from boostmetric.tables.reading import Shards
+from boostmetric.tables.reading import TableSet
 from boostmetric.tables.sources import open_row_groups, open_tables
 from boostmetric.tables.values import Ids, Part, joined
 
@@ -110,14 +110,14 @@ class SharedPoints:
 
     def read(self, only: Ids) -> PointTable:
         """The points of some ids."""
-        shards = open_tables(self.files)
-        table = read_some_points(shards, self.id, None, self.vector, self.columns, only=only)
+        table_set = open_tables(self.files)
+        table = read_some_points(table_set, self.id, None, self.vector, self.columns, only=only)
         if not len(table):  # whoever looks these ids up will say so
             return replace(table, points=np.zeros((0, self.n_features)))
         if table.n_features != self.n_features:
             raise TableError(
-                f"{shards}: the first vector in column {self.vector!r} has {plural(self.n_features, 'number')}, others "
-                f"have {table.n_features:,}. All vectors must have one length: correct or remove the others."
+                f"{table_set}: the first vector in column {self.vector!r} has {plural(self.n_features, 'number')}, "
+                f"others have {table.n_features:,}. All vectors must have one length: correct or remove the others."
             )
         return table
 
@@ -178,10 +178,10 @@ class FileShare:
         names = list(dict.fromkeys(self.columns[role] for role in roles))
 
         def ids_in(rows: list[Rows]) -> Ids:
-            complaints, shards = Complaints(), self._opened(rows)
+            complaints, table_set = Complaints(), self._opened(rows)
             known: Ids = np.empty(0, dtype=np.int64)
-            for chunk in shards.chunks(names):
-                known = _distinct(joined([known, *(Part(shards, chunk, name, complaints).ids() for name in names)]))
+            for chunk in table_set.chunks(names):
+                known = _distinct(joined([known, *(Part(table_set, chunk, name, complaints).ids() for name in names)]))
             complaints.raise_if_any()
             return known
 
@@ -213,8 +213,8 @@ class FileShare:
                 size += n
         yield merged(block)
 
-    def _opened(self, rows: Sequence[Rows]) -> Shards:
-        return Shards([open_row_groups(Path(path), begin, end) for path, begin, end in rows])
+    def _opened(self, rows: Sequence[Rows]) -> TableSet:
+        return TableSet([open_row_groups(Path(path), begin, end) for path, begin, end in rows])
 
 
 def _named(table: PointTable) -> PointTable:

@@ -12,7 +12,7 @@ from boostmetric.tables.complaints import TableError, listed
 from boostmetric.tables.kinds import KINDS, Kind, recognise, with_named_columns
 from boostmetric.tables.lookup import Rows, read_rows
 from boostmetric.tables.point_table import PointTable
-from boostmetric.tables.reading import Shards, Table
+from boostmetric.tables.reading import Table, TableSet
 from boostmetric.tables.sources import Source, open_tables
 
 # What the two columns of positives may be called: query and document, anchor and positive, or any two points.
@@ -53,10 +53,10 @@ def read_relevance(
     array([[0., 1., 2.]])
     """
     names = names or {}
-    shards = Shards([with_named_columns(table, "grades", names)[0] for table in open_tables(path).tables])
-    _, columns = recognise(shards.first, "grades", names)
+    table_set = TableSet([with_named_columns(table, "grades", names)[0] for table in open_tables(path).tables])
+    _, columns = recognise(table_set.first, "grades", names)
     columns.pop("weight", None)
-    rows = read_rows(shards, KINDS["grades"], columns, points, queries)
+    rows = read_rows(table_set, KINDS["grades"], columns, points, queries)
     return np.stack([*_numbers(rows, "query", "document"), rows["grade"]], axis=1)
 
 
@@ -93,11 +93,11 @@ def read_positives(
     array([[1, 0]])
     """
     names = names or {}
-    shards = Shards([with_named_columns(table, "pairs", names)[0] for table in open_tables(path).tables])
-    first, second = _pair_of_columns(shards.first, names)
+    table_set = TableSet([with_named_columns(table, "pairs", names)[0] for table in open_tables(path).tables])
+    first, second = _pair_of_columns(table_set.first, names)
     both = ("query", "document")
     kind = Kind("pairs that belong together", both, points=both, queries=("query",))
-    rows = read_rows(shards, kind, {"query": first, "document": second}, points, queries)
+    rows = read_rows(table_set, kind, {"query": first, "document": second}, points, queries)
     return np.stack(_numbers(rows, *both), axis=1)
 
 

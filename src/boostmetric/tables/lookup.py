@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from boostmetric.tables.complaints import Complaints, listed, shown
 from boostmetric.tables.kinds import Kind
 from boostmetric.tables.point_table import PointTable
-from boostmetric.tables.reading import Shards
+from boostmetric.tables.reading import TableSet
 from boostmetric.tables.values import Ids, Part, as_texts
 
 _SIGNS = {"1": 1, "true": 1, "similar": 1, "-1": -1, "0": 0, "false": 0, "dissimilar": 0}
@@ -28,7 +28,7 @@ class Rows:
 
     Attributes
     ----------
-    shards : Shards
+    table_set : TableSet
         The file.
     columns : dict of str to str
         The column of each role.
@@ -38,7 +38,7 @@ class Rows:
     queries : PointTable, optional
     """
 
-    shards: Shards
+    table_set: TableSet
     columns: Mapping[str, str]
     values: dict[str, NDArray[Any]]
     points: PointTable
@@ -66,13 +66,13 @@ class Rows:
 
 
 def read_rows(
-    shards: Shards, kind: Kind, columns: Mapping[str, str], points: PointTable, queries: PointTable | None
+    table_set: TableSet, kind: Kind, columns: Mapping[str, str], points: PointTable, queries: PointTable | None
 ) -> Rows:
     """Read comparisons and look up the points that they name.
 
     Parameters
     ----------
-    shards : Shards
+    table_set : TableSet
     kind : Kind
     columns : mapping of str to str
         The column of each role.
@@ -83,7 +83,7 @@ def read_rows(
     tables = {role: queries if queries is not None and role in kind.queries else points for role in kind.points}
     lookups = {
         role: _Lookup(
-            shards,
+            table_set,
             columns[role],
             table,
             0 if queries is None or table is queries else len(queries),
@@ -93,9 +93,9 @@ def read_rows(
     }
     sessions: dict[str, int] = {}
     parts: dict[str, list[NDArray[Any]]] = {role: [] for role in columns}
-    for chunk in shards.chunks(list(dict.fromkeys(columns.values()))):
+    for chunk in table_set.chunks(list(dict.fromkeys(columns.values()))):
         for role, column in columns.items():
-            part = Part(shards, chunk, column, complaints)
+            part = Part(table_set, chunk, column, complaints)
             if role in lookups:
                 value = lookups[role].find(part.ids(), chunk.start)
             elif role == "sign":
@@ -112,14 +112,14 @@ def read_rows(
     for lookup in lookups.values():
         lookup.complain(complaints)
     complaints.raise_if_any()
-    return Rows(shards, columns, {role: np.concatenate(arrays) for role, arrays in parts.items()}, points, queries)
+    return Rows(table_set, columns, {role: np.concatenate(arrays) for role, arrays in parts.items()}, points, queries)
 
 
 class _Lookup:
     """Finds the points of one column, and remembers what it did not find."""
 
-    def __init__(self, shards: Shards, column: str, table: PointTable, offset: int, elsewhere: str) -> None:
-        self._shards, self._column, self._table, self._offset = shards, column, table, offset
+    def __init__(self, table_set: TableSet, column: str, table: PointTable, offset: int, elsewhere: str) -> None:
+        self._table_set, self._column, self._table, self._offset = table_set, column, table, offset
         self._elsewhere = elsewhere
         self._unknown: list[tuple[int, str | int]] = []
         self._n = self._n_unknown = 0
@@ -168,6 +168,6 @@ class _Lookup:
         for row, value in self._unknown:
             close = None if by_row or table.identifiers is None else table.identifiers.closest(str(value))
             hint = f" (is {shown(close)} meant?)" if close is not None else ""
-            complaints.add(self._shards.place(row, self._column), f"{shown(value)} {problem}{hint}", remedy)
+            complaints.add(self._table_set.location(row, self._column), f"{shown(value)} {problem}{hint}", remedy)
         if self._n_unknown > len(self._unknown):
             complaints.count(remedy, self._n_unknown - len(self._unknown))

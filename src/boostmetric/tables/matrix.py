@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from boostmetric.tables.arrays import ArrayTable
 from boostmetric.tables.complaints import Complaints
 from boostmetric.tables.features import Features
-from boostmetric.tables.reading import Chunk, Shards
+from boostmetric.tables.reading import Chunk, TableSet
 from boostmetric.tables.values import Part
 
 
@@ -30,13 +30,13 @@ class Matrix:
         self._array = np.empty((0, 0 if features.is_vector else len(features.names)), dtype=features.dtype)
         self._n = 0
 
-    def read(self, shards: Shards, chunk: Chunk, complaints: Complaints) -> None:
+    def read(self, table_set: TableSet, chunk: Chunk, complaints: Complaints) -> None:
         """Append the rows of a chunk."""
         if self._features.is_vector:
             (name,) = self._features.names
             size = self._array.shape[1] if self._n else None
-            block = Part(shards, chunk, name, complaints).vectors(size)
-            if len(shards.tables) == 1 and isinstance(shards.first, ArrayTable):  # which is one chunk
+            block = Part(table_set, chunk, name, complaints).vectors(size)
+            if len(table_set.tables) == 1 and isinstance(table_set.first, ArrayTable):  # which is one chunk
                 self._array, self._n = np.ascontiguousarray(block, dtype=self._features.dtype), len(block)
                 return
             if not self._n:
@@ -45,7 +45,7 @@ class Matrix:
         else:
             rows = self._extended(chunk.size)
             for place, name in enumerate(self._features.names):
-                rows[:, place] = Part(shards, chunk, name, complaints).numbers()
+                rows[:, place] = Part(table_set, chunk, name, complaints).numbers()
 
     def _extended(self, more: int) -> NDArray[Any]:
         """A view of further rows, to be written. The array is enlarged where it is, not copied, if the system can."""

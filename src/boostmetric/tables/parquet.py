@@ -63,9 +63,9 @@ class ParquetTable(Table):
                     start += size
         self._arrow.default_memory_pool().release_unused()  # what pyarrow keeps for further use
 
-    def place(self, row: int) -> str:
+    def location(self, row: int) -> str:
         """Where a row is found: by its number in the file."""
-        return super().place(row + self._n_before)
+        return super().location(row + self._n_before)
 
     def footer_checksum(self) -> str:
         """Of what the file says about itself: its columns, and where, how large and of what range each part is."""
@@ -81,7 +81,7 @@ class ParquetTable(Table):
             for batch in file.iter_batches(batch_size=1, columns=[name]):
                 (first,) = self._values(batch.column(name))
                 if first is None or not len(first):
-                    raise TableError(f"{self.place(0)}, column {name!r}: no value. Fill it in, or remove the row.")
+                    raise TableError(f"{self.location(0)}, column {name!r}: no value. Fill it in, or remove the row.")
                 return len(first)
         raise TableError(f"{self.path}: there are no rows. At least one is needed.")
 

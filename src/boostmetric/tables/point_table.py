@@ -15,7 +15,7 @@ from boostmetric.tables.complaints import Complaints, TableError, listed, plural
 from boostmetric.tables.features import Features, choose_features
 from boostmetric.tables.identifiers import Identifiers
 from boostmetric.tables.matrix import Matrix
-from boostmetric.tables.reading import Shards
+from boostmetric.tables.reading import TableSet
 from boostmetric.tables.sources import Source, open_tables
 from boostmetric.tables.values import Ids, Part, joined
 
@@ -203,7 +203,7 @@ def read_points(
 
 
 def read_some_points(
-    shards: Shards,
+    table_set: TableSet,
     id: str | None = None,
     label: str | None = None,
     vector: str | None = None,
@@ -219,32 +219,32 @@ def read_some_points(
     ignore, keep = _several(ignore), _several(keep)
     claimed = {name: what for what, name in (("id", id), ("label", label)) if name is not None}
     claimed.update((name, "to keep") for name in keep if name not in claimed)
-    features = features_of(shards, claimed, vector, columns, ignore)
+    features = features_of(table_set, claimed, vector, columns, ignore)
 
-    complaints, matrix = Complaints(), Matrix(features, shards.n_rows if only is None else len(only))
+    complaints, matrix = Complaints(), Matrix(features, table_set.n_rows if only is None else len(only))
     wanted = None if only is None else Identifiers(only)
     ids, labels, kept = list[Ids](), list[Ids](), {name: list[Ids]() for name in keep}
     rows = list[NDArray[np.int64]]()
-    for chunk in shards.chunks([*features.names, *(name for name in claimed if name not in features.names)]):
+    for chunk in table_set.chunks([*features.names, *(name for name in claimed if name not in features.names)]):
         if wanted is not None:
             numbers = np.arange(chunk.start, chunk.start + chunk.size)
-            known = numbers if id is None else Part(shards, chunk, id, complaints).ids()
+            known = numbers if id is None else Part(table_set, chunk, id, complaints).ids()
             chunk = chunk.take(wanted.find(known) >= 0)
             if not chunk.size:
                 continue
             assert chunk.rows is not None
             rows.append(chunk.rows)
-        matrix.read(shards, chunk, complaints)
+        matrix.read(table_set, chunk, complaints)
         if id is not None:
-            ids.append(Part(shards, chunk, id, complaints).ids())
+            ids.append(Part(table_set, chunk, id, complaints).ids())
         elif wanted is not None:
             ids.append(rows[-1])
         if label is not None:
-            labels.append(Part(shards, chunk, label, complaints).classes())
+            labels.append(Part(table_set, chunk, label, complaints).classes())
         for name, parts in kept.items():
-            parts.append(Part(shards, chunk, name, complaints).classes(blank=True))
-    _refuse_late_columns(shards, features, {*claimed}, ignore)
-    _refuse_repeated(shards, id, ids, np.concatenate(rows) if rows else None, complaints)
+            parts.append(Part(table_set, chunk, name, complaints).classes(blank=True))
+    _refuse_late_columns(table_set, features, {*claimed}, ignore)
+    _refuse_repeated(table_set, id, ids, np.concatenate(rows) if rows else None, complaints)
     complaints.raise_if_any()
 
     table = PointTable(
@@ -253,16 +253,16 @@ def read_some_points(
         labels=None if label is None else _as_array(joined(labels), str),
         feature_names=None if features.is_vector else list(features.names),
         kept={name: _as_array(joined(parts), object) for name, parts in kept.items()},
-        source=str(shards),
-        origin=Origin(shards.format, features.describe(), id, label, features.left_out),
+        source=str(table_set),
+        origin=Origin(table_set.format, features.describe(), id, label, features.left_out),
     )
     if table.n_features == 0 and len(table):
-        raise TableError(f"{shards}: the vectors in column {features.names[0]!r} are empty.")
+        raise TableError(f"{table_set}: the vectors in column {features.names[0]!r} are empty.")
     return table
 
 
 def features_of(
-    shards: Shards,
+    table_set: TableSet,
     claimed: dict[str, str],
     vector: str | None,
     columns: str | Sequence[str] | None,
@@ -270,16 +270,16 @@ def features_of(
 ) -> Features:
     """The features of the first table, which all others must have as well; `claimed` columns are something else."""
     for name, what in claimed.items():
-        shards.first.column(name, {"id": "of ids", "label": "of labels"}.get(what, what))
+        table_set.first.column(name, {"id": "of ids", "label": "of labels"}.get(what, what))
     named = None if columns is None else _several(columns)
-    features = choose_features(shards.first, claimed, vector, named, _several(ignore))
-    allowed = {*features.names, *features.left_out, *shards.first.columns}
+    features = choose_features(table_set.first, claimed, vector, named, _several(ignore))
+    allowed = {*features.names, *features.left_out, *table_set.first.columns}
     dtypes = [features.dtype]
-    for table in shards.tables[1:]:
+    for table in table_set.tables[1:]:
         new = [name for name in table.columns if name not in allowed]
         if features.chosen and new:
             raise TableError(
-                f"{table.path}: has {listed(new)}, which {shards.first.path} does not have. All files must have the "
+                f"{table.path}: has {listed(new)}, which {table_set.first.path} does not have. All files must have the "
                 "same columns, or the features must be named (columns)."
             )
         columns_there = [table.column(name, "of features") for name in features.names]
@@ -287,20 +287,20 @@ def features_of(
     return replace(features, dtype=np.result_type(*dtypes))
 
 
-def _refuse_late_columns(shards: Shards, features: Features, claimed: set[str], ignore: Sequence[str]) -> None:
+def _refuse_late_columns(table_set: TableSet, features: Features, claimed: set[str], ignore: Sequence[str]) -> None:
     """Refuse fields of JSON that only later rows have, where all numbers were to be features."""
-    for table in shards.tables if features.chosen else ():
+    for table in table_set.tables if features.chosen else ():
         for name, row in table.unexpected.items():
             if name in claimed or any(fnmatch.fnmatchcase(name, pattern) for pattern in ignore):
                 continue
             raise TableError(
-                f"{table.place(row)}: has {name!r}, which the rows before do not have. Give it to all rows, or name "
+                f"{table.location(row)}: has {name!r}, which the rows before do not have. Give it to all rows, or name "
                 "the features (columns)."
             )
 
 
 def _refuse_repeated(
-    shards: Shards, column: str | None, ids: list[Ids], rows: NDArray[np.int64] | None, complaints: Complaints
+    table_set: TableSet, column: str | None, ids: list[Ids], rows: NDArray[np.int64] | None, complaints: Complaints
 ) -> None:
     if column is None or complaints:  # ids that are missing are all the same
         return
@@ -310,10 +310,10 @@ def _refuse_repeated(
         return number if rows is None else int(rows[number])
 
     def problem(first: int, again: int) -> str:
-        return f"id {shown(_plain(known[again]))} is also that of {shards.place(row(first))}"
+        return f"id {shown(_plain(known[again]))} is also that of {table_set.location(row(first))}"
 
     for first, again in Identifiers(known).repeated():
-        complaints.add(partial(shards.place, row(again), column), partial(problem, first, again), _FIX_REPEATED)
+        complaints.add(partial(table_set.location, row(again), column), partial(problem, first, again), _FIX_REPEATED)
 
 
 def _several(names: str | Sequence[str]) -> list[str]:

@@ -1,7 +1,7 @@
 """A table as the other modules see it, whatever its format: named columns, read in chunks of rows.
 
 A *table* is one file. It knows its columns before its rows are read, yields the values of those that are asked for
-chunk by chunk, so that no more than a chunk is held twice, and remembers where its rows are, for complaints. *Shards*
+chunk by chunk, so that no more than a chunk is held twice, and remembers where its rows are, for complaints. *TableSet*
 are several tables that are read as one.
 """
 
@@ -101,7 +101,7 @@ class Table(ABC):
     def chunks(self, names: Sequence[str]) -> Iterator[Chunk]:
         """The values of some columns, chunk by chunk; the same columns in every chunk."""
 
-    def place(self, row: int) -> str:
+    def location(self, row: int) -> str:
         """Where a row is found: by its number, counted from 0, unless the format has lines."""
         return f"{self.path}, row {row} (counted from 0)"
 
@@ -134,7 +134,7 @@ class Table(ABC):
             ) from None
 
 
-class Shards:
+class TableSet:
     """Several files of the same columns, read as one table, row after row.
 
     Parameters
@@ -184,9 +184,9 @@ class Shards:
             held = f" It has the columns {listed(self.first.columns)}." if self.first.columns else ""
             raise TableError(f"{self}: there are no rows.{held} At least one is needed.")
 
-    def place(self, row: int, column: str | None = None) -> str:
+    def location(self, row: int, column: str | None = None) -> str:
         """File and line (or row) of a row that was read, for a message."""
         number = min(bisect_right(self._starts, row), len(self.tables)) - 1
         # Files without rows start where the next one does, which is the one that has the row.
-        where = self.tables[number].place(row - self._starts[number])
+        where = self.tables[number].location(row - self._starts[number])
         return where if column is None else f"{where}, column {column!r}"

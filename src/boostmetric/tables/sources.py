@@ -11,7 +11,7 @@ from pathlib import Path
 from boostmetric.tables.arrays import ArrayTable
 from boostmetric.tables.complaints import TableError, TableNotFoundError, looking_for
 from boostmetric.tables.parquet import ParquetTable
-from boostmetric.tables.reading import Shards, Table
+from boostmetric.tables.reading import Table, TableSet
 from boostmetric.tables.text import CsvTable, JsonLinesTable
 
 Source = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
@@ -38,7 +38,7 @@ _REMEDIES = {
 }
 
 
-def open_tables(source: Source) -> Shards:
+def open_tables(source: Source) -> TableSet:
     """The table in a file, or in several files that are read one after the other.
 
     Parameters
@@ -46,10 +46,10 @@ def open_tables(source: Source) -> Shards:
     source : path, pattern such as ``"shards/*.parquet"``, or sequence of them
         Files of a pattern are taken in alphabetical order.
     """
-    return Shards([_open(path) for path in _files(source)])
+    return TableSet([_open(path) for path in _files(source)])
 
 
-def open_parquet(source: Source, reader: str, otherwise: str) -> Shards:
+def open_parquet(source: Source, reader: str, otherwise: str) -> TableSet:
     """As `open_tables`, of Parquet files; a message about others says who reads only these, and what else can be done.
 
     Parameters
@@ -57,13 +57,13 @@ def open_parquet(source: Source, reader: str, otherwise: str) -> Shards:
     source : path, pattern or sequence of them
     reader, otherwise : str
     """
-    shards = open_tables(source)
-    for table in shards.tables:
+    table_set = open_tables(source)
+    for table in table_set.tables:
         if not isinstance(table, ParquetTable):
             raise TableError(
                 f"{table.path}: {reader}, and this is {table.format}. Write it as Parquet, or {otherwise}."
             )
-    return shards
+    return table_set
 
 
 def _files(source: Source) -> list[Path]:

@@ -48,7 +48,7 @@ class _TextTable(Table):
         super().__init__(path)
         self._lines = _Lines()
 
-    def place(self, row: int) -> str:
+    def location(self, row: int) -> str:
         return f"{self.path}, line {self._lines[row]}"
 
     @contextmanager

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostmetric.tables.complaints import Complaints, plural, shown
-from boostmetric.tables.reading import Chunk, Shards
+from boostmetric.tables.reading import Chunk, TableSet
 from boostmetric.tables.text import is_blank, parse_number
 
 # Whole numbers that are written in one way only, so that text and number can be told from each other: not 007, +7, -0.
@@ -32,8 +32,8 @@ _FIX_CLASS = "Classes are text or whole numbers: convert the column."
 class Part:
     """The values of one column in one chunk."""
 
-    def __init__(self, shards: Shards, chunk: Chunk, column: str, complaints: Complaints) -> None:
-        self._shards, self._chunk, self._column, self._complaints = shards, chunk, column, complaints
+    def __init__(self, table_set: TableSet, chunk: Chunk, column: str, complaints: Complaints) -> None:
+        self._table_set, self._chunk, self._column, self._complaints = table_set, chunk, column, complaints
         values = chunk.values[column]
         self._values = values.tolist() if isinstance(values, np.ndarray) and values.dtype.kind == "U" else values
 
@@ -41,7 +41,7 @@ class Part:
         """Note what is wrong with one value."""
 
         def place() -> str:
-            where = self._shards.place(self._chunk.row(offset), self._column)
+            where = self._table_set.location(self._chunk.row(offset), self._column)
             return where if element is None else f"{where}, element {element}"
 
         self._complaints.add(place, problem, remedy)

@@ -43,7 +43,7 @@ def mine_part(job: Job, part: Part, n_threads: int) -> None:
     pieces, label_pieces = list[NDArray[np.float64]](), list[Ids]()
     for batch in files.batches(part.file, n_features=n_features):
         wanted = slice(max(part.first - batch.first, 0), max(part.end - batch.first, 0))
-        pieces.append(shift.place(batch.points[wanted]))
+        pieces.append(shift.coordinates_of(batch.points[wanted]))
         label_pieces.append(batch.labels[wanted])
         if batch.first + len(batch.points) >= part.end:
             break
@@ -63,7 +63,7 @@ def mine_part(job: Job, part: Part, n_threads: int) -> None:
     del pieces
     for file in range(len(files.paths)):
         for batch in files.batches(file, n_features=n_features):
-            search.offer(shift.place(batch.points), _numbered(batch.labels, known), batch.first)
+            search.offer(shift.coordinates_of(batch.points), _numbered(batch.labels, known), batch.first)
     targets, impostors = search.nearest()
     has_target = np.flatnonzero(targets.sizes)
     job.folder.write(
@@ -124,6 +124,6 @@ def _ids_of(job: Job, part: Part, rows: NDArray[np.int64]) -> NDArray[Any]:
 def _refuse_repeated(files: PointFiles, ids: Ids, rows: NDArray[np.int64]) -> None:
     complaints = Complaints()
     for first, again in Identifiers(ids).repeated():
-        problem = f"id {shown(as_texts(ids[again : again + 1])[0])} is also that of {files.place(int(rows[first]))}"
-        complaints.add(partial(files.place, int(rows[again])), problem, _FIX_REPEATED)
+        problem = f"id {shown(as_texts(ids[again : again + 1])[0])} is also that of {files.location(int(rows[first]))}"
+        complaints.add(partial(files.location, int(rows[again])), problem, _FIX_REPEATED)
     complaints.raise_if_any()

@@ -15,7 +15,7 @@ from boostmetric.tables.complaints import Complaints, TableError, plural
 from boostmetric.tables.features import Features
 from boostmetric.tables.parquet import ParquetTable
 from boostmetric.tables.point_table import features_of
-from boostmetric.tables.reading import Chunk, Shards
+from boostmetric.tables.reading import Chunk, TableSet
 from boostmetric.tables.sources import Source, open_parquet, open_tables
 from boostmetric.tables.values import Ids, Part
 
@@ -64,18 +64,18 @@ class PointFiles:
         ignore: Sequence[str],
     ) -> PointFiles:
         """From the footers of the files; no row is read."""
-        shards = open_parquet(source, "only Parquet files are mined in parts", _OTHERWISE)
-        for table in shards.tables:
+        table_set = open_parquet(source, "only Parquet files are mined in parts", _OTHERWISE)
+        for table in table_set.tables:
             for name, what in ((label, "of labels"), (id, "of ids")):
                 if name is not None:
                     table.column(name, what)
         claimed = {label: "label"} if id is None else {id: "id", label: "label"}
-        features = features_of(shards, claimed, vector, columns, ignore)
+        features = features_of(table_set, claimed, vector, columns, ignore)
         # Workers may run in another folder than this process.
-        paths = tuple(table.path.absolute() for table in shards.tables)
-        files = cls(paths, tuple(table.n_rows or 0 for table in shards.tables), features, label, id)
+        paths = tuple(table.path.absolute() for table in table_set.tables)
+        files = cls(paths, tuple(table.n_rows or 0 for table in table_set.tables), features, label, id)
         if not sum(files.sizes):
-            raise TableError(f"{shards}: there are no rows. At least one is needed.")
+            raise TableError(f"{table_set}: there are no rows. At least one is needed.")
         return files
 
     def __str__(self) -> str:
@@ -104,10 +104,10 @@ class PointFiles:
         n_features : int, optional
             Of the vectors, if known.
         """
-        for chunk, shards in self._chunks(file, [*self.features.names, self.label]):
+        for chunk, table_set in self._chunks(file, [*self.features.names, self.label]):
             collected = Complaints() if complaints is None else complaints
-            points = self._points(shards, chunk, collected, n_features)
-            labels = Part(shards, chunk, self.label, collected).classes()
+            points = self._points(table_set, chunk, collected, n_features)
+            labels = Part(table_set, chunk, self.label, collected).classes()
             if complaints is None:
                 collected.raise_if_any()
             n_features = points.shape[1]
@@ -119,35 +119,37 @@ class PointFiles:
         if self.id is None:
             yield start, np.arange(start, start + self.sizes[file])
             return
-        for chunk, shards in self._chunks(file, [self.id]):
+        for chunk, table_set in self._chunks(file, [self.id]):
             complaints = Complaints()
-            ids = Part(shards, chunk, self.id, complaints).ids()
+            ids = Part(table_set, chunk, self.id, complaints).ids()
             complaints.raise_if_any()
             yield start + chunk.start, ids
 
-    def place(self, row: int) -> str:
+    def location(self, row: int) -> str:
         """Where a row is found, for a message."""
         file = int(np.searchsorted(np.cumsum(self.sizes), row, side="right"))
         where = f"{self.paths[file]}, row {row - self.starts[file]} (counted from 0)"
         return where if self.id is None else f"{where}, column {self.id!r}"
 
-    def _chunks(self, file: int, names: list[str]) -> Iterator[tuple[Chunk, Shards]]:
+    def _chunks(self, file: int, names: list[str]) -> Iterator[tuple[Chunk, TableSet]]:
         if not self.sizes[file]:
             return
-        shards = open_tables(self.paths[file])
-        if shards.n_rows != self.sizes[file]:
+        table_set = open_tables(self.paths[file])
+        if table_set.n_rows != self.sizes[file]:
             raise TableError(
-                f"{self.paths[file]}: had {plural(self.sizes[file], 'row')} and has {shards.n_rows:,} now. Begin anew, "
-                "with files that do not change."
+                f"{self.paths[file]}: had {plural(self.sizes[file], 'row')} and has {table_set.n_rows:,} now. Begin "
+                "anew, with files that do not change."
             )
-        for chunk in shards.chunks(list(dict.fromkeys(names))):
-            yield chunk, shards
+        for chunk in table_set.chunks(list(dict.fromkeys(names))):
+            yield chunk, table_set
 
-    def _points(self, shards: Shards, chunk: Chunk, complaints: Complaints, n_features: int | None) -> NDArray[Any]:
+    def _points(
+        self, table_set: TableSet, chunk: Chunk, complaints: Complaints, n_features: int | None
+    ) -> NDArray[Any]:
         names, dtype = self.features.names, self.features.dtype
         if self.features.is_vector:
-            return Part(shards, chunk, names[0], complaints).vectors(n_features).astype(dtype, copy=False)
+            return Part(table_set, chunk, names[0], complaints).vectors(n_features).astype(dtype, copy=False)
         points = np.empty((chunk.size, len(names)), dtype=dtype)
         for place, name in enumerate(names):
-            points[:, place] = Part(shards, chunk, name, complaints).numbers()
+            points[:, place] = Part(table_set, chunk, name, complaints).numbers()
         return points
