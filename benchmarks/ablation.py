@@ -9,7 +9,7 @@ from joblib import Parallel, delayed
 
 from boostmetric import BoostMetric
 from boostmetric.paper.datasets import BENCHMARKS, Benchmark, MissingDataError, load
-from boostmetric.paper.protocol import Split, splits
+from boostmetric.paper.protocol import TrainTestSplit, splits
 from boostmetric.paper.protocol import run as run_split
 
 # Of sets with so many samples to learn from one split is enough, and takes long enough.
@@ -53,7 +53,7 @@ def run(data_dir: Path | None) -> list[dict[str, object]]:
     return [*rows, relative_to_paper(rows)]
 
 
-def mean_error(benchmark: Benchmark, name: str, parts: list[Split]) -> float | str:
+def mean_error(benchmark: Benchmark, name: str, parts: list[TrainTestSplit]) -> float | str:
     if name == "corrective" and parts[0].X_train.shape[1] > _MOST_FEATURES_CORRECTED:
         return "-"
     return float(np.mean([run_split(learner(benchmark, name), split).error for split in parts]))

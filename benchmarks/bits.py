@@ -287,7 +287,8 @@ def record() -> Arrays:
     found: Arrays = {}
     for cases in (from_labels, from_comparisons, files):
         for name, make in cases():
-            print(name, file=sys.stderr)
+            if sys.stderr.isatty():
+                print(f"\r{name:50}", end="", file=sys.stderr)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 found |= {f"{name}: {key}": np.asarray(value) for key, value in make().items()}

@@ -9,7 +9,7 @@ from rich.progress import track
 from benchmarks.fit_peer import LEARNERS
 from benchmarks.learners import environment, fit
 from boostmetric.paper.experiments import circles_in_noise
-from boostmetric.paper.protocol import Split
+from boostmetric.paper.protocol import TrainTestSplit
 from boostmetric.storage.files import replacing
 
 _N_POINTS = 250  # with one target and one impostor each: the paper's 250 triplets
@@ -25,7 +25,7 @@ def run(data_dir: Path | None) -> list[dict[str, object]]:
     seconds: dict[str, dict[int, float]] = {learner: {} for learner in _COMPARED}
     errors: dict[str, dict[int, float]] = {learner: {} for learner in _COMPARED}
     for dimension in track(_DIMENSIONS, description="dimensions", transient=True):
-        split = Split(*(array for seed in (0, 1) for array in circles_in_noise(_N_POINTS, dimension, seed)))
+        split = TrainTestSplit(*(array for seed in (0, 1) for array in circles_in_noise(_N_POINTS, dimension, seed)))
         for learner in _COMPARED:
             python = environment(learner)
             if python is None or not np.isfinite(list(seconds[learner].values())).all():

@@ -13,6 +13,7 @@ from benchmarks import LeftOutError
 from boostmetric.engines.ray import RayEngine, RayShardPool
 from boostmetric.solver.file_problem import FileProblem
 from boostmetric.solver.learn import solve
+from boostmetric.solver.plan import Settings
 from boostmetric.tables import ComparisonFiles
 
 _N_POINTS, _N_FEATURES = 100_000, 64
@@ -93,7 +94,7 @@ def measure(folder: Path, n_triplets: int, workers_per_process: int) -> dict[str
     with suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")  # what was used so far does not count
     begun = perf_counter()
-    boosted = solve(FileProblem(files.opened()), max_iter=_ITERATIONS, backend=backend, on_iteration=[mark])
+    boosted = solve(FileProblem(files.opened()), Settings(backend=backend), max_iter=_ITERATIONS, on_iteration=[mark])
     n = len(marks) - 1
     rounds, sent, received = ((b - a) / n for a, b in zip(marks[0][1], marks[-1][1], strict=True))
     return {

@@ -11,7 +11,7 @@ from sklearn.datasets import load_digits
 
 from benchmarks.fit_peer import LEARNERS
 from boostmetric.paper.datasets import BENCHMARKS, Benchmark, MissingDataError, load
-from boostmetric.paper.protocol import Split, splits
+from boostmetric.paper.protocol import TrainTestSplit, splits
 
 ENVIRONMENTS = Path(__file__).parents[1] / ".venv-peers"
 # metric-learn raises on every fit under scikit-learn 1.6 and later, so it has an environment of its own.
@@ -34,7 +34,7 @@ def run(data_dir: Path | None) -> list[dict[str, object]]:
     return rows
 
 
-def compare(name: str, split: Split) -> list[dict[str, object]]:
+def compare(name: str, split: TrainTestSplit) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = [{"set": name, "learner": "Euclidean", "seconds": 0.0, "error %": split.error()}]
     for learner in track(LEARNERS, description=name, transient=True):
         python = environment(learner)

@@ -10,7 +10,7 @@ from benchmarks.learners import environment, fit
 from boostmetric.baselines.lmnn.impostors import Neighborhoods
 from boostmetric.baselines.lmnn.large_margin import LargeMargin
 from boostmetric.paper.datasets import BENCHMARKS, Benchmark, MissingDataError, load
-from boostmetric.paper.protocol import Split, splits
+from boostmetric.paper.protocol import TrainTestSplit, splits
 
 OURS, *PEERS = ["boostmetric LMNN", "metric-learn LMNN", "mlpack LMNN"]
 SMALL, LARGE = ["Wine", "Iris", "Vehicle", "Bal"], "Letters"
@@ -32,7 +32,7 @@ def run(data_dir: Path | None) -> list[dict[str, object]]:
     return rows
 
 
-def compare(benchmark: Benchmark, chosen: list[Split]) -> list[dict[str, object]]:
+def compare(benchmark: Benchmark, chosen: list[TrainTestSplit]) -> list[dict[str, object]]:
     """One row a learner: means over the splits, and the difference of our error with its standard error."""
     found = {
         learner: [
@@ -62,7 +62,7 @@ def compare(benchmark: Benchmark, chosen: list[Split]) -> list[dict[str, object]
     return rows
 
 
-def answer(learner: str, split: Split, n_neighbors: int) -> tuple[float, float, float]:
+def answer(learner: str, split: TrainTestSplit, n_neighbors: int) -> tuple[float, float, float]:
     """Seconds of a fit, test error, and objective; infinite seconds if it took too long."""
     python = environment(learner)
     if python is None:
@@ -73,7 +73,7 @@ def answer(learner: str, split: Split, n_neighbors: int) -> tuple[float, float, 
     return seconds, split.error(lambda points: points @ L.T), objective(L, split, n_neighbors)
 
 
-def objective(L: np.ndarray, split: Split, n_neighbors: int) -> float:
+def objective(L: np.ndarray, split: TrainTestSplit, n_neighbors: int) -> float:
     """What LMNN minimises, at any map, with targets of the Euclidean distance."""
     X, y = split.X_train, split.y_train
     around = Neighborhoods.of(X, y, n_neighbors, np.ones(len(y)), quiet=True)

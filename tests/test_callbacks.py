@@ -381,14 +381,14 @@ def test_a_killed_process_is_resumed(tmp_path):
 def test_problems_have_fingerprints_of_their_own():
     points, train, test = noisy_problem()
     prints = {
-        Problem(points, train).fingerprint(1e-7),
-        Problem(points, train).fingerprint(1e-6),
-        Problem(points, test).fingerprint(1e-7),
-        Problem(points + 1, train).fingerprint(1e-7),
-        Problem(points, train.reweighted(np.full(len(train), 2.0))).fingerprint(1e-7),
+        Problem(points, train).fingerprint(regularization=1e-7),
+        Problem(points, train).fingerprint(regularization=1e-6),
+        Problem(points, test).fingerprint(regularization=1e-7),
+        Problem(points + 1, train).fingerprint(regularization=1e-7),
+        Problem(points, train.reweighted(np.full(len(train), 2.0))).fingerprint(regularization=1e-7),
     }
     assert len(prints) == 5
-    assert Problem(points, train).fingerprint(1e-7) in prints
+    assert Problem(points, train).fingerprint(regularization=1e-7) in prints
 
 
 def test_records_give_the_progress_so_far():

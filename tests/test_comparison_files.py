@@ -11,7 +11,7 @@ from boostmetric import ComparisonBoostMetric, Comparisons
 from boostmetric.arrays.frame import Shift
 from boostmetric.parallel.crew import Crew
 from boostmetric.tables import ComparisonFiles, TableError, TableNotFoundError
-from boostmetric.tables.file_shares import Rows, Sample, _hashed
+from boostmetric.tables.file_shares import AnchorSample, RowGroups, _hashed
 from boostmetric.tables.parquet import ParquetTable
 
 pytest.importorskip("pyarrow")
@@ -78,7 +78,7 @@ def test_a_share_is_read_in_blocks(tmp_path, monkeypatch):
     (share,) = files(tmp_path, None).opened().shares(1)
     monkeypatch.setattr("boostmetric.tables.file_shares._ROWS_AT_ONCE", 130)
     assert [block.n_comparisons for block in load(share)[1]] == [100] * 6
-    assert share.rows == tuple(Rows(str(tmp_path / "triplets" / f"part-{k}.parquet"), 0, 4) for k in range(3))
+    assert share.rows == tuple(RowGroups(str(tmp_path / "triplets" / f"part-{k}.parquet"), 0, 4) for k in range(3))
 
 
 def test_a_file_is_opened_once_for_all_its_row_groups(tmp_path, monkeypatch):
@@ -145,7 +145,7 @@ def test_a_sample_does_not_depend_on_how_ids_are_written():
 def test_groups_about_no_point_are_sampled_by_the_first():
     quadruplets = Comparisons.from_quadruplets([[0, 1, 2, 3], [4, 5, 6, 7]])
     ids = np.arange(8)
-    parts = [Sample(0.5, seed, True).of(quadruplets, ids) for seed in range(20)]
+    parts = [AnchorSample(0.5, seed, True).of(quadruplets, ids) for seed in range(20)]
     assert {0 if part is None else part.n_comparisons for part in parts} == {0, 1, 2}
 
 

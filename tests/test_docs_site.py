@@ -71,8 +71,18 @@ def test_api_page_lists_all_public_names():
 
 def test_floors_are_those_that_make_lint_checks():
     page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-    rows = [re.findall(r"`(\w+)`", row.split("|")[2]) for row in re.findall(r"^\|.*\|$", page, re.M)[2:]]
+    table = page.partition("## Six floors")[2].partition("\n## ")[0]
+    rows = [re.findall(r"`(\w+)`", row.split("|")[2]) for row in re.findall(r"^\|.*\|$", table, re.M)[2:]]
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     contracts = project["tool"]["importlinter"]["contracts"]
     (layers,) = (contract["layers"] for contract in contracts if contract.get("exhaustive"))
-    assert rows == [layer.split(" | ") for layer in layers if layer != "__main__"]
+    assert rows == [layer.removeprefix("__main__ : ").split(" : ") for layer in layers]
+
+
+def test_the_walk_of_a_fit_names_what_is_there():
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    walk = re.findall(r"^\d+\. \[`([\w/]+)\.py`\]\(\S+\): (.*)$", page, re.M)
+    assert len(walk) == 20
+    for module, text in walk:
+        for name in re.findall(r"`([\w.]+)`", text):
+            assert pydoc.locate(f"boostmetric.{module.replace('/', '.')}.{name}") is not None or name == "components_"

@@ -28,7 +28,7 @@ from boostmetric.evaluation import (
     split_queries,
 )
 from boostmetric.evaluation.bootstrap import interval_of_difference
-from boostmetric.evaluation.task import Sample
+from boostmetric.evaluation.task import ScoreSample
 
 FIRST = MahalanobisMetric([[1.0, 0.0, 0.0]])
 
@@ -275,7 +275,7 @@ def test_intervals_are_those_of_plain_resampling(monkeypatch):
     rng = np.random.default_rng(0)
     n, n_clusters = 60, 12
     cluster, weight = np.arange(n) % n_clusters, rng.random(n) + 0.5
-    base, learned = (Sample(weight[:, None] * rng.random((n, 2)), weight, cluster) for _ in range(2))
+    base, learned = (ScoreSample(weight[:, None] * rng.random((n, 2)), weight, cluster) for _ in range(2))
     given = np.random.RandomState(5)
     drawn = []
     for _ in range(200):
@@ -292,7 +292,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say():
     n, held = 80, 0
     for _ in range(300):
         right = rng.random((n, 2)) < [0.7, 0.8]
-        base, learned = (Sample(1.0 * right[:, [c]], np.ones(n), np.arange(n)) for c in (0, 1))
+        base, learned = (ScoreSample(1.0 * right[:, [c]], np.ones(n), np.arange(n)) for c in (0, 1))
         low, high = interval_of_difference([base], [learned], 300, np.random.RandomState(0))
         held += low[0] <= 0.1 <= high[0]
     assert 0.91 <= held / 300 <= 0.98
@@ -301,7 +301,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say():
 def test_rows_drawn_together_widen_the_interval():
     """Ten rows that always agree are worth one."""
     difference = np.repeat(np.random.default_rng(0).standard_normal(50), 10)[:, None]
-    base, alone = (Sample(sums, np.ones(500), np.arange(500)) for sums in (0 * difference, difference))
+    base, alone = (ScoreSample(sums, np.ones(500), np.arange(500)) for sums in (0 * difference, difference))
     together = np.repeat(np.arange(50), 10)
     low, high = interval_of_difference([base], [alone], 2000, np.random.RandomState(0))
     samples = [[sample._replace(cluster=together)] for sample in (base, alone)]
@@ -316,7 +316,9 @@ def test_classes_may_be_resampled():
     assert result.n_clusters == 20
     assert result.sentence.endswith("400 queries, classes resampled).")
     _, number = np.unique(y, return_inverse=True)
-    base, learned = (Sample(values, np.ones(400), number) for values in (result.base_values, result.learned_values))
+    base, learned = (
+        ScoreSample(values, np.ones(400), number) for values in (result.base_values, result.learned_values)
+    )
     low, high = interval_of_difference([base], [learned], 1000, np.random.RandomState(3))
     assert [row.low for row in result.rows] == low.tolist()
     assert [row.high for row in result.rows] == high.tolist()

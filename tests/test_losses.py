@@ -128,5 +128,5 @@ def test_outliers_weigh_less():
 
 
 def test_loss_must_be_known():
-    with pytest.raises(ValueError, match=r"loss must be one of 'exponential', 'logistic'. Got 'hinge'"):
+    with pytest.raises(ValueError, match=r"loss must be one of 'exponential', 'logistic', 'smooth-hinge'. Got 'hinge'"):
         BoostMetric(loss="hinge").fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])

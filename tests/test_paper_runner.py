@@ -22,7 +22,7 @@ from boostmetric.paper.experiments import EXPERIMENTS, SYSTEMS, Laboratory, task
 from boostmetric.paper.page import write_report
 from boostmetric.paper.protocol import run as run_split
 from boostmetric.paper.protocol import split
-from boostmetric.paper.runner import FAILED, OK, OUT_OF_MEMORY, OVER_TIME, Row, RowFile, Task, run
+from boostmetric.paper.runner import FAILED, OK, OUT_OF_MEMORY, OVER_TIME, FitRow, FitTask, RowFile, run
 from boostmetric.paper.tables import Results
 from errands import execute
 
@@ -30,7 +30,7 @@ SMALL = [benchmark for benchmark in BENCHMARKS if benchmark.name in ("Wine", "Ir
 
 
 def task(system="fine", seed=0, data="set"):
-    return Task("table2", data, system, seed)
+    return FitTask("table2", data, system, seed)
 
 
 def statuses(file):
@@ -92,7 +92,7 @@ def test_rows_survive_a_kill_while_writing(file):
 
 
 def test_rows_of_another_version_are_made_again(file):
-    file.append(Row(*task(), "0.0.1", OK, {"square": -1}))
+    file.append(FitRow(*task(), "0.0.1", OK, {"square": -1}))
     again = RowFile(file.path)
     assert again.rows == {}
     run([task()], execute, again)
@@ -133,7 +133,7 @@ def test_tasks_are_those_of_the_paper():
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_every_system_measures_an_error(system):
-    measured = Laboratory(None)(Task("table2", "Iris", system, 0))
+    measured = Laboratory(None)(FitTask("table2", "Iris", system, 0))
     assert 0 <= measured["error"] < 15
     (iris,) = [benchmark for benchmark in BENCHMARKS if benchmark.name == "Iris"]
     from boostmetric.paper.datasets import load
@@ -153,18 +153,18 @@ def rows_of_everything():
                 "loss": (1 / np.arange(1.0, 20.0)).tolist(),
                 "stop_reason": "",
             }
-            rows.append(Row(*t, boostmetric.__version__, OK, measured))
+            rows.append(FitRow(*t, boostmetric.__version__, OK, measured))
     return rows
 
 
 def test_table2_has_ours_above_the_printed_and_the_best_in_bold():
     errors = {"RCA": [1.0, 2.0], "LMNN": [2.0, 4.0]}
     rows = [
-        Row("table2", "Wine", system, seed, "", OK, {"error": error, "seconds": 1.0})
+        FitRow("table2", "Wine", system, seed, "", OK, {"error": error, "seconds": 1.0})
         for system, values in errors.items()
         for seed, error in enumerate(values)
     ]
-    rows.append(Row("table2", "Wine", "NCA", 0, "", OVER_TIME, {}, "over 5 s"))
+    rows.append(FitRow("table2", "Wine", "NCA", 0, "", OVER_TIME, {}, "over 5 s"))
     table = tables.table2(Results(rows))
     text = table.markdown()
     assert "**1.50 (0.50)**<br><sub>2.26 (1.95)</sub>" in text
@@ -199,7 +199,7 @@ def test_figures_and_report(tmp_path):
     html, text = (tmp_path / "report.html").read_text(), (tmp_path / "paper.md").read_text()
     assert not re.search(r"https?://", html)  # nothing is loaded from elsewhere
     assert "&lt;odd&gt; &amp; bad" in html
-    for part in ("Table 1", "Table 2", "Table 3", "Test sizes", "Lost data sets", "0.542, 0.414, 0.007"):
+    for part in ("PaperTable 1", "PaperTable 2", "PaperTable 3", "Test sizes", "Lost data sets", "0.542, 0.414, 0.007"):
         assert part in html
         assert part in text
     assert html.count("data:image/png;base64,") == 4
@@ -211,6 +211,6 @@ def test_parts_that_are_not_wanted_are_left_out(tmp_path):
     result = CliRunner().invoke(app, ["paper", "table1", "-o", str(tmp_path)])
     assert result.exit_code == 0, result.output
     text = (tmp_path / "paper.md").read_text()
-    assert "Table 1" in text
-    assert "Table 2" not in text
+    assert "PaperTable 1" in text
+    assert "PaperTable 2" not in text
     assert not (tmp_path / "figures").exists()

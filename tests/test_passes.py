@@ -12,12 +12,14 @@ from sklearn.datasets import load_iris, load_wine
 import reference
 from boostmetric import BoostMetric, ComparisonBoostMetric, Comparisons
 from boostmetric.callbacks import Checkpoint
-from boostmetric.estimators.labelled import Labelled
 from boostmetric.metric.starts import STARTS, starting_components
+from boostmetric.oracles.losses import LOSSES
 from boostmetric.solver.learn import learn
-from boostmetric.solver.passes import Finder, Found, best_pass, passes
+from boostmetric.solver.passes import Passes, learn_in_passes
+from boostmetric.solver.plan import Plan, Settings, Split
 from boostmetric.solver.problem import satisfied
 from boostmetric.solver.result import Progress, StopReason
+from boostmetric.solver.sources import Labelled
 from conftest import labelled, make_problem
 
 X, Y = load_wine(return_X_y=True)
@@ -168,19 +170,13 @@ def test_each_pass_finds_its_comparisons_under_the_metric_so_far():
     data = Labelled(X, Y, None, 3, 3)
     asked = []
 
-    def find(components):
-        asked.append(components)
-        return Found(data.problem(components), None)
+    class Watched(Labelled):
+        def problem(self, under=None):
+            asked.append(under)
+            return super().problem(under)
 
-    learned = list(
-        passes(
-            Finder(find),
-            Progress.nothing(13),
-            max_iter=[7, 5, 6],
-            solver="stagewise",
-            on_iteration=lambda progress: [],
-        )
-    )
+    source = Watched(X, Y, None, 3, 3)
+    learned = list(Passes(Plan(source, Progress.nothing(13), (7, 5, 6), Settings())))
     assert [len(boosted.history) for boosted in learned] == [7, 12, 18]
     assert learned[-1].pass_ends == (7, 12)
     assert asked[0] is None
@@ -203,25 +199,23 @@ def test_each_pass_finds_its_comparisons_under_the_metric_so_far():
 
 
 def test_passes_end_when_held_out_comparisons_no_longer_improve():
-    data = Labelled(SCALED, Y, None, 3, 3)
+    held_out = np.arange(len(Y)) % 4 == 0
+    train, test = (Labelled(SCALED[rows], Y[rows], None, 3, 3) for rows in (~held_out, held_out))
 
-    def find(components):
-        train, test = data.problem(components).comparisons.split(0.3, 0)
-        return Found(data.problem(components)._replace(comparisons=train), data.problem()._replace(comparisons=test))
+    def plan(n, **options):
+        settings = Settings(loss=LOSSES["logistic"])
+        return Plan(train, Progress.nothing(13), (10,) * n, settings, held_out=test, patience=100, **options)
 
-    finder, start = Finder(find), Progress.nothing(13)
-    options = {"solver": "stagewise", "loss": "logistic"}
-
-    def learned(n):
-        return passes(finder, start, max_iter=[10] * n, on_iteration=lambda progress: [], **options)
-
-    everything = list(learned(8))
-    scores = [finder.judge(boosted) for boosted in everything]
+    passes = Passes(plan(8))
+    everything = list(passes)
+    scores = [passes.judge(boosted) for boosted in everything]
     worse = next(i for i in range(1, 8) if scores[i] <= scores[i - 1])
-    best = best_pass(finder, start, learned(8), **options)
+    judged = Split(0.5, 0)  # of which nothing is used, since others are held out
+    best = learn_in_passes(plan(8, split=judged))
     assert best.step_sizes.tolist() == everything[worse - 1].step_sizes.tolist()
     assert best.stop_reason is StopReason.PASSES
-    assert best_pass(finder, start, learned(worse), **options).stop_reason is not StopReason.PASSES
+    if worse > 1:
+        assert learn_in_passes(plan(worse, split=judged)).stop_reason is not StopReason.PASSES
 
 
 def test_the_estimator_runs_passes():
@@ -242,7 +236,7 @@ def test_no_headroom():
             metric = BoostMetric(
                 init="identity", loss="logistic", max_iter=20, validation_fraction=0.3, random_state=seed, **settings
             ).fit(points, y)
-            if metric.stop_reason_ is StopReason.NO_HEADROOM:
+            if metric.stop_reason_ is StopReason.KEPT_START:
                 kept += 1
                 matrix = metric.get_mahalanobis_matrix()
                 assert matrix == pytest.approx(matrix[0, 0] * np.eye(5), abs=1e-12 * matrix[0, 0])
@@ -294,8 +288,8 @@ def test_passes_with_the_corrective_solver():
     metric = BoostMetric(n_passes=3, max_iter=5, solver="corrective", loss="logistic", random_state=0).fit(X, y)
     one = BoostMetric(n_passes=1, max_iter=5, solver="corrective", loss="logistic", random_state=0).fit(X, y)
     assert metric.n_passes_ > 1
-    finder = Finder(lambda components: Found(Labelled(X, y, None, 3, 3).problem(components), None))
-    own = [satisfied(finder(fit.components_).problem, fit.components_) for fit in (one, metric)]
+    data = Labelled(X, y, None, 3, 3)
+    own = [satisfied(data.problem(fit.components_), fit.components_) for fit in (one, metric)]
     assert own[1] > own[0]
 
 
@@ -339,7 +333,7 @@ def test_no_headroom_weighs_the_metric_to_begin_with(scale):
     X, y = load_iris(return_X_y=True)
     settings = {"init": "identity", "loss": "logistic", "random_state": 0, "regularization": 0.0}
     metric = BoostMetric(n_passes=2, max_iter=4, **settings).fit(scale * X, y)
-    assert metric.stop_reason_ is StopReason.NO_HEADROOM
+    assert metric.stop_reason_ is StopReason.KEPT_START
     # The weight is that with which a fit to the same comparisons begins.
     comparisons, _ = Comparisons.from_labels(X, y).split(0.1, metric._split_seed)
     begun = learn(

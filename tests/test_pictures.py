@@ -25,8 +25,8 @@ from boostmetric.paper.experiments import tasks
 from boostmetric.paper.image_experiments import CUTS, METRICS, NEIGHBORS, SVM, histograms, image_tasks, precisions
 from boostmetric.paper.page import write_report
 from boostmetric.paper.pictures import CATEGORIES, cached_pictures, find_pictures
-from boostmetric.paper.protocol import Split
-from boostmetric.paper.runner import FAILED, OK, OVER_TIME, Row
+from boostmetric.paper.protocol import TrainTestSplit
+from boostmetric.paper.runner import FAILED, OK, OVER_TIME, FitRow
 from boostmetric.paper.tables import Results
 from drawn import checks, rectangles, save
 from test_paper_data import cache, serving, whole  # noqa: F401
@@ -224,7 +224,7 @@ def run_here(todo, execute, file, *, on_row, **_):
     """As the runner, in this process, which knows of the small experiments."""
     for done, task in enumerate(todo, 1):
         if task not in file.rows:
-            file.append(Row(*task, boostmetric.__version__, OK, execute(task)))
+            file.append(FitRow(*task, boostmetric.__version__, OK, execute(task)))
         on_row(done, len(todo))
 
 
@@ -321,8 +321,8 @@ def test_precision_is_that_of_a_literal_search():
     for query in range(30):
         order = sorted((i for i in range(60) if i != query), key=lambda i: np.linalg.norm(X[i] - X[query]))
         expected += [100 * np.mean(y[order[:cut]] == 0) / 30 for cut in CUTS]
-    assert np.allclose(precisions(Split(X, y, X, y)), expected)
-    assert not np.allclose(precisions(Split(X, y, X, y), lambda points: points[:, :1]), expected)
+    assert np.allclose(precisions(TrainTestSplit(X, y, X, y)), expected)
+    assert not np.allclose(precisions(TrainTestSplit(X, y, X, y), lambda points: points[:, :1]), expected)
 
 
 def test_tasks_are_those_of_the_paper():
@@ -375,13 +375,13 @@ def test_missing_opencv_is_named_and_images_are_left_out(small, tmp_path, monkey
 
 
 def row(experiment, words, system, seed, **figures):
-    return Row(experiment, words, system, seed, "", OK, figures)
+    return FitRow(experiment, words, system, seed, "", OK, figures)
 
 
 def test_motorbikes_table_has_ours_above_the_printed():
     errors = {"Euclidean": [10.0, 12.0], "BoostMetric": [3.0, 4.0], SVM: [3.001, 4.0], "LMNN": [1.0]}
     rows = [row("motorbikes", "100 words", s, i, error=e) for s, values in errors.items() for i, e in enumerate(values)]
-    rows.append(Row("motorbikes", "100 words", "LMNN", 1, "", OVER_TIME, {}, "over 5 s"))
+    rows.append(FitRow("motorbikes", "100 words", "LMNN", 1, "", OVER_TIME, {}, "over 5 s"))
     table = image_results.motorbikes_table(Results(rows))
     assert [cells[0].text for cells in table.rows] == ["100 words"]  # there are no rows of 200
     text = table.markdown()
@@ -415,7 +415,9 @@ def test_figures_of_a_run_that_is_not_whole(present, tmp_path):
             or (present == "no triplets" and task.experiment == "motorbikes-triplets")
         )
         figures = {"error": 3.0 + task.seed, "triplets": 1000, "precision": [90.0, 80.0, 70.0, 60.0 + task.seed]}
-        rows.append(Row(*task, "", FAILED if gone else OK, {} if gone else figures, "ValueError: odd" if gone else ""))
+        rows.append(
+            FitRow(*task, "", FAILED if gone else OK, {} if gone else figures, "ValueError: odd" if gone else "")
+        )
     write_report(tmp_path, Results(rows), ("motorbikes", "faces"), {})
     assert {path.name for path in (tmp_path / "figures").iterdir()} == {
         f"{name}.{suffix}" for name in ("motorbikes", "faces") for suffix in ("png", "pdf")

@@ -7,10 +7,11 @@ from sklearn.datasets import load_iris, load_wine
 
 from boostmetric import BoostMetric, MahalanobisMetric
 from boostmetric.callbacks import Checkpoint
-from boostmetric.estimators.labelled import Labelled
-from boostmetric.estimators.selection import Candidate, Path, choose, find_candidates
+from boostmetric.estimators.selection import Candidate, Choice, Path, choose
 from boostmetric.evaluation import knn_error
+from boostmetric.solver.plan import Settings
 from boostmetric.solver.result import StopReason
+from boostmetric.solver.sources import Labelled
 from conftest import labelled
 
 X, Y = load_wine(return_X_y=True)
@@ -196,8 +197,8 @@ def test_no_headroom_is_said():
     metric = BoostMetric.recommended(random_state=0, init="identity", n_passes=2).fit(points, y)
     euclidean = metric.candidates_[0]
     assert not any(candidate.is_clearly_better(euclidean, 2.0) for candidate in metric.candidates_)
-    assert metric.stop_reason_ is StopReason.NO_HEADROOM
-    assert str(metric.stop_reason_).startswith("No headroom")
+    assert metric.stop_reason_ is StopReason.KEPT_START
+    assert str(metric.stop_reason_).startswith("Kept the start")
     assert metric.n_passes_ == metric.n_iter_ == 0
     matrix = metric.get_mahalanobis_matrix()
     assert matrix == pytest.approx(matrix[0, 0] * np.eye(2))
@@ -218,16 +219,14 @@ def test_only_what_is_clearly_better_is_chosen():
 
 
 def candidates_of(data, follow, held_out=None, solver="auto", n_passes=1):
-    rng, told = np.random.RandomState(0), []
-    found = find_candidates(
-        data,
-        held_out,
-        init="auto",
-        solver=solver,
-        n_passes=n_passes,
-        follow=follow,
-        rng=rng,
-        on_pass=lambda done, total: told.append((done, total)),
+    class Following(Choice):
+        def _follow(self, part, path):
+            return follow(part, path)
+
+    options = {"init": "auto", "solver": solver, "n_passes": n_passes, "max_iter": 1, "rank": None}
+    told = []
+    found = Following(data, held_out, settings=Settings(), **options).candidates(
+        lambda candidate: False, lambda done, total: told.append((done, total))
     )
     done = [number for number, _ in told]
     assert done == sorted(done)

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from boostmetric.tables import PointTable, TableError, TableNotFoundError, read_points, sources
+from boostmetric.tables import PointTable, TableError, TableNotFoundError, opening, read_points
 from boostmetric.tables.identifiers import Identifiers
 
 
@@ -405,8 +405,8 @@ def test_files_that_go_away_while_they_are_read(name, when, monkeypatch):
 
         return looked
 
-    table = f"{sources.__name__}.{'_check' if when == 'found' else '_open'}"
-    monkeypatch.setattr(table, remove_after(sources._check if when == "found" else sources._open))
+    table = f"{opening.__name__}.{'_check' if when == 'found' else '_open'}"
+    monkeypatch.setattr(table, remove_after(opening._check if when == "found" else opening._open))
     expected = f"{name}: there is no such file. Check the path; it is looked for in the current folder."
     with pytest.raises(TableNotFoundError, match=f"^{re.escape(expected)}$"):
         read_points(name)

@@ -16,8 +16,8 @@ DEVICE = device_name()
 if DEVICE == "cpu" and os.environ.get("TRITON_INTERPRET") != "1":
     pytest.skip("needs a GPU, or TRITON_INTERPRET=1, which make test-torch sets", allow_module_level=True)
 from boostmetric.gpu import device_shards, far, fused_far, fused_rows, rows  # noqa: E402  (need torch and triton)
-from boostmetric.gpu.device_blocks import BlockShard  # noqa: E402
-from boostmetric.gpu.device_lists import ListedShard  # noqa: E402
+from boostmetric.gpu.device_blocks import DeviceBlockShard  # noqa: E402
+from boostmetric.gpu.device_lists import DeviceListShard  # noqa: E402
 from boostmetric.gpu.device_points import DevicePoints  # noqa: E402
 from boostmetric.gpu.device_shards import fused  # noqa: E402
 
@@ -258,7 +258,10 @@ def test_the_direction_of_pairs_that_are_short_beside_the_spread(ratio):
     y = np.tile([0, 0, 1, 1], 30)
     points = (points + ratio * (rng.standard_normal(points.shape) + y[:, None])).astype(np.float32).astype(float)
     metric = np.eye(2), np.array([2.0, 1.0]) / ratio**2
-    for n_impostors, kind, plain, kernels in ((1, ListedShard, rows, fused_rows), ("all", BlockShard, far, fused_far)):
+    for n_impostors, kind, plain, kernels in (
+        (1, DeviceListShard, rows, fused_rows),
+        ("all", DeviceBlockShard, far, fused_far),
+    ):
         comparisons = Comparisons.from_labels(points, y, 1, n_impostors)
         grams = []
         for dtype, module in ((torch.float64, plain), (torch.float32, kernels)):

@@ -21,8 +21,8 @@ from conftest import import_torch, random_triplets
 
 torch = import_torch()
 from boostmetric.gpu import far, rows  # noqa: E402  (need torch)
-from boostmetric.gpu.device_blocks import BlockShard  # noqa: E402
-from boostmetric.gpu.device_lists import ListedShard  # noqa: E402
+from boostmetric.gpu.device_blocks import DeviceBlockShard  # noqa: E402
+from boostmetric.gpu.device_lists import DeviceListShard  # noqa: E402
 from boostmetric.gpu.device_shards import bytes_needed  # noqa: E402
 from boostmetric.gpu.pieces import cut  # noqa: E402
 from boostmetric.parallel import device_memory as memory  # noqa: E402  (needs torch)
@@ -259,7 +259,7 @@ def test_sparse_points_are_refused():
     assert fitted.n_iter_ == 2
 
 
-@pytest.mark.parametrize(("n_impostors", "shard"), [(3, ListedShard), ("all", BlockShard)])
+@pytest.mark.parametrize(("n_impostors", "shard"), [(3, DeviceListShard), ("all", DeviceBlockShard)])
 def test_out_of_memory(n_impostors, shard, monkeypatch):
     X, y = overlapping()
     estimator = BoostMetric(n_impostors=n_impostors, device=DEVICE, max_iter=3)
@@ -365,7 +365,7 @@ def test_open_sides_against_brute_force(values, w):
     expected = brute_force(points, comparisons, X, np.outer(xi, xi), w)
     with DeviceBackend("cpu", single=False).pool(points, comparisons, EXPONENTIAL) as opened:
         (shard,) = opened.shards
-    assert isinstance(shard, BlockShard)
+    assert isinstance(shard, DeviceBlockShard)
     state = shard.rebuild(axes, np.array(values))
     assert state.log_mass == pytest.approx(expected["log_mass"], rel=1e-12)
     assert state.margin == pytest.approx(expected["margin"], rel=1e-10, abs=1e-12)

@@ -148,9 +148,7 @@ class Baseline(MetricLearner):
             "n_iter_": max(1, len(history)),  # to find nothing to do counts, as in scikit-learn
         }
 
-    def _attributes_at(self, record: Iteration) -> dict[str, Any]:
-        assert record.so_far is not None
-        progress = record.so_far()
+    def _attributes_so_far(self, progress: Progress) -> dict[str, Any]:
         return self._attributes(progress.metric().components, progress.history)
 
     def __sklearn_tags__(self) -> Tags:

@@ -126,7 +126,7 @@ class NCA(Baseline):
         unit = _distance_of_neighbors(points)
         if not points.any():
             raise ValueError("All samples are equal: no metric can tell them apart. Check that X holds the samples.")
-        with self._watched(self.max_iter, (X, y)) as callbacks:
+        with self._watched(self.max_iter, (X, y), self._attributes_so_far) as callbacks:
             journal = Journal(callbacks)
 
             def on_iteration(flat: FloatArray, _: int) -> None:

@@ -35,7 +35,7 @@ from boostmetric.comparisons.grouping import check_pairs, check_side, drawn, ful
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    IntArray = NDArray[np.int32]
+    Int32Array = NDArray[np.int32]
 
 # A subset with fewer members than this fraction of all pairs is numbered by sorting them, not by a pass over the pairs.
 _SMALL_SUBSET = 0.1
@@ -77,8 +77,8 @@ class Comparisons:
     Comparisons(n_comparisons=3, n_pairs=5, n_groups=2)
     """
 
-    pairs: IntArray
-    members: IntArray
+    pairs: Int32Array
+    members: Int32Array
     bounds: NDArray[np.int64]
     weights: FloatArray
     anchors: NDArray[np.int64]
@@ -508,7 +508,7 @@ class Comparisons:
         pairs[is_open, 1] = np.concatenate(others)
         return self._from_pairs(Ragged.from_sizes(pairs, sizes), self.weights, self.anchors)
 
-    def pair_numbers(self) -> tuple[IntArray, IntArray]:
+    def pair_numbers(self) -> tuple[Int32Array, Int32Array]:
         """Near and far pair of every comparison, as numbers in `pairs`, in the order of `quadruplets`.
 
         All far pairs must be `listed`.

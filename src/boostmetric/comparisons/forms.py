@@ -9,10 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 
 from boostmetric.arrays.numbering import as_array, check_numbers
+from boostmetric.arrays.types import IntArray
 from boostmetric.arrays.validation import checked, n_dimensions
 from boostmetric.comparisons.comparisons import Comparisons
-
-Rows = NDArray[np.int64]
 
 
 def hold_points(comparisons: object) -> bool:
@@ -24,7 +23,7 @@ def hold_points(comparisons: object) -> bool:
     return n_dimensions(comparisons) == 3
 
 
-def as_rows(comparisons: Any, points: Any) -> tuple[Rows | Comparisons, Any]:
+def as_rows(comparisons: Any, points: Any) -> tuple[IntArray | Comparisons, Any]:
     """Rows of 2 to 4 point numbers, or `Comparisons`; and their points."""
     if isinstance(comparisons, Comparisons):
         return comparisons, points
@@ -44,11 +43,11 @@ def as_rows(comparisons: Any, points: Any) -> tuple[Rows | Comparisons, Any]:
 
 
 def as_comparisons(
-    rows: Rows | Comparisons, y: ArrayLike | None, weights: ArrayLike | None, *, by_number: bool = True
+    rows: IntArray | Comparisons, y: ArrayLike | None, weights: ArrayLike | None, *, by_number: bool = True
 ) -> Comparisons:
     """Comparisons from rows, with `y` for pairs and weights for the rest.
 
-    Rows that were not given `by_number` are not to be named by numbers in errors.
+    IntArray that were not given `by_number` are not to be named by numbers in errors.
     """
     if not isinstance(rows, Comparisons) and not by_number:
         _refuse_equal_points(rows)
@@ -62,7 +61,7 @@ def as_comparisons(
     return builder(rows, weights)
 
 
-def _refuse_equal_points(rows: Rows) -> None:
+def _refuse_equal_points(rows: IntArray) -> None:
     within_pairs = rows[:, ::2] == rows[:, 1::2] if rows.shape[1] != 3 else np.diff(np.sort(rows)) == 0
     equal = within_pairs.any(axis=1)
     if equal.any():
@@ -72,7 +71,7 @@ def _refuse_equal_points(rows: Rows) -> None:
         )
 
 
-def _from_signed_pairs(pairs: Rows, y: ArrayLike | None, weights: ArrayLike | None) -> Comparisons:
+def _from_signed_pairs(pairs: IntArray, y: ArrayLike | None, weights: ArrayLike | None) -> Comparisons:
     if y is None:
         raise ValueError("Rows (i, j) need y: 1 for similar points, -1 for dissimilar ones.")
     if weights is not None:

@@ -1,11 +1,13 @@
-"""What the two estimators that boost share: the fit from points and comparisons, and streams."""
+"""What the two estimators that boost share: one way through a fit, and streams."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, NamedTuple, Self, cast
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -14,52 +16,67 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
+from boostmetric.arrays.errors import ParameterError
 from boostmetric.arrays.frame import Given
 from boostmetric.arrays.tensors import finite, mapped
 from boostmetric.arrays.types import FloatArray
 from boostmetric.arrays.validation import check_choice, check_count, check_flag, check_number, check_threads, warn
-from boostmetric.callbacks import Callback, Checkpoint, EarlyStopping
+from boostmetric.callbacks import Callback, Checkpoint
 from boostmetric.engines.backend import Backend
 from boostmetric.engines.device import DeviceBackend
 from boostmetric.engines.ray import RayEngine
 from boostmetric.engines.threads import ThreadBackend
 from boostmetric.estimators.learner import MetricLearner
+from boostmetric.estimators.selection import Decision
 from boostmetric.metric import MahalanobisMetric
 from boostmetric.metric.starts import Init
 from boostmetric.oracles.losses import LOSSES, LossName
 from boostmetric.parallel.devices import check_device, torch_device
-from boostmetric.solver.learn import STEP_FINDERS, SolverName
+from boostmetric.solver.learn import STEP_FINDERS
 from boostmetric.solver.online import Stream
-from boostmetric.solver.passes import Finder, Found, best_pass, passes
+from boostmetric.solver.passes import learn_in_passes
+from boostmetric.solver.plan import Plan, Settings, SolverName, Split
 from boostmetric.solver.problem import Problem
-from boostmetric.solver.result import Boosted, Iteration, Progress, StopReason
+from boostmetric.solver.result import Boosted, Progress, StopReason
+from boostmetric.solver.sources import Source
+
+# Fitted attributes besides those of the metric, from its linear map.
+Also = Callable[[FloatArray], dict[str, Any]]
+# The callbacks of a fit of so many iterations, entered and left where they have to be.
+Watching = Callable[[int], AbstractContextManager[list[Callback]]]
+
+
+class Earlier(NamedTuple):
+    """What a fit continues: a checkpoint, or the last fit of the estimator (a warm start)."""
+
+    checkpoint: Progress | None = None
+    fit: Progress | None = None
 
 
 class Boosting(MetricLearner):
-    """A metric learned by boosting, from points and comparisons."""
+    """A metric learned by boosting."""
 
-    @abstractmethod
     def __init__(
         self,
-        n_components: int | None,
+        n_components: int | None = None,
         *,
-        loss: LossName,
-        solver: str,
-        regularization: float,
-        max_iter: int,
-        tol: float,
-        line_search: Literal["exact", "bisection"],
-        init: Init,
-        early_stopping: bool,
-        validation_fraction: float,
-        n_iter_no_change: int,
-        warm_start: bool,
-        device: str,
-        engine: Backend | Literal["ray"] | None,
-        n_jobs: int | None,
-        callbacks: Sequence[Callback] | None,
-        random_state: int | np.random.RandomState | None,
-        verbose: int,
+        loss: LossName = "exponential",
+        solver: Literal["stagewise", "corrective", "auto"] = "stagewise",
+        regularization: float = 1e-7,
+        max_iter: int = 500,
+        tol: float = 0.0,
+        line_search: Literal["exact", "bisection"] = "exact",
+        init: Init = "zero",
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 20,
+        warm_start: bool = False,
+        device: str = "cpu",
+        engine: Backend | Literal["ray"] | None = None,
+        n_jobs: int | None = None,
+        callbacks: Sequence[Callback] | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
     ) -> None:
         self.n_components = n_components
         self.loss = loss
@@ -80,94 +97,75 @@ class Boosting(MetricLearner):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _learn(
+    n_passes = 1  # comparisons that are given are the same in every pass
+
+    def _fit(
         self,
-        find: Callable[[FloatArray | None], Found],
-        init: FloatArray | None,
-        max_iter: Sequence[int],
+        source: Source,
+        held_out: Source | None,
         resume_from: str | Path | None,
         fit_data: tuple[object, object],
-        *,
-        backend: Backend,
-        solver: str,
-        hold_out: bool,
-        converges: bool,
-    ) -> None:
-        """Learn from comparisons, and set the fitted attributes.
+        also: Also = lambda components: {},
+    ) -> Self:
+        """Decide, plan, learn, conclude: the same for labels, comparisons and files.
 
         Parameters
         ----------
-        find : callable
-            Comparisons under a metric, given by its linear map or None.
-        init : ndarray of shape (n_rows, n_features) or None
-            Linear map of the metric to begin with.
-        max_iter : sequence of int
-            Most iterations of each pass.
+        source, held_out : Source
+            What to learn from, and what to validate on.
         resume_from : str, Path or None
             As in `fit`.
         fit_data : tuple
             What was given to `fit`.
-        backend : Backend
-            Where to work.
-        solver : str
-            "stagewise" or "corrective".
-        hold_out : bool
-            Whether to watch some of the comparisons, unless `find` brings others, instead of learning from them.
-        converges : bool
-            Whether to warn if `tol` was not reached.
+        also : callable
+            Further fitted attributes.
         """
+        earlier = self._earlier(source.n_features, resume_from)
+        watching = partial(self._watched, fit_data=fit_data, attributes=partial(self._attributes, also=also))
+        decision = self._decide(source, held_out, earlier, watching)
+        boosted = decision.boosted
+        if boosted is None:
+            plan = self._plan(decision, source, held_out, earlier)
+            with ExitStack() as stack:
+                callbacks = [] if decision.was_watched else stack.enter_context(watching(sum(plan.max_iter)))
+                watchers = tuple(callback.on_iteration for callback in callbacks)
+                boosted = learn_in_passes(replace(plan, watchers=watchers))
+        self._conclude(decision, boosted, also)
+        return self
+
+    def _decide(self, source: Source, held_out: Source | None, earlier: Earlier, watching: Watching) -> Decision:
+        """Where to start, with which solver, and for how long: what the parameters say."""
+        return Decision(self.init, cast(SolverName, self.solver), (self.max_iter,) * self.n_passes)
+
+    def _plan(self, decision: Decision, source: Source, held_out: Source | None, earlier: Earlier) -> Plan:
         rng = check_random_state(self.random_state)
-        if hold_out and (not self._goes_on(resume_from) or not hasattr(self, "_split_seed")):
+        holds_out = not decision.is_validated and (self.early_stopping or self.n_passes > 1)
+        if holds_out and (earlier.fit is None or not hasattr(self, "_split_seed")):
             self._split_seed = rng.randint(2**31 - 1)  # what is held out stays so in a warm start
+        start = None if decision.was_watched else earlier.checkpoint or earlier.fit
+        return Plan(
+            source,
+            start or Progress.beginning(source.start(decision.init), source.n_features),
+            decision.max_iter,
+            self._settings(source, decision.solver, rng),
+            held_out=None if decision.is_validated else held_out,
+            split=Split(self.validation_fraction, self._split_seed) if holds_out else None,
+            patience=self.n_iter_no_change,
+        )
 
-        def find_and_split(components: FloatArray | None) -> Found:
-            problem, held_out = find(components)
-            if hold_out and held_out is None:
-                problem, held_out = problem.split(self.validation_fraction, self._split_seed)
-            return Found(problem, held_out)
-
-        options = self._options(rng, backend)
-        finder = Finder(find_and_split, backend)
-        start = self._start(init, max_iter, resume_from)
-        with self._watched(sum(max_iter), fit_data) as callbacks:
-
-            def watch(progress: Progress) -> list[Callable[[Iteration], object]]:
-                # Comparisons are held out for each pass anew.
-                watching = [*callbacks, *self._early_stopping(finder(progress.found_under), progress)]
-                return [callback.on_iteration for callback in watching]
-
-            learned = passes(
-                finder, start, max_iter=max_iter, solver=cast(SolverName, solver), on_iteration=watch, **options
-            )
-            if len(max_iter) > 1 and hold_out:
-                boosted = best_pass(finder, start, learned, solver=solver, **options)
-            else:
-                *_, boosted = learned
-        self._conclude(boosted, converges=converges)
-
-    def _conclude(self, boosted: Boosted, *, converges: bool) -> None:
-        """Set the fitted attributes."""
-        self._warn_of(boosted, converges=converges)
-        self._set(self._attributes(boosted))
-        self.stop_reason_ = boosted.stop_reason
-        self.duality_gap_ = boosted.duality_gap
-        self._boosted: Progress = boosted
-        for name in ("_stream", "n_batches_"):
-            self.__dict__.pop(name, None)
-
-    def _options(self, rng: np.random.RandomState, backend: Backend) -> dict[str, Any]:
-        """What `boostmetric.solver.learn.solve` is told, of the parameters."""
-        return {
-            "loss": self.loss,
-            "regularization": self.regularization,
-            "tol": self.tol,
-            "line_search": self.line_search,
-            "backend": backend,
-            "rng": rng,
-        }
+    def _settings(self, source: Source, solver: SolverName, rng: np.random.RandomState) -> Settings:
+        return Settings(
+            LOSSES[self.loss],
+            solver,
+            self.regularization,
+            self.tol,
+            self.line_search,
+            self._backend(source.points_at_hand),
+            rng,
+        )
 
     def _backend(self, points: Given) -> Backend:
-        """Where to work on points; on a device in their precision."""
+        """What runs a fit to points; a device in their precision."""
         if self.engine is not None:
             return RayEngine() if isinstance(self.engine, str) else self.engine
         device = torch_device(self.device, points)
@@ -175,7 +173,40 @@ class Boosting(MetricLearner):
             return DeviceBackend(device, single=points.dtype == np.float32)
         return ThreadBackend(effective_n_jobs(self.n_jobs))
 
-    def _follow(self, batch: Problem) -> None:
+    def _continues(self, resume_from: object) -> bool:
+        """Whether a fit continues the last one of this estimator."""
+        return self.warm_start and resume_from is None and hasattr(self, "components_")
+
+    def _earlier(self, n_features: int, resume_from: str | Path | None) -> Earlier:
+        """The fit to continue, if there is one."""
+        if resume_from is None:
+            return Earlier(fit=self._boosted if self._continues(None) else None)
+        checkpoint = Checkpoint.load(resume_from)
+        if checkpoint.directions.shape[1] != n_features:
+            raise ParameterError(
+                "The checkpoint {path!r} has {found} features, the data have {expected}: it belongs to another fit. "
+                "Leave {resume_from} out to begin anew.",
+                path=str(resume_from),
+                found=checkpoint.directions.shape[1],
+                expected=n_features,
+            )
+        return Earlier(checkpoint=checkpoint)
+
+    def _conclude(self, decision: Decision, boosted: Boosted, also: Also) -> None:
+        """Set the fitted attributes."""
+        reason = StopReason.KEPT_START if decision.max_iter == (0,) else boosted.stop_reason
+        self._warn_of(boosted, converges=len(decision.max_iter) == 1 and not decision.is_validated)
+        self._set(self._attributes(boosted, also))
+        self.stop_reason_ = reason
+        self.duality_gap_ = boosted.duality_gap
+        self.init_: Init = decision.init
+        self.solver_: str = decision.solver
+        self._boosted: Progress = boosted
+        self._forget("_stream", "n_batches_", "candidates_")
+        if decision.candidates is not None:
+            self.candidates_ = decision.candidates
+
+    def _follow(self, batch: Problem, also: Also = lambda components: {}) -> None:
         """Learn from one batch of a stream, and set the fitted attributes."""
         stream: Stream | None = getattr(self, "_stream", None)
         if stream is None:
@@ -193,65 +224,31 @@ class Boosting(MetricLearner):
         if not self._stream.average.any():
             self._warn_of_zero()
         self._boosted = Progress.of_metric(self._stream.average)
-        self._set(self._attributes(self._boosted, self._stream.average))
+        self._set(self._attributes(self._boosted, also, self._stream.average))
         self.n_batches_ = self._stream.n_batches
         self.stop_reason_ = StopReason.BATCH
         self.duality_gap_ = np.nan
+        self._forget("init_", "solver_", "n_passes_", "candidates_")  # of a fit before the stream
 
-    def _goes_on(self, resume_from: object = None) -> bool:
-        """Whether a fit continues an earlier one of this estimator."""
-        return self.warm_start and resume_from is None and hasattr(self, "components_")
-
-    def _start(self, init: FloatArray | None, max_iter: Sequence[int], resume_from: str | Path | None) -> Progress:
-        """Where a fit begins, or goes on."""
-        n_features = self.n_features_in_
-        start: Progress
-        if resume_from is not None:
-            start = Checkpoint.load(resume_from)
-            if start.directions.shape[1] != n_features:
-                raise ValueError(
-                    f"The checkpoint {str(resume_from)!r} has {start.directions.shape[1]} features, the data have "
-                    f"{n_features}: it belongs to another fit. Leave resume_from out to begin anew."
-                )
-        elif self._goes_on():
-            start = self._boosted
-        else:
-            return Progress.beginning(init, n_features)
-        n_earlier = start.pass_ends[-1] if start.pass_ends else 0
-        n_iterations = len(start.history) - n_earlier
-        most = max_iter[min(len(start.pass_ends), len(max_iter) - 1)]
-        if most < n_iterations:
-            raise ValueError(
-                f"max_iter={most} is less than the {n_iterations} iterations of the fit to go on with; "
-                "they count. Raise max_iter, or begin anew, without warm_start and resume_from."
-            )
-        return start
-
-    def _early_stopping(self, found: Found, progress: Progress) -> list[EarlyStopping]:
-        """What stops a pass when held-out comparisons no longer improve, if there are some."""
-        if found.held_out is None:
-            return []
-        stopping = EarlyStopping(self.n_iter_no_change)
-        for record in progress.history:
-            if record.held_out is not None:
-                stopping.on_iteration(record)
-        return [stopping]
-
-    def _attributes_at(self, record: Iteration) -> dict[str, Any]:
-        """Fitted attributes as if the fit had ended with this iteration."""
-        assert record.so_far is not None
-        return self._attributes(record.so_far())
-
-    def _attributes(self, progress: Progress, orthogonal: NDArray[np.float64] | None = None) -> dict[str, Any]:
+    def _attributes(
+        self, progress: Progress, also: Also, orthogonal: NDArray[np.float64] | None = None
+    ) -> dict[str, Any]:
         """Fitted attributes; `orthogonal` rows of the same metric, longest first, save their computation."""
         components = progress.metric(self.n_components).components if orthogonal is None else orthogonal
+        components = components[: self.n_components]
         return {
             "directions_": progress.directions,
             "step_sizes_": progress.step_sizes,
             "history_": progress.history,
             "n_iter_": len(progress.history),
-            "components_": components[: self.n_components],
+            "components_": components,
+            **also(components),
         }
+
+    def _forget(self, *names: str) -> None:
+        """Drop attributes of an earlier fit."""
+        for name in names:
+            self.__dict__.pop(name, None)
 
     def _warn_of(self, boosted: Boosted, *, converges: bool) -> None:
         """Warn where the result is not what the user will expect."""
@@ -273,7 +270,7 @@ class Boosting(MetricLearner):
     def staged_transform(self, X: ArrayLike | sparse.spmatrix | sparse.sparray) -> Iterator[NDArray[np.floating[Any]]]:
         """`transform` with the first 1, 2, ... of the `directions_`.
 
-        With the stagewise solver, this is `transform` as it was after so many iterations.
+        With the stagewise solver, this is `transform` as it was after each iteration.
 
         Parameters
         ----------
@@ -282,7 +279,7 @@ class Boosting(MetricLearner):
         Yields
         ------
         ndarray of shape (n_samples, rank of these directions)
-            A tensor where `transform` gives one.
+            A tensor where `transform` returns one.
 
         Notes
         -----
@@ -292,19 +289,6 @@ class Boosting(MetricLearner):
         for n in range(1, len(self.step_sizes_) + 1):
             metric = MahalanobisMetric.from_directions(self.directions_[:n], self.step_sizes_[:n], self.n_components)
             yield finite(mapped(samples, metric.components))
-
-    def _check_engine(self) -> None:
-        if self.engine is None:
-            return
-        if isinstance(self.engine, str):
-            check_choice("engine", self.engine, ["ray"])
-        elif not callable(getattr(self.engine, "pool", None)):
-            raise TypeError(f'engine must be "ray", a RayEngine, or None. Got {self.engine!r}.')
-        if self.device != "cpu":
-            raise ValueError(
-                f"engine={self.engine!r} and device={self.device!r} exclude each other: workers compute on processors. "
-                "Leave one of them out."
-            )
 
     def check_parameters(self) -> None:
         """Raise what `fit` would raise about the parameters, without data."""
@@ -324,3 +308,18 @@ class Boosting(MetricLearner):
         if self.n_components is not None:
             check_count("n_components", self.n_components, alternative=", or None")
         self._check_callbacks()
+
+    def _check_engine(self) -> None:
+        if self.engine is None:
+            return
+        if isinstance(self.engine, str):
+            check_choice("engine", self.engine, ["ray"])
+        elif not callable(getattr(self.engine, "pool", None)):
+            raise TypeError(f'engine must be "ray", a RayEngine, or None. Got {self.engine!r}.')
+        if self.device != "cpu":
+            raise ParameterError(
+                "{engine}={value!r} and {device}={other!r} exclude each other: workers compute on processors. Leave "
+                "one of them out.",
+                value=self.engine,
+                other=self.device,
+            )

@@ -2,42 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path as FilePath
-from typing import Any, Literal, Self
+from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import ClassifierTags, Tags
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
+from boostmetric.arrays.errors import ParameterError
 from boostmetric.arrays.frame import Given
 from boostmetric.arrays.numbering import as_array, check_in_range
 from boostmetric.arrays.tensors import as_numpy
+from boostmetric.arrays.types import FloatArray
 from boostmetric.arrays.validation import check_choice, checked, n_dimensions
-from boostmetric.callbacks import Callback
 from boostmetric.comparisons import Comparisons, Points
-from boostmetric.comparisons.forms import (
-    as_comparisons,
-    as_rows,
-    best_threshold,
-    hold_points,
-    squared_distance,
-)
-from boostmetric.engines.backend import Backend
-from boostmetric.estimators.from_files import FromFiles
+from boostmetric.comparisons.forms import as_comparisons, as_rows, best_threshold, hold_points, squared_distance
+from boostmetric.engines.backend import SharingBackend
+from boostmetric.estimators.boosting import Also, Boosting
 from boostmetric.estimators.learner import all_or_nothing
+from boostmetric.estimators.parameters import documented
 from boostmetric.estimators.sklearn_callbacks import with_callbacks
 from boostmetric.metric import MahalanobisMetric
-from boostmetric.metric.starts import PLAIN_STARTS, Init, check_init
-from boostmetric.solver.learn import SOLVERS, SolverName
-from boostmetric.solver.passes import Found
-from boostmetric.solver.problem import Problem, satisfied
-from boostmetric.solver.result import Iteration, Progress
+from boostmetric.metric.starts import PLAIN_STARTS, check_init
+from boostmetric.solver.file_problem import FileProblem
+from boostmetric.solver.learn import SOLVERS
+from boostmetric.solver.problem import Learnable, Problem, satisfied
+from boostmetric.solver.sources import Compared
 from boostmetric.tables.comparison_files import ComparisonFiles
 
+_RECOMMENDED: dict[str, Any] = {"loss": "logistic", "init": "identity"}
 
-class ComparisonBoostMetric(FromFiles):
+
+@documented
+class ComparisonBoostMetric(Boosting):
     """Mahalanobis metric learned from comparisons of pairs of points by boosting.
 
     The samples are comparisons, which name their points by number: cross-validation and grid search hold out
@@ -45,85 +43,39 @@ class ComparisonBoostMetric(FromFiles):
 
     Parameters
     ----------
-    n_components : int, default=None
-        Largest rank of the metric, and so the number of features that `transform` returns; the best approximation of
-        that rank is kept. None keeps the metric as learned.
-    loss : {"exponential", "logistic"}, default="exponential"
-        The paper's loss, or one that grows only linearly with the distances of an unsatisfied comparison: mislabelled
-        points do less harm. In the logistic loss a group of comparisons, such as those of one anchor, counts once.
+    %(n_components)s
+    %(loss)s
     solver : {"stagewise", "corrective"}, default="stagewise"
         What an iteration does with its new direction. "stagewise" is the paper's algorithm: the direction gets its best
         weight, and all others stay as they are. "corrective" then optimises all of the metric, weights and directions,
-        and so comes to the minimum of the objective; its iterations are fewer and longer, and the time grows faster
-        with the number of features.
-    regularization : float, default=1e-7
-        The factor v of the trace of X in the objective.
+        and so reaches the minimum of the objective; its iterations are fewer and longer, and the time grows faster with
+        the number of features.
+    %(regularization)s
     max_iter : int, default=500
         Most iterations; each adds one direction.
-    tol : float, default=0.0
-        With the stagewise solver: stop when the slope of the loss along the best direction has come down to this
-        fraction of what it was at the start. With the corrective solver: stop when the duality gap has come down to
-        this fraction of the loss, or of its fall since X = 0 where that is larger. 0 runs to `max_iter` unless there is
-        nothing left to gain.
-    line_search : {"exact", "bisection"}, default="exact"
-        How the step along a direction is found: from one pass or by Newton's method, whichever suits the comparisons,
-        or by the paper's bisection. The steps are the same; bisection takes about ten times as many evaluations.
+    %(optimisation)s
     init : {"zero", "identity", "standardized"}, metric or array-like, default="zero"
-        The metric to begin with. It is the first weak learner: its weight comes from the same line search as that of
+        The metric to start from. It is the first weak learner: its weight comes from the same line search as that of
         any direction. "identity" is the Euclidean distance, "standardized" that of features in units of their standard
         deviation. Or a `MahalanobisMetric`, such as an earlier model's ``get_metric()``, or its components.
-    early_stopping : bool, default=False
-        Hold out comparisons, stop when no more of them are satisfied for `n_iter_no_change` iterations, and keep the
-        metric of the best iteration.
+    %(early_stopping)s
     validation_fraction : float, default=0.1
-        Share of the anchors to hold out, see `Comparisons.split`; used with `early_stopping` only.
+        Fraction of the anchors to hold out, see `Comparisons.split`; used with `early_stopping` only.
     n_iter_no_change : int, default=20
         Iterations to wait for an improvement; used with `early_stopping` or an `eval_set`.
-    warm_start : bool, default=False
-        Go on from the metric of the last fit, whose iterations count for `max_iter`, as in scikit-learn's boosting.
-    device : {"cpu", "cuda", "cuda:N", "auto"}, default="cpu"
-        Where to boost, as in `BoostMetric`.
-    engine : "ray", RayEngine, another `Backend` or None, default=None
-        A cluster to boost on (`boostmetric.engines.ray.RayEngine`); "ray" is one on this machine, or the one that this
-        process is connected to. Needs the extra ``ray``.
-    n_jobs : int, default=None
-        Threads. None is 1 unless a joblib context says otherwise, -1 all processors. The result is the same, bit for
-        bit, for every number of threads.
-    callbacks : list, default=None
-        Objects with a method ``on_iteration(record)`` that sees each `Iteration` and may return True to stop: see
-        `boostmetric.callbacks`. Callbacks of scikit-learn's own protocol are set with ``set_callbacks``.
+    %(warm_start)s
+    %(resources)s
     random_state : int, RandomState or None, default=None
-        Which comparisons are held out, and the start of the search for the first direction in more than 512
-        dimensions. Else nothing is random.
-    verbose : int, default=0
-        1 shows a progress bar on standard error.
+        Random seed for which comparisons are held out, and for the start of the search for the first direction in more
+        than 512 dimensions. Nothing else is random.
+    %(verbose)s
 
     Attributes
     ----------
-    components_ : ndarray of shape (rank, n_features)
-        The linear map L with X = L'L; rows are orthogonal, longest first.
-    directions_ : ndarray of shape (n_directions, n_features)
-        Unit vectors xi_j, in the order they were found. After `partial_fit` the axes of the metric; with the
-        corrective solver as many as its rank.
-    step_sizes_ : ndarray of shape (n_directions,)
-        Their weights w_j; X = sum_j w_j xi_j xi_j' before `n_components` is applied.
-    n_iter_ : int
-        Iterations run, and kept.
-    history_ : list of Iteration
-        Loss, eigenvalue, step size, trace and violated fraction of each iteration, and the held-out score.
-    stop_reason_ : StopReason
-        Why the fit ended; ``str(stop_reason_)`` is a sentence.
-    duality_gap_ : float
-        max(v, lambda_max) Tr X - sum_r u_r rho_r, where lambda_max is the largest eigenvalue of A_hat at the end. Where
-        lambda_max <= v, the objective is within this gap of its minimum; otherwise it is within this gap of that of any
-        metric of no larger trace, and the same X within this gap of the minimum for a regularization of lambda_max. NaN
-        after `partial_fit`.
-    n_batches_ : int
-        Batches seen by `partial_fit`; only there after it.
-    n_features_in_ : int
-        Number of features seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of the features, where the data had them.
+    %(metric_attributes)s
+    init_, solver_ : str
+        The start (or the metric or array given as such) and the solver used.
+    %(fit_attributes)s
     threshold_ : float
         After a fit to pairs: squared distance below which `predict` calls a pair similar, the one that is right most
         often on those pairs.
@@ -147,50 +99,29 @@ class ComparisonBoostMetric(FromFiles):
     True
     """
 
-    _pairs: tuple[Given, NDArray[np.int64], NDArray[np.bool_]] | None = None
+    @classmethod
+    def recommended(cls, **overrides: Any) -> Self:
+        """The setting that does best without being tuned.
 
-    def __init__(
-        self,
-        n_components: int | None = None,
-        *,
-        loss: Literal["exponential", "logistic"] = "exponential",
-        solver: SolverName = "stagewise",
-        regularization: float = 1e-7,
-        max_iter: int = 500,
-        tol: float = 0.0,
-        line_search: Literal["exact", "bisection"] = "exact",
-        init: Init = "zero",
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 20,
-        warm_start: bool = False,
-        device: str = "cpu",
-        engine: Backend | Literal["ray"] | None = None,
-        n_jobs: int | None = None,
-        callbacks: Sequence[Callback] | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(
-            n_components,
-            loss=loss,
-            solver=solver,
-            regularization=regularization,
-            max_iter=max_iter,
-            tol=tol,
-            line_search=line_search,
-            init=init,
-            early_stopping=early_stopping,
-            validation_fraction=validation_fraction,
-            n_iter_no_change=n_iter_no_change,
-            warm_start=warm_start,
-            device=device,
-            engine=engine,
-            n_jobs=n_jobs,
-            callbacks=callbacks,
-            random_state=random_state,
-            verbose=verbose,
-        )
+        Parameters
+        ----------
+        **overrides
+            Parameters to override.
+
+        Returns
+        -------
+        ComparisonBoostMetric
+            With the logistic loss, starting from the Euclidean distance. Pass an `eval_set` to `fit`, so that the
+            number of iterations is chosen by held-out comparisons, with the Euclidean distance as a candidate; then
+            compare with `boostmetric.evaluation.evaluate_comparisons`.
+
+        Examples
+        --------
+        >>> from boostmetric import ComparisonBoostMetric
+        >>> ComparisonBoostMetric.recommended(max_iter=100)
+        ComparisonBoostMetric(init='identity', loss='logistic', max_iter=100)
+        """
+        return cls(**{**_RECOMMENDED, **overrides})
 
     @all_or_nothing
     @with_callbacks
@@ -202,7 +133,7 @@ class ComparisonBoostMetric(FromFiles):
         points: Any = None,
         sample_weight: ArrayLike | None = None,
         eval_set: Any = None,
-        resume_from: str | FilePath | None = None,
+        resume_from: str | Path | None = None,
     ) -> Self:
         """Learn the metric.
 
@@ -232,19 +163,21 @@ class ComparisonBoostMetric(FromFiles):
         self
         """
         self.check_parameters()
+        reset = not self._continues(resume_from)
+        self._forget("threshold_")
         if isinstance(comparisons, ComparisonFiles):
-            return self._fit_files(comparisons, y, points, sample_weight, eval_set, resume_from)
+            _refuse_beside_files(y=y, points=points, sample_weight=sample_weight)
+            if eval_set is not None and not isinstance(eval_set, ComparisonFiles):
+                raise TypeError(f"eval_set must be ComparisonFiles too. Got {type(eval_set).__name__}.")
+            problem = self._problem_in(comparisons, reset=reset)
+            held_out = None if eval_set is None else Compared(self._problem_in(eval_set, reset=False))
+            return self._fit(Compared(problem), held_out, resume_from, (comparisons, None), _without_points)
         comparisons, y = as_numpy(comparisons), as_numpy(y)
         given = self._given_points(comparisons, points)
-        problem = self._problem(comparisons, y, given, sample_weight, reset=not self._goes_on(resume_from))
-        found = Found(problem, None if eval_set is None else self._held_out(eval_set, given))
-        self._keep_pairs(comparisons, y, problem)
-        try:
-            self._points = problem.points if given is None else given
-            self._learn_from(found, problem.points, (comparisons, y), resume_from)
-        finally:
-            self._pairs = None
-        return self
+        in_memory = self._problem(comparisons, y, given, sample_weight, reset=reset)
+        held_out = None if eval_set is None else Compared(self._held_out(eval_set, given))
+        also = _also(comparisons, y, in_memory, in_memory.points if given is None else given)
+        return self._fit(Compared(in_memory), held_out, resume_from, (comparisons, y), also)
 
     def _held_out(self, eval_set: Any, given: Any) -> Problem:
         """Held-out comparisons of the points of the fit."""
@@ -256,14 +189,6 @@ class ComparisonBoostMetric(FromFiles):
                 "eval_set names points by number, but the fit is to tuples of points: give tuples in both."
             )
         return self._problem(held, y, None if hold_points(held) else given, None, reset=False)
-
-    def _keep_pairs(self, comparisons: Any, y: Any, problem: Problem) -> None:
-        """What the threshold between similar and dissimilar pairs is found from, while learning."""
-        self.__dict__.pop("threshold_", None)
-        if y is not None:
-            rows, _ = as_rows(comparisons, None)
-            assert isinstance(rows, np.ndarray)
-            self._pairs = (problem.points, rows, np.asarray(y) == 1)
 
     def fit_transform(
         self, comparisons: Any, y: ArrayLike | None = None, *, points: Any = None, **arguments: Any
@@ -316,12 +241,8 @@ class ComparisonBoostMetric(FromFiles):
         comparisons, y = as_numpy(comparisons), as_numpy(y)
         given = self._given_points(comparisons, points)
         batch = self._problem(comparisons, y, given, sample_weight, reset=not hasattr(self, "components_"))
-        self._keep_pairs(comparisons, y, batch)
-        try:
-            self._follow(batch)
-        finally:
-            self._pairs = None
-        self._points = None  # the next batch may have others
+        self._forget("threshold_")
+        self._follow(batch, _also(comparisons, y, batch, None))  # the next batch may have other points
         return self
 
     def decision_function(self, comparisons: ArrayLike | Comparisons, *, points: Any = None) -> NDArray[np.float64]:
@@ -390,7 +311,8 @@ class ComparisonBoostMetric(FromFiles):
         """
         check_is_fitted(self, "components_")
         if isinstance(comparisons, ComparisonFiles):
-            return self._score_files(comparisons)
+            files = self._problem_in(comparisons, reset=False)
+            return satisfied(files, self.components_, self._backend(files.points_at_hand))
         given = self._given_points(comparisons, points, fitted=True)
         rows, _ = as_rows(comparisons, given)
         if y is None and isinstance(rows, np.ndarray) and rows.shape[1] > 2:
@@ -433,15 +355,51 @@ class ComparisonBoostMetric(FromFiles):
         points = self._check_points(points, reset=reset)
         return Problem(points, as_comparisons(rows, as_numpy(y), sample_weight, by_number=not hold_points(comparisons)))
 
+    def _problem_in(self, files: ComparisonFiles, *, reset: bool) -> Learnable:
+        """What is in files, read by this process or left to the workers of a cluster."""
+        if not isinstance(self.engine, (str, SharingBackend)):
+            given, comparisons = files.read()
+            return Problem(self._check_points(given, reset=reset), comparisons)
+        if isinstance(self.init, str) and self.init == "standardized":
+            raise ParameterError(
+                '{init}="standardized" needs the spread of all points, which lie with the workers. Standardize the '
+                'points before they are written, or set {init}="identity".'
+            )
+        opened = files.opened()
+        self._check_features(opened.n_features, opened.feature_names, reset=reset)
+        return FileProblem(opened)
+
+    def _check_features(self, n_features: int, names: list[str] | None, *, reset: bool) -> None:
+        """As `validate_data` checks points, which only the workers have."""
+        if reset:
+            self.n_features_in_ = n_features
+            self._forget("feature_names_in_")
+            if names is not None:
+                self.feature_names_in_ = np.array(names, dtype=object)
+        elif names is not None and hasattr(self, "feature_names_in_") and names != self.feature_names_in_.tolist():
+            raise ParameterError(
+                "The points have the features {found}, but the metric was learned with {expected}. Name the columns in "
+                "the same order ({columns}).",
+                found=names,
+                expected=self.feature_names_in_.tolist(),
+            )
+        else:
+            self._refuse_other_features(n_features)
+        self._check_n_components(n_features)
+
+    def _refuse_other_features(self, n_features: int) -> None:
+        if n_features != self.n_features_in_:
+            raise ValueError(
+                f"The points have {n_features} features, but the metric was learned with {self.n_features_in_}. Give "
+                "the points in the same features."
+            )
+
     def _check_points(self, points: Any, *, reset: bool) -> Given:
         shape = getattr(points, "shape", None)
         if not isinstance(shape, tuple):
             shape = as_array("points", points).shape
-        if not reset and len(shape) == 2 and shape[1] != self.n_features_in_:
-            raise ValueError(
-                f"The points have {shape[1]} features, but the metric was learned with {self.n_features_in_}. Give the "
-                "points in the same features."
-            )
+        if not reset and len(shape) == 2:
+            self._refuse_other_features(shape[1])
         dtype = [np.float64, np.float32]
         samples: Given = checked(validate_data, self, points, accept_sparse="csr", dtype=dtype, reset=reset)
         self._check_n_components(samples.shape[1])
@@ -456,17 +414,6 @@ class ComparisonBoostMetric(FromFiles):
     def _map(self, given: Any) -> NDArray[np.float64]:
         return MahalanobisMetric(self.components_).transform(self._check_points(given, reset=False))
 
-    def _attributes(self, progress: Progress, orthogonal: NDArray[np.float64] | None = None) -> dict[str, Any]:
-        attributes = super()._attributes(progress, orthogonal)
-        if self._pairs is not None:
-            points, rows, similar = self._pairs
-            mapped = MahalanobisMetric(attributes["components_"]).transform(points)
-            attributes["threshold_"] = best_threshold(squared_distance(mapped, rows), similar)
-        return attributes
-
-    def _attributes_at(self, record: Iteration) -> dict[str, Any]:
-        return {**super()._attributes_at(record), "_points": self._points}
-
     def __sklearn_clone__(self) -> Self:
         copy: Self = super().__sklearn_clone__()
         copy._is_clone = True
@@ -475,7 +422,7 @@ class ComparisonBoostMetric(FromFiles):
     def __getstate__(self) -> dict[str, Any]:
         # The points of the fit are for scoring in this process; a stored model is small.
         state: dict[str, Any] = super().__getstate__()
-        return {name: value for name, value in state.items() if name not in ("_points", "_pairs")}
+        return {name: value for name, value in state.items() if name != "_points"}
 
     @property
     def classes_(self) -> NDArray[np.int64]:
@@ -487,3 +434,29 @@ class ComparisonBoostMetric(FromFiles):
         tags.estimator_type = "classifier"  # cross-validation then deals out similar and dissimilar pairs evenly
         tags.classifier_tags = ClassifierTags(multi_class=False)
         return tags
+
+
+def _refuse_beside_files(**given: Any) -> None:
+    for name, value in given.items():
+        if value is not None:
+            raise ValueError(f"{name} is given beside files, which bring their own. Leave it out.")
+
+
+def _without_points(components: FloatArray) -> dict[str, Any]:
+    """The points of the fit are not held."""
+    return {"_points": None}
+
+
+def _also(comparisons: Any, y: Any, problem: Problem, points: Any) -> Also:
+    """Fitted attributes besides those of the metric: the points to score with, and for pairs the threshold."""
+    if y is None:
+        return lambda components: {"_points": points}
+    rows, _ = as_rows(comparisons, None)
+    assert isinstance(rows, np.ndarray)
+    similar = np.asarray(y) == 1
+
+    def also(components: FloatArray) -> dict[str, Any]:
+        distance = squared_distance(MahalanobisMetric(components).transform(problem.points), rows)
+        return {"_points": points, "threshold_": best_threshold(distance, similar)}
+
+    return also

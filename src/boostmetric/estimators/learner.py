@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-from abc import ABCMeta, abstractmethod
-from collections.abc import Iterator, Sequence
+from abc import ABCMeta
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, cast
@@ -26,7 +26,7 @@ from boostmetric.estimators.sklearn_callbacks import CallbackSupportMixin, Metho
 from boostmetric.estimators.summary import summary
 from boostmetric.metric import MahalanobisMetric
 from boostmetric.parallel.blas import single_threaded_blas
-from boostmetric.solver.result import Iteration
+from boostmetric.solver.result import Progress
 
 
 def all_or_nothing(fit: Method) -> Method:
@@ -139,32 +139,30 @@ class MetricLearner(
         return MahalanobisMetric(self.components_)
 
     @contextmanager
-    def _watched(self, max_iter: int, fit_data: tuple[object, object]) -> Iterator[list[Callback]]:
-        """Callbacks of the user, and those that parameters ask for, entered and left where they have to be."""
+    def _watched(
+        self, max_iter: int, fit_data: tuple[object, object], attributes: Callable[[Progress], dict[str, Any]]
+    ) -> Iterator[list[Callback]]:
+        """Callbacks of the user, and those that parameters ask for, entered and left where they have to be.
+
+        Parameters
+        ----------
+        max_iter : int
+            Most iterations.
+        fit_data : tuple
+            What was given to `fit`.
+        attributes : callable
+            The fitted attributes, if the fit ended there.
+        """
         callbacks: list[Callback] = list(self.callbacks or [])
         if self.verbose:
             callbacks.append(ProgressBar(max_iter))
         if hasattr(self, "_skl_callbacks") or hasattr(self, "_parent_callback_ctx"):
-            callbacks.append(SklearnCallbacks(self, *fit_data, max_iter, self._attributes_at))
+            callbacks.append(SklearnCallbacks(self, *fit_data, max_iter, attributes))
         with ExitStack() as stack:
             for callback in callbacks:
                 if isinstance(callback, AbstractContextManager):
                     stack.enter_context(callback)
             yield callbacks
-
-    @contextmanager
-    def _unwatched(self) -> Iterator[None]:
-        """Without callbacks and progress bar."""
-        kept = self.callbacks, self.verbose
-        self.callbacks, self.verbose = None, 0
-        try:
-            yield
-        finally:
-            self.callbacks, self.verbose = kept
-
-    @abstractmethod
-    def _attributes_at(self, record: Iteration) -> dict[str, Any]:
-        """Fitted attributes as if the fit had ended with this iteration."""
 
     def _set(self, attributes: dict[str, Any]) -> None:
         for name, value in attributes.items():

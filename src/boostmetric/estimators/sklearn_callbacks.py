@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from boostmetric.solver.result import Iteration
+from boostmetric.solver.result import Iteration, Progress
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -34,7 +34,7 @@ class SklearnCallbacks:
     max_iter : int
         Most iterations.
     attributes : callable
-        From an `Iteration`, the fitted attributes that the estimator would have if the fit ended there.
+        From the `Progress` so far, the fitted attributes that the estimator would have if the fit ended there.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class SklearnCallbacks:
         X: object,
         y: object,
         max_iter: int,
-        attributes: Callable[[Iteration], dict[str, Any]],
+        attributes: Callable[[Progress], dict[str, Any]],
     ) -> None:
         self._known: dict[str, Any] = {"estimator": estimator, "X": X, "y": y}
         self._attributes = attributes
@@ -57,9 +57,12 @@ class SklearnCallbacks:
         """One subtask, begun and ended."""
         task = self._fit.subcontext(task_name="iteration")
         task.call_on_fit_task_begin(**self._known)
-        return bool(
-            task.call_on_fit_task_end(**self._known, reconstruction_attributes=lambda: self._attributes(record))
-        )
+
+        def attributes() -> dict[str, Any]:
+            assert record.so_far is not None
+            return self._attributes(record.so_far())
+
+        return bool(task.call_on_fit_task_end(**self._known, reconstruction_attributes=attributes))
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         if error is None:

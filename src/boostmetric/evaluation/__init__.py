@@ -19,8 +19,8 @@ from boostmetric.evaluation.ranking_scores import (
     reciprocal_rank_at_k,
 )
 from boostmetric.evaluation.ranking_task import RankingTask
-from boostmetric.evaluation.result import Evaluation, Row
 from boostmetric.evaluation.splitting import split_classes, split_queries
+from boostmetric.evaluation.verdict import Evaluation, Row
 
 __all__ = [
     "ComparisonTask",

@@ -13,20 +13,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostmetric.arrays.types import FloatArray
-from boostmetric.evaluation.task import Sample
+from boostmetric.evaluation.task import ScoreSample
 
 CONFIDENCE = 0.95
 _CHUNK = 2**22  # numbers held at once
 
 
 def interval_of_difference(
-    base: Sequence[Sample], learned: Sequence[Sample], n_bootstrap: int, rng: np.random.RandomState
+    base: Sequence[ScoreSample], learned: Sequence[ScoreSample], n_bootstrap: int, rng: np.random.RandomState
 ) -> tuple[FloatArray, FloatArray]:
     """Percentile intervals of the differences of scores, at `CONFIDENCE`.
 
     Parameters
     ----------
-    base, learned : sequence of Sample
+    base, learned : sequence of ScoreSample
         The same rows, weights and clusters under two metrics. Several samples are drawn independently of each other.
     n_bootstrap : int
         Draws.
@@ -47,9 +47,9 @@ def interval_of_difference(
     --------
     >>> import numpy as np
     >>> from boostmetric.evaluation.bootstrap import interval_of_difference
-    >>> from boostmetric.evaluation.task import Sample
+    >>> from boostmetric.evaluation.task import ScoreSample
     >>> right = np.random.RandomState(0).random_sample((400, 2)) < [0.8, 0.9]
-    >>> base, learned = (Sample(1.0 * right[:, [c]], np.ones(400), np.arange(400)) for c in (0, 1))
+    >>> base, learned = (ScoreSample(1.0 * right[:, [c]], np.ones(400), np.arange(400)) for c in (0, 1))
     >>> low, high = interval_of_difference([base], [learned], 1000, np.random.RandomState(0))
     >>> bool(0 < low[0] < 0.1 < high[0] < 0.2)
     True

@@ -15,8 +15,8 @@ from boostmetric.evaluation.comparison_task import ComparisonTask
 from boostmetric.evaluation.label_task import Clusters, LabelTask
 from boostmetric.evaluation.ranking_scores import Gain
 from boostmetric.evaluation.ranking_task import RankingTask
-from boostmetric.evaluation.result import Evaluation, Row
 from boostmetric.evaluation.task import Task
+from boostmetric.evaluation.verdict import Evaluation, Row
 from boostmetric.metric.mahalanobis import as_metric
 
 Random = int | np.random.RandomState | None

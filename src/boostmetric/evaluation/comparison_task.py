@@ -16,7 +16,7 @@ from boostmetric.arrays.types import FloatArray, IntArray
 from boostmetric.comparisons import Comparisons, Points
 from boostmetric.comparisons.forms import as_comparisons, as_rows, hold_points
 from boostmetric.evaluation.comparison_scores import Satisfied, accuracy_by_pair, comparison_accuracy
-from boostmetric.evaluation.task import Sample, check_points, text_of
+from boostmetric.evaluation.task import ScoreSample, check_points, text_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +100,7 @@ class ComparisonTask:
         """What is drawn together."""
         return "pairs" if self._one_anchor else "anchors"
 
-    def measure(self, points: Sequence[Given]) -> list[Sample]:
+    def measure(self, points: Sequence[Given]) -> list[ScoreSample]:
         """Satisfied comparisons of each anchor under the Euclidean distance of the points."""
         if self._one_anchor:
             return [_sample(side) for side in accuracy_by_pair(self.comparisons, points[0])]
@@ -111,5 +111,5 @@ class ComparisonTask:
         return bool((self.comparisons.anchors == self.comparisons.anchors[0]).all())
 
 
-def _sample(answers: Satisfied) -> Sample:
-    return Sample(answers.satisfied[:, None], answers.weight, np.arange(len(answers.of)))
+def _sample(answers: Satisfied) -> ScoreSample:
+    return ScoreSample(answers.satisfied[:, None], answers.weight, np.arange(len(answers.of)))

@@ -23,7 +23,7 @@ from boostmetric.evaluation.ranking_scores import (
     votes_right,
 )
 from boostmetric.evaluation.task import (
-    Sample,
+    ScoreSample,
     are_same,
     check_cuts,
     check_points,
@@ -152,7 +152,7 @@ class LabelTask:
         """What is drawn together."""
         return {"query": "queries", "class": "classes"}[self.by]
 
-    def measure(self, points: Sequence[Given]) -> list[Sample]:
+    def measure(self, points: Sequence[Given]) -> list[ScoreSample]:
         """Scores of each query under the Euclidean distance of the points."""
         depth = max(*self.k, *self.n_neighbors)
         searched, asked = points[-1], points[0] if len(points) == 2 else None
@@ -170,7 +170,7 @@ class LabelTask:
         ]
         _, of_class = np.unique(self.right, return_inverse=True)
         cluster = of_class if self.by == "class" else np.arange(len(self.rows))
-        return [Sample(np.stack(columns, axis=1), np.ones(len(cluster)), cluster)]
+        return [ScoreSample(np.stack(columns, axis=1), np.ones(len(cluster)), cluster)]
 
     @property
     def _n_relevant(self) -> IntArray:

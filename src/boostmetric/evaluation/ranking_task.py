@@ -25,7 +25,7 @@ from boostmetric.evaluation.ranking_scores import (
     reciprocal_rank_at_k,
 )
 from boostmetric.evaluation.task import (
-    Sample,
+    ScoreSample,
     check_cuts,
     check_queries,
     text_of,
@@ -142,7 +142,7 @@ class RankingTask:
         """What is drawn together."""
         return "queries"
 
-    def measure(self, points: Sequence[Given]) -> list[Sample]:
+    def measure(self, points: Sequence[Given]) -> list[ScoreSample]:
         """Scores of each query under the Euclidean distance of the points."""
         most, searched = self.k[-1], points[-1]
         if len(points) == 1:
@@ -161,7 +161,7 @@ class RankingTask:
             reciprocal_rank_at_k(relevant, most),
             average_precision_at_k(relevant, count, most),
         ]
-        return [Sample(np.stack(columns, axis=1), np.ones(len(self.rows)), np.arange(len(self.rows)))]
+        return [ScoreSample(np.stack(columns, axis=1), np.ones(len(self.rows)), np.arange(len(self.rows)))]
 
     @property
     def _query(self) -> IntArray:

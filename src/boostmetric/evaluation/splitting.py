@@ -1,4 +1,4 @@
-"""Rows to learn from and rows to test on, with nothing on both sides that would make the test easy.
+"""IntArray to learn from and rows to test on, with nothing on both sides that would make the test easy.
 
 For comparisons use `Comparisons.split`, which also keeps pairs apart.
 """
@@ -6,19 +6,18 @@ For comparisons use `Comparisons.split`, which also keeps pairs apart.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state, column_or_1d
 
 from boostmetric.arrays.numbering import number_values
+from boostmetric.arrays.types import IntArray
 from boostmetric.arrays.validation import check_number
 from boostmetric.comparisons.grouping import drawn
-
-Rows = NDArray[np.int64]
 
 
 def split_queries(
     queries: ArrayLike, test_fraction: float = 0.2, random_state: int | np.random.RandomState | None = None
-) -> tuple[Rows, Rows]:
+) -> tuple[IntArray, IntArray]:
     """Divide rows of judgements or clicks so that no query is on both sides.
 
     Parameters
@@ -45,7 +44,7 @@ def split_queries(
 
 def split_classes(
     y: ArrayLike, test_fraction: float = 0.2, random_state: int | np.random.RandomState | None = None
-) -> tuple[Rows, Rows]:
+) -> tuple[IntArray, IntArray]:
     """Divide labelled rows so that no class is on both sides: a test on classes that were never seen.
 
     Parameters
@@ -72,7 +71,7 @@ def split_classes(
 
 def _split(
     noun: str, values: ArrayLike, test_fraction: float, random_state: int | np.random.RandomState | None
-) -> tuple[Rows, Rows]:
+) -> tuple[IntArray, IntArray]:
     check_number("test_fraction", test_fraction, above=0.0, below=1.0)
     distinct, number = number_values(noun, column_or_1d(values))
     if len(distinct) < 2:

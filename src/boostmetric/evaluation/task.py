@@ -19,7 +19,7 @@ from boostmetric.arrays.types import FloatArray, IntArray
 from boostmetric.arrays.validation import check_count, checked
 
 
-class Sample(NamedTuple):
+class ScoreSample(NamedTuple):
     """Rows that scores are averages of.
 
     Attributes
@@ -89,7 +89,7 @@ class Task(Protocol):
         """What is drawn together, in the plural: "queries"."""
         ...
 
-    def measure(self, points: Sequence[Given]) -> list[Sample]:
+    def measure(self, points: Sequence[Given]) -> list[ScoreSample]:
         """Scores under the Euclidean distance of the points, which are in the order of `Task.points`.
 
         Independent samples, mostly one; their means are the same.

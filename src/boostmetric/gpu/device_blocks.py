@@ -35,7 +35,7 @@ _ROUNDING = 1e-13
 _AT_ONCE = 2**24
 
 
-class BlockShard(Shard):
+class DeviceBlockShard(Shard):
     """Groups of anchors, each with all points of another class on the far side.
 
     State is the metric X alone: with it the points are mapped, and from these the exponents of all pairs follow, in
@@ -98,7 +98,7 @@ class BlockShard(Shard):
         self._near_h = torch.zeros(first.shape, dtype=torch.float64, device=self._points.device)
         for z, factor in zip(self._z, self._factors.tolist(), strict=True):
             self._near_h += factor * (z[first] - z[second]).square()
-        self._line: _Line | None = None
+        self._line: _DeviceLine | None = None
         self._table = None
 
     def _move(self, step: float) -> FloatArray:
@@ -214,16 +214,18 @@ class BlockShard(Shard):
         log_sum, mean, variance = plain.moments(rows, self._columns, z[:, own], z, factors, w * _LOG2_E)
         return Sums((log_sum - q) / _LOG2_E, mean, variance)
 
-    def _measured(self) -> _Line:
+    def _measured(self) -> _DeviceLine:
         """The points along the direction."""
         along = self._z[0][self._in_class]
         low, high = torch.stack(torch.aminmax(along)).tolist()
         width = (high - low) / N_BINS
         has_table = len(self._z) == 1 and self._factors[0] == 1.0 and width > 0.0
         reach = _REACH[self._points.dtype] / (0.5 * (high - low)) ** 2 if has_table else -1.0
-        return _Line(along, along[self._own], self._points.vector(node_coordinates(low, width)), low, width, reach)
+        return _DeviceLine(
+            along, along[self._own], self._points.vector(node_coordinates(low, width)), low, width, reach
+        )
 
-    def _bins(self, line: _Line) -> Bins:
+    def _bins(self, line: _DeviceLine) -> Bins:
         """The columns sorted into bins of the direction."""
         place = (line.along - line.low) / line.width
         number = place.long().clamp(max=N_BINS - 1)
@@ -243,7 +245,7 @@ class BlockShard(Shard):
         return Bins(self._columns.take(source, len(source)), bounds, basis)
 
 
-class _Line(NamedTuple):
+class _DeviceLine(NamedTuple):
     """Points along a direction.
 
     Attributes

@@ -32,7 +32,7 @@ NEAR, FAR = 1.0, -1.0  # the sign of distances in the exponent
 
 
 @dataclass(frozen=True)
-class Batch:
+class GroupBatch:
     """Groups of similar sizes, one a row; near and far sides are two arrays, one after the other in memory.
 
     Attributes
@@ -68,7 +68,7 @@ class Batch:
         return near.view(self.n_groups, self.n_near), far.view(self.n_groups, self.n_far)
 
 
-class ListedShard(Shard):
+class DeviceListShard(Shard):
     """Groups as rows of arrays, and members once more in the order of their points.
 
     Distances and growths are held for every member: a pair of several groups is there several times.
@@ -198,18 +198,18 @@ class ListedShard(Shard):
         return np.asarray(out.cpu().numpy() / self._mass)
 
 
-def _batches(comparisons: Comparisons) -> tuple[np.ndarray, list[Batch]]:
+def _batches(comparisons: Comparisons) -> tuple[np.ndarray, list[GroupBatch]]:
     """The groups in the order of their batches, and these: by sizes, in powers of two, as wide as the largest needs."""
     near, far = comparisons.side_sizes
     kinds = np.frexp(np.stack([far, near]) - 1.0)[1]
     order = np.lexsort(kinds)
     changes = np.flatnonzero(np.any(np.diff(kinds[:, order]), axis=0)) + 1
-    batches: list[Batch] = []
+    batches: list[GroupBatch] = []
     end = 0
     for groups in np.split(np.arange(len(order)), changes):
         members = order[groups]
         rows = slice(int(groups[0]), int(groups[-1]) + 1)
-        batches.append(Batch(rows, end, int(near[members].max()), int(far[members].max())))
+        batches.append(GroupBatch(rows, end, int(near[members].max()), int(far[members].max())))
         end = batches[-1].end
     return order, batches
 

@@ -12,8 +12,8 @@ from boostmetric.arrays.types import FloatArray
 from boostmetric.arrays.validation import warn
 from boostmetric.comparisons import Comparisons
 from boostmetric.gpu import far, rows
-from boostmetric.gpu.device_blocks import BlockShard
-from boostmetric.gpu.device_lists import ListedShard
+from boostmetric.gpu.device_blocks import DeviceBlockShard
+from boostmetric.gpu.device_lists import DeviceListShard
 from boostmetric.gpu.device_points import DevicePoints
 from boostmetric.kernels.chebyshev import N_BINS, N_NODES
 from boostmetric.oracles.losses import Loss
@@ -28,9 +28,9 @@ def make_shards(
     row_kernels, far_kernels = kernels(points)
     is_open = comparisons.is_open
     listed = comparisons.subset(~is_open) if is_open.any() else comparisons
-    shards: list[Shard] = [ListedShard(points, listed, loss, row_kernels)] if listed.n_groups else []
+    shards: list[Shard] = [DeviceListShard(points, listed, loss, row_kernels)] if listed.n_groups else []
     if is_open.any():
-        shards.append(BlockShard(points, comparisons.subset(is_open), loss, far_kernels))
+        shards.append(DeviceBlockShard(points, comparisons.subset(is_open), loss, far_kernels))
     return shards
 
 

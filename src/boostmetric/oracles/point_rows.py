@@ -22,7 +22,7 @@ _MOST_TAKEN = 0.5
 _PIECE_COST = 5e6
 _MOST_PIECES = 64
 
-Numbers = NDArray[np.uint32]
+UintArray = NDArray[np.uint32]
 Starts = NDArray[np.int64]
 
 
@@ -68,7 +68,7 @@ class PointRows(Protocol):
         """A' y."""
         ...
 
-    def gram(self, starts: Starts, second: Numbers, c: FloatArray) -> FloatArray:
+    def gram(self, starts: Starts, second: UintArray, c: FloatArray) -> FloatArray:
         """A' Lap(c) A = sum_p c_p (a - b)(a - b)' over pairs of points (see `kernels.pairs`)."""
         ...
 
@@ -133,7 +133,7 @@ class DensePoints:
     def transposed_times(self, y: FloatArray) -> FloatArray:
         return np.asarray(self._coordinates.T @ y)
 
-    def gram(self, starts: Starts, second: Numbers, c: FloatArray) -> FloatArray:
+    def gram(self, starts: Starts, second: UintArray, c: FloatArray) -> FloatArray:
         # The room is that of this thread, which does nothing else before all pieces are done; others write to theirs.
         degree, pieces = self.scratch.room("degree", len(self)), self._pieces(starts)
         degree[:] = 0.0
@@ -200,7 +200,7 @@ class SparsePoints:
     def transposed_times(self, y: FloatArray) -> FloatArray:
         return np.asarray(self._rows.T @ y)
 
-    def gram(self, starts: Starts, second: Numbers, c: FloatArray) -> FloatArray:
+    def gram(self, starts: Starts, second: UintArray, c: FloatArray) -> FloatArray:
         n, first, c = len(self), np.repeat(np.arange(len(self)), np.diff(starts)), c[: starts[-1]]
         degree = np.bincount(first, c, minlength=n) + np.bincount(second, c, minlength=n)
         entries, every = np.concatenate([0.5 * degree, -c]), np.arange(n)

@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 
 from boostmetric.storage.files import replacing
 
-Numbers = NDArray[Any]
+AnyArray = NDArray[Any]
 
 
 class UnusableFileError(ValueError):
     """A file does not hold what it should; the message says what is wrong with it."""
 
 
-def content_hash(X: Numbers, y: Numbers) -> str:
+def content_hash(X: AnyArray, y: AnyArray) -> str:
     """SHA-256 of points and labels, whatever their types and byte order.
 
     Points are taken in single precision, which tells all measurements of the paper's sets apart: 33.6 read from text in
@@ -38,7 +38,7 @@ def content_hash(X: Numbers, y: Numbers) -> str:
     return digest.hexdigest()
 
 
-def read(path: Path) -> tuple[Numbers, Numbers]:
+def read(path: Path) -> tuple[AnyArray, AnyArray]:
     """Arrays `X` and `y` of a file; never runs code from it.
 
     Raises
@@ -64,13 +64,13 @@ def read(path: Path) -> tuple[Numbers, Numbers]:
         raise UnusableFileError(f"it cannot be read as an .npz file ({error or type(error).__name__})") from error
 
 
-def write(path: Path, X: Numbers, y: Numbers) -> None:
+def write(path: Path, X: AnyArray, y: AnyArray) -> None:
     """A compressed file with `X` and `y` in the precision of the hash; whole or not there."""
     with replacing(path) as temporary:
         np.savez_compressed(temporary, X=np.asarray(X, dtype=np.float32), y=np.asarray(y, dtype=np.int32))
 
 
-def differences(X: Numbers, y: Numbers, shape: tuple[int, int], n_classes: int) -> list[str]:
+def differences(X: AnyArray, y: AnyArray, shape: tuple[int, int], n_classes: int) -> list[str]:
     """What makes points and labels unfit to be a data set of this shape; nothing if they may be one."""
     found = []
     if X.dtype.kind not in "uif":

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from boostmetric.paper import archive
 from boostmetric.paper.benchmarks import BENCHMARKS, Benchmark
 from boostmetric.paper.download import DownloadError, cached_file, download, read_cached
-from boostmetric.paper.sources import SOURCES, Source
+from boostmetric.paper.sources import SOURCES, DataSource
 
 __all__ = [
     "BENCHMARKS",
@@ -84,7 +84,7 @@ def own_file(source: str, data_dir: Path | None = None) -> Path | None:
     return Path(folder) / f"{source}.npz" if folder else None
 
 
-def read_own(path: Path, source: Source) -> tuple[archive.Numbers, archive.Numbers]:
+def read_own(path: Path, source: DataSource) -> tuple[archive.AnyArray, archive.AnyArray]:
     """A set from a file that the user has made.
 
     Its numbers may be others than ours (another reduction of ORL, other images of MNIST are as true to the paper); its
@@ -96,7 +96,7 @@ def read_own(path: Path, source: Source) -> tuple[archive.Numbers, archive.Numbe
     return X, y
 
 
-def _find(name: str, source: Source, data_dir: Path | None) -> tuple[archive.Numbers, archive.Numbers]:
+def _find(name: str, source: DataSource, data_dir: Path | None) -> tuple[archive.AnyArray, archive.AnyArray]:
     path = own_file(name, data_dir)
     if path is not None and path.exists():
         try:
@@ -116,7 +116,7 @@ def _find(name: str, source: Source, data_dir: Path | None) -> tuple[archive.Num
         raise _missing(name, source, f"{tried}, {kept}, and the download failed: {error}") from error
 
 
-def _missing(name: str, source: Source, why: str) -> MissingDataError:
+def _missing(name: str, source: DataSource, why: str) -> MissingDataError:
     n_samples, n_features = source.shape
     where, note = " and ".join(source.places[0]), f" ({source.note})" if source.note else ""
     return MissingDataError(

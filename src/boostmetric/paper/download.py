@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from boostmetric.paper import archive
-from boostmetric.paper.archive import Numbers
-from boostmetric.paper.sources import Source
+from boostmetric.paper.archive import AnyArray
+from boostmetric.paper.sources import DataSource
 
 _TIMEOUT = 30.0  # seconds without any byte
 _CHUNK = 1 << 16
@@ -36,7 +36,7 @@ def cached_file(name: str) -> Path:
     return cache_folder() / f"{name}.npz"
 
 
-def read_cached(name: str, source: Source) -> tuple[Numbers, Numbers] | None:
+def read_cached(name: str, source: DataSource) -> tuple[AnyArray, AnyArray] | None:
     """A set from the cache; None if it is not there, or no longer what was put there."""
     try:
         X, y = archive.read(cached_file(name))
@@ -45,14 +45,14 @@ def read_cached(name: str, source: Source) -> tuple[Numbers, Numbers] | None:
     return (X, y) if not differences_from(source, X, y) else None
 
 
-def download(name: str, source: Source) -> tuple[Numbers, Numbers]:
+def download(name: str, source: DataSource) -> tuple[AnyArray, AnyArray]:
     """Fetch a set from the first of its places that has the data expected, and keep it in the cache.
 
     Parameters
     ----------
     name : str
         Name of the set, and of the file in the cache.
-    source : Source
+    source : DataSource
 
     Raises
     ------
@@ -80,7 +80,7 @@ def download(name: str, source: Source) -> tuple[Numbers, Numbers]:
     raise DownloadError("; ".join(failures))
 
 
-def differences_from(source: Source, X: Numbers, y: Numbers) -> list[str]:
+def differences_from(source: DataSource, X: AnyArray, y: AnyArray) -> list[str]:
     """What tells points and labels from those expected; nothing if they are the same numbers."""
     found = archive.differences(X, y, source.shape, source.n_classes)
     if not found and (sha256 := archive.content_hash(X, y)) != source.sha256:
@@ -88,7 +88,7 @@ def differences_from(source: Source, X: Numbers, y: Numbers) -> list[str]:
     return found
 
 
-def _from_place(name: str, source: Source, urls: tuple[str, ...]) -> tuple[Numbers, Numbers]:
+def _from_place(name: str, source: DataSource, urls: tuple[str, ...]) -> tuple[AnyArray, AnyArray]:
     files = [fetch(url, name) for url in urls]
     try:
         X, y = source.read(files)

@@ -23,8 +23,8 @@ from boostmetric.paper.image_experiments import (
     measure,
     prepare,
 )
-from boostmetric.paper.protocol import Split, paper_setting, run, split
-from boostmetric.paper.runner import Task
+from boostmetric.paper.protocol import TrainTestSplit, paper_setting, run, split
+from boostmetric.paper.runner import FitTask
 from boostmetric.vision import UnusableImageError
 
 # The columns of Table 2, our own after those of the paper.
@@ -61,7 +61,7 @@ def tasks(
     chosen: Sequence[Benchmark | ImageBenchmark] = ALL_SETS,
     runs: int | None = None,
     systems: Sequence[str] = (),
-) -> list[Task]:
+) -> list[FitTask]:
     """What an experiment consists of.
 
     Parameters
@@ -77,9 +77,9 @@ def tasks(
     """
     names = {benchmark.name: benchmark for benchmark in chosen if isinstance(benchmark, Benchmark)}
 
-    def over_splits(data: Sequence[str], columns: Sequence[str], most: int | None = None) -> list[Task]:
+    def over_splits(data: Sequence[str], columns: Sequence[str], most: int | None = None) -> list[FitTask]:
         return [
-            Task(experiment, name, column, seed)
+            FitTask(experiment, name, column, seed)
             for name in data
             if name in names
             for column in columns
@@ -97,7 +97,7 @@ def tasks(
     if experiment == "cputime":
         n_seeds = min(runs or 3, 3)
         return [
-            Task(experiment, str(dimension), system, seed)
+            FitTask(experiment, str(dimension), system, seed)
             for system in TIMED
             for dimension in DIMENSIONS
             for seed in range(n_seeds)
@@ -108,7 +108,7 @@ def tasks(
     raise ValueError(f"There is no experiment {experiment!r}; there are {', '.join(EXPERIMENTS)}.")
 
 
-def find_data(planned: Sequence[Task], data_dir: Path | None) -> tuple[dict[str, str], dict[str, str]]:
+def find_data(planned: Sequence[FitTask], data_dir: Path | None) -> tuple[dict[str, str], dict[str, str]]:
     """Look for the data that tasks need; images are described, with a progress bar.
 
     Returns
@@ -132,7 +132,7 @@ def find_data(planned: Sequence[Task], data_dir: Path | None) -> tuple[dict[str,
     return hashes, missing
 
 
-def data_of(task: Task) -> str:
+def data_of(task: FitTask) -> str:
     """Name of the set that a task is about."""
     return IMAGES_OF[task.experiment].name if task.experiment in IMAGES_OF else task.data
 
@@ -150,7 +150,7 @@ class Laboratory:
         self._data_dir = data_dir
         self._last: tuple[str, Any] = ("", None)
 
-    def __call__(self, task: Task) -> dict[str, Any]:
+    def __call__(self, task: FitTask) -> dict[str, Any]:
         """What was measured."""
         if task.experiment in IMAGES_OF:
             return measure(task, self._data_dir)
@@ -163,34 +163,34 @@ class Laboratory:
         }[task.experiment]
         return way(task)
 
-    def _split(self, task: Task) -> tuple[Benchmark, Split]:
+    def _split(self, task: FitTask) -> tuple[Benchmark, TrainTestSplit]:
         benchmark = next(benchmark for benchmark in BENCHMARKS if benchmark.name == task.data)
         if self._last[0] != benchmark.source:
             self._last = benchmark.source, load(benchmark.source, self._data_dir)
         return benchmark, split(benchmark, self._last[1], task.seed)
 
-    def _table2(self, task: Task) -> dict[str, Any]:
+    def _table2(self, task: FitTask) -> dict[str, Any]:
         benchmark, part = self._split(task)
         return _outcome(SYSTEMS[task.system](benchmark), part)
 
-    def _table3(self, task: Task) -> dict[str, Any]:
+    def _table3(self, task: FitTask) -> dict[str, Any]:
         benchmark, part = self._split(task)
         return _outcome(paper_setting(benchmark).set_params(regularization=float(task.system)), part)
 
-    def _triplets(self, task: Task) -> dict[str, Any]:
+    def _triplets(self, task: FitTask) -> dict[str, Any]:
         _, part = self._split(task)
         k = int(task.system)
         n_triplets = Comparisons.from_labels(part.X_train, part.y_train, k, k).n_comparisons
         return {"triplets": n_triplets, **_outcome(BoostMetric(n_neighbors=k, n_impostors=k), part)}
 
-    def _convergence(self, task: Task) -> dict[str, Any]:
+    def _convergence(self, task: FitTask) -> dict[str, Any]:
         benchmark, part = self._split(task)
         n_iter = {"stagewise": 500, "corrective": 50}[task.system]
         metric = paper_setting(benchmark).set_params(solver=task.system, max_iter=n_iter)
         outcome = _outcome(metric, part)
         return {"loss": [record.loss for record in metric.history_], "gap": metric.duality_gap_, **outcome}
 
-    def _cputime(self, task: Task) -> dict[str, Any]:
+    def _cputime(self, task: FitTask) -> dict[str, Any]:
         points, labels = circles_in_noise(_N_TRIPLETS, int(task.data), task.seed)
         comparisons = Comparisons.from_labels(points, labels, n_neighbors=1, n_impostors=1)
         learners: dict[str, Callable[[], Any]] = {
@@ -202,7 +202,7 @@ class Laboratory:
         return {"seconds": perf_counter() - start}
 
 
-def _outcome(metric: Any, part: Split) -> dict[str, Any]:
+def _outcome(metric: Any, part: TrainTestSplit) -> dict[str, Any]:
     outcome = run(metric, part)
     reason = "" if metric is None else str(metric.stop_reason_)
     return {"error": outcome.error, "seconds": outcome.seconds, "stop_reason": reason}

@@ -15,7 +15,7 @@ from boostmetric.comparisons import Comparisons
 from boostmetric.estimators import BoostMetric
 from boostmetric.paper.datasets import concentric_circles
 from boostmetric.paper.plots import plot_projections
-from boostmetric.paper.protocol import Split
+from boostmetric.paper.protocol import TrainTestSplit
 
 PRINTED_EIGENVALUES = (0.542, 0.414, 0.007)
 
@@ -52,7 +52,7 @@ def circles(verbose: int = 0) -> Circles:
     """
     X, y = concentric_circles(seed=0)
     metric = BoostMetric(verbose=verbose).fit(X, y)
-    split = Split(X, y, *concentric_circles(seed=1))
+    split = TrainTestSplit(X, y, *concentric_circles(seed=1))
     projections = {
         "PCA": PCA(2).fit_transform(X),
         "LDA": LinearDiscriminantAnalysis(n_components=2).fit_transform(X, y),

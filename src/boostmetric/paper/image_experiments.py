@@ -21,11 +21,11 @@ from boostmetric.neighbors import nearest, rounding_of_distances
 from boostmetric.paper.datasets import MissingDataError
 from boostmetric.paper.download import cache_folder
 from boostmetric.paper.pictures import find_pictures
-from boostmetric.paper.protocol import Split
-from boostmetric.paper.runner import Task
+from boostmetric.paper.protocol import TrainTestSplit
+from boostmetric.paper.runner import FitTask
 from boostmetric.storage.files import replacing
 from boostmetric.vision import VisualWords
-from boostmetric.vision.extraction import Settings, identity
+from boostmetric.vision.extraction import ExtractionSettings, identity
 
 N_RUNS = 10
 CODEBOOKS = {
@@ -84,19 +84,19 @@ IMAGE_BENCHMARKS = (MOTORBIKES, FACES)
 IMAGES_OF = {"motorbikes": MOTORBIKES, "motorbikes-triplets": MOTORBIKES, "faces": FACES}
 
 
-def image_tasks(benchmark: ImageBenchmark, runs: int | None = None) -> list[Task]:
+def image_tasks(benchmark: ImageBenchmark, runs: int | None = None) -> list[FitTask]:
     """What an experiment consists of: splits, and for each all codebooks and systems, which share the histograms."""
     seeds = range(min(runs or N_RUNS, N_RUNS))
     categorization = benchmark.source == "motorbikes"
     systems = [*METRICS, SVM] if categorization else list(METRICS)
     columns = [(words, system) for words in CODEBOOKS for system in systems]
-    planned = [Task(benchmark.source, *column, seed) for seed in seeds for column in columns]
+    planned = [FitTask(benchmark.source, *column, seed) for seed in seeds for column in columns]
     if categorization:
-        planned += [Task("motorbikes-triplets", TRIPLETS, str(k), seed) for seed in seeds for k in NEIGHBORS]
+        planned += [FitTask("motorbikes-triplets", TRIPLETS, str(k), seed) for seed in seeds for k in NEIGHBORS]
     return planned
 
 
-def measure(task: Task, data_dir: Path | None) -> dict[str, Any]:
+def measure(task: FitTask, data_dir: Path | None) -> dict[str, Any]:
     """Carry out a task."""
     n_words, weighting = CODEBOOKS[task.data]
     part = histograms(IMAGES_OF[task.experiment], n_words, task.seed, data_dir)
@@ -107,13 +107,16 @@ def measure(task: Task, data_dir: Path | None) -> dict[str, Any]:
     if task.experiment == "motorbikes-triplets":
         k = int(task.system)
         n_triplets = Comparisons.from_labels(part.X_train, part.y_train, k, k).n_comparisons
-        return {"triplets": n_triplets, **_learn(BoostMetric(n_neighbors=k, n_impostors=k), part, Split.error, "error")}
+        return {
+            "triplets": n_triplets,
+            **_learn(BoostMetric(n_neighbors=k, n_impostors=k), part, TrainTestSplit.error, "error"),
+        }
     if task.experiment == "motorbikes":
-        return _learn(METRICS[task.system](), part, Split.error, "error")
+        return _learn(METRICS[task.system](), part, TrainTestSplit.error, "error")
     return _learn(METRICS[task.system](), part, precisions, "precision")
 
 
-def _learn(metric: Any, part: Split, score: Callable[..., Any], name: str) -> dict[str, Any]:
+def _learn(metric: Any, part: TrainTestSplit, score: Callable[..., Any], name: str) -> dict[str, Any]:
     if metric is None:
         return {name: score(part), "seconds": 0.0, "stop_reason": ""}
     start = perf_counter()
@@ -122,7 +125,7 @@ def _learn(metric: Any, part: Split, score: Callable[..., Any], name: str) -> di
     return {name: score(part, metric.transform), "seconds": seconds, "stop_reason": str(metric.stop_reason_)}
 
 
-def precisions(part: Split, transform: Callable[[NDArray[Any]], NDArray[Any]] | None = None) -> list[float]:
+def precisions(part: TrainTestSplit, transform: Callable[[NDArray[Any]], NDArray[Any]] | None = None) -> list[float]:
     """Share of the first class, in per cent, among the nearest test images of each of its test images; see `CUTS`."""
     points = part.X_test if transform is None else transform(part.X_test)
     found = nearest(points, None, max(CUTS), rounding_of_distances(points))[part.y_test == 0]
@@ -130,7 +133,7 @@ def precisions(part: Split, transform: Callable[[NDArray[Any]], NDArray[Any]] | 
     return [100 * float(right[:, :cut].mean()) for cut in CUTS]
 
 
-def _support_vectors(part: Split) -> dict[str, Any]:
+def _support_vectors(part: TrainTestSplit) -> dict[str, Any]:
     from sklearn.model_selection import GridSearchCV
     from sklearn.svm import SVC
 
@@ -173,7 +176,7 @@ def prepare(benchmark: ImageBenchmark, data_dir: Path | None) -> str:
     return _content(files)
 
 
-def histograms(benchmark: ImageBenchmark, n_words: int, seed: int, data_dir: Path | None) -> Split:
+def histograms(benchmark: ImageBenchmark, n_words: int, seed: int, data_dir: Path | None) -> TrainTestSplit:
     """A random split: words learned on its training part, and their counts in both; kept in the cache."""
     files = [find_pictures(category, data_dir) for category in benchmark.categories]
     paths = [path for of_class in files for path in of_class]
@@ -181,7 +184,7 @@ def histograms(benchmark: ImageBenchmark, n_words: int, seed: int, data_dir: Pat
     order = np.random.default_rng(seed).permutation(len(paths))
     train, test = order[: benchmark.n_train], order[benchmark.n_train :]
     vision = words(n_words, seed, n_jobs=1)
-    settings = Settings(vision.detector, vision.upright, vision.max_side)
+    settings = ExtractionSettings(vision.detector, vision.upright, vision.max_side)
     # All that decides the counts; the numbers of the training part stand for the split.
     decisive = (boostmetric.__version__, sklearn.__version__, identity(settings), vision.descriptor, vision.weighting)
     key = hashlib.sha256(repr((*decisive, n_words, seed, train.tolist(), _content(paths))).encode()).hexdigest()
@@ -193,7 +196,7 @@ def histograms(benchmark: ImageBenchmark, n_words: int, seed: int, data_dir: Pat
         counts[test] = vision.transform([paths[i] for i in test])
         with replacing(kept) as temporary, temporary.open("wb") as file:
             np.save(file, counts)
-    return Split(counts[train], labels[train], counts[test], labels[test])
+    return TrainTestSplit(counts[train], labels[train], counts[test], labels[test])
 
 
 def _read(path: Path, shape: tuple[int, int]) -> NDArray[np.float64] | None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from boostmetric.paper.figures import MARKERS, STROKES, panels
 from boostmetric.paper.image_experiments import CODEBOOKS, CUTS, METRICS, NEIGHBORS, SVM, TRIPLETS
-from boostmetric.paper.tables import Cell, Results, Table, mean_and_spread
+from boostmetric.paper.tables import Cell, PaperTable, Results, mean_and_spread
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -23,7 +23,7 @@ _PRINTED = {
 _SHOWN = ("100 words", "200 words")
 
 
-def motorbikes_table(results: Results) -> Table:
+def motorbikes_table(results: Results) -> PaperTable:
     """Test errors of categorization."""
     systems = [*METRICS, SVM]
     rows = []
@@ -39,10 +39,10 @@ def motorbikes_table(results: Results) -> Table:
         "chosen by 5-fold cross-validation, all on the same histograms: Harris-affine regions, upright, SIFT, words "
         "learned on the training part. The last two rows, with square roots of the counts, are not in the paper."
     )
-    return Table("Figure 3: Motorbikes against Airplanes", caption, ["codebook", *systems], rows)
+    return PaperTable("Figure 3: Motorbikes against Airplanes", caption, ["codebook", *systems], rows)
 
 
-def faces_table(results: Results) -> Table:
+def faces_table(results: Results) -> PaperTable:
     """Precision of retrieval."""
     rows = []
     for words in CODEBOOKS:
@@ -58,7 +58,7 @@ def faces_table(results: Results) -> Table:
         "splits into 541 and 361 images, the best of a row in bold. The paper shows curves and prints no numbers; it "
         "has 573 and 382 images, because its background has 520 instead of the 467 that are published."
     )
-    return Table("Figure 4: Faces against Background", caption, ["codebook", *METRICS], rows)
+    return PaperTable("Figure 4: Faces against Background", caption, ["codebook", *METRICS], rows)
 
 
 def motorbikes_figure(results: Results) -> Figure:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from boostmetric.paper import figures, image_results, tables
 from boostmetric.paper.environment import machine
 from boostmetric.paper.illustration import PRINTED_EIGENVALUES, circles
-from boostmetric.paper.tables import Results, Table
+from boostmetric.paper.tables import PaperTable, Results
 from boostmetric.report import heading, paragraph, picture, write_page
 from boostmetric.storage.files import replacing
 
@@ -56,7 +56,7 @@ DIFFERENCES = {
 
 
 @dataclass(frozen=True)
-class Picture:
+class PaperFigure:
     """A figure with its file name and description."""
 
     name: str
@@ -111,7 +111,7 @@ _TABLES = (
 )
 
 
-def _pictures(results: Results, wanted: Collection[str]) -> list[Picture]:
+def _pictures(results: Results, wanted: Collection[str]) -> list[PaperFigure]:
     found = []
     if "circles" in wanted:
         toy = circles()
@@ -123,10 +123,10 @@ def _pictures(results: Results, wanted: Collection[str]) -> list[Picture]:
             f"{', '.join(map(str, PRINTED_EIGENVALUES))}). 3-NN error on new points: {toy.euclidean:.1f} % in the "
             f"Euclidean distance, {toy.boostmetric:.1f} % after."
         )
-        found.append(Picture("circles", "Concentric circles", text, toy.figure))
+        found.append(PaperFigure("circles", "Concentric circles", text, toy.figure))
     for name, title, text, draw in _FIGURES:
         if name in wanted and results.has(name):
-            found.append(Picture(name, title, text, draw(results)))
+            found.append(PaperFigure(name, title, text, draw(results)))
     return found
 
 
@@ -173,7 +173,11 @@ _FIGURES = (
 
 
 def _html(
-    shown: list[Table], pictures: list[Picture], facts: dict[str, str], data: Mapping[str, str], troubles: list[str]
+    shown: list[PaperTable],
+    pictures: list[PaperFigure],
+    facts: dict[str, str],
+    data: Mapping[str, str],
+    troubles: list[str],
 ) -> list[str]:
     blocks = [paragraph(_said(facts)), *(table.html() for table in shown)]
     for item in pictures:
@@ -187,7 +191,7 @@ def _html(
     return blocks
 
 
-def _markdown(shown: list[Table], pictures: list[Picture], facts: dict[str, str], troubles: list[str]) -> str:
+def _markdown(shown: list[PaperTable], pictures: list[PaperFigure], facts: dict[str, str], troubles: list[str]) -> str:
     parts = [f"# {TITLE}\n\n{_said(facts)}\n", *(table.markdown() for table in shown)]
     parts += [
         f"## {item.title}\n\n![{item.title}](figures/{item.name}.png)\n\n{item.description}\n" for item in pictures

@@ -18,7 +18,7 @@ from boostmetric.paper.datasets import Benchmark, Labelled
 
 
 @dataclass(frozen=True)
-class Split:
+class TrainTestSplit:
     """A training part and a test part."""
 
     X_train: NDArray[np.float64]
@@ -34,7 +34,7 @@ class Split:
         return 100 * knn_error(train, self.y_train, test, self.y_test, n_neighbors=3)
 
 
-def split(benchmark: Benchmark, data: Labelled, seed: int) -> Split:
+def split(benchmark: Benchmark, data: Labelled, seed: int) -> TrainTestSplit:
     """One of the random splits of a benchmark."""
     X, y = data
     if benchmark.scaled:
@@ -45,10 +45,10 @@ def split(benchmark: Benchmark, data: Labelled, seed: int) -> Split:
     if benchmark.n_pca is not None:
         pca = PCA(benchmark.n_pca, svd_solver="full").fit(X_train)
         X_train, X_test = pca.transform(X_train), pca.transform(X_test)
-    return Split(X_train, y[train], X_test, y[test])
+    return TrainTestSplit(X_train, y[train], X_test, y[test])
 
 
-def splits(benchmark: Benchmark, data: Labelled) -> Iterator[Split]:
+def splits(benchmark: Benchmark, data: Labelled) -> Iterator[TrainTestSplit]:
     """All of them."""
     return (split(benchmark, data, seed) for seed in range(benchmark.n_runs))
 
@@ -66,14 +66,14 @@ def paper_setting(benchmark: Benchmark) -> BoostMetric:
     return BoostMetric(n_neighbors=benchmark.n_neighbors, n_impostors=benchmark.n_neighbors)
 
 
-def run(metric: Any, split: Split) -> Outcome:
+def run(metric: Any, split: TrainTestSplit) -> Outcome:
     """Learn from the training part and classify the test part.
 
     Parameters
     ----------
     metric : transformer that learns from labels, or None
         None for the Euclidean distance.
-    split : Split
+    split : TrainTestSplit
     """
     if metric is None:
         return Outcome(split.error(), 0.0)

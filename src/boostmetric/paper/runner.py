@@ -28,7 +28,7 @@ _MOST_MEMORY = 0.9
 OK, OVER_TIME, OUT_OF_MEMORY, FAILED = "ok", "over time", "out of memory", "failed"
 
 
-class Task(NamedTuple):
+class FitTask(NamedTuple):
     """One fit: what a row is about."""
 
     experiment: str
@@ -38,13 +38,13 @@ class Task(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Row:
+class FitRow:
     """What a fit came to.
 
     Attributes
     ----------
     experiment, data, system, seed
-        Of the `Task`.
+        Of the `FitTask`.
     version : str
         Of boostmetric.
     status : str
@@ -65,9 +65,9 @@ class Row:
     message: str = ""
 
     @property
-    def task(self) -> Task:
+    def task(self) -> FitTask:
         """What it is about."""
-        return Task(self.experiment, self.data, self.system, self.seed)
+        return FitTask(self.experiment, self.data, self.system, self.seed)
 
     @property
     def trouble(self) -> str:
@@ -84,25 +84,25 @@ class RowFile:
 
     Attributes
     ----------
-    rows : dict of Task to Row
+    rows : dict of FitTask to FitRow
         Those of this version of boostmetric; others are left alone.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.rows: dict[Task, Row] = {}
+        self.rows: dict[FitTask, FitRow] = {}
         text = path.read_text(encoding="utf-8") if path.exists() else ""
         # A run that was killed while it wrote leaves part of a line, which the next one must not be appended to.
         self._separator = "" if not text or text.endswith("\n") else "\n"
         for line in text.splitlines():
             try:
-                row = Row(**json.loads(line))
+                row = FitRow(**json.loads(line))
             except (json.JSONDecodeError, TypeError):
                 continue
             if row.version == boostmetric.__version__:
                 self.rows[row.task] = row
 
-    def append(self, row: Row) -> None:
+    def append(self, row: FitRow) -> None:
         """Write a row, and keep it."""
         self.rows[row.task] = row
         with self.path.open("a", encoding="utf-8") as file:
@@ -111,14 +111,14 @@ class RowFile:
             os.fsync(file.fileno())
         self._separator = ""
 
-    def is_hopeless(self, task: Task) -> bool:
+    def is_hopeless(self, task: FitTask) -> bool:
         """Whether the same fit to another split took too long, or too much memory."""
         return any(row.status in (OVER_TIME, OUT_OF_MEMORY) and row.task[:3] == task[:3] for row in self.rows.values())
 
 
 def run(
-    tasks: Sequence[Task],
-    execute: Callable[[Task], dict[str, Any]],
+    tasks: Sequence[FitTask],
+    execute: Callable[[FitTask], dict[str, Any]],
     file: RowFile,
     *,
     jobs: int = 1,
@@ -129,7 +129,7 @@ def run(
 
     Parameters
     ----------
-    tasks : sequence of Task
+    tasks : sequence of FitTask
         A task is left out where the same fit to another split took too long.
     execute : callable
         What to measure; called in other processes, so it must be picklable.
@@ -161,7 +161,7 @@ def run(
             worker.end()
 
 
-def _next_rows(busy: list[_Worker]) -> list[Row]:
+def _next_rows(busy: list[_Worker]) -> list[FitRow]:
     """Wait until a fit ends, or has taken too long."""
     until = min(worker.deadline for worker in busy)
     ready = wait([worker.connection for worker in busy], timeout=max(0.0, until - monotonic()))
@@ -173,8 +173,8 @@ def _next_rows(busy: list[_Worker]) -> list[Row]:
 class _Worker:
     """A process that carries out one task after the other, and is replaced where it has to be ended."""
 
-    def __init__(self, execute: Callable[[Task], dict[str, Any]], jobs: int) -> None:
-        self.task: Task | None = None
+    def __init__(self, execute: Callable[[FitTask], dict[str, Any]], jobs: int) -> None:
+        self.task: FitTask | None = None
         self.deadline = math.inf
         self._execute, self._jobs = execute, jobs
         self._start()
@@ -187,7 +187,7 @@ class _Worker:
         self._ready = False
         other.close()
 
-    def begin(self, task: Task, time_limit: float) -> None:
+    def begin(self, task: FitTask, time_limit: float) -> None:
         if not self._ready:
             self.connection.recv()  # imports take seconds, which are not the fit's
             self._ready = True
@@ -195,7 +195,7 @@ class _Worker:
         self._limit = time_limit
         self.connection.send((task, time_limit))
 
-    def answer(self) -> Row:
+    def answer(self) -> FitRow:
         """The row that was sent, or one about a process that died."""
         try:
             status, figures, message = self.connection.recv()
@@ -206,14 +206,14 @@ class _Worker:
             self._start()
         return self._row(status, figures, message)
 
-    def give_up(self) -> Row:
+    def give_up(self) -> FitRow:
         self.end()
         self._start()
         return self._row(OVER_TIME, {}, f"over {self._limit:g} s")
 
-    def _row(self, status: str, figures: dict[str, Any], message: str) -> Row:
+    def _row(self, status: str, figures: dict[str, Any], message: str) -> FitRow:
         assert self.task is not None
-        row = Row(*self.task, boostmetric.__version__, status, figures, message)
+        row = FitRow(*self.task, boostmetric.__version__, status, figures, message)
         self.task, self.deadline = None, math.inf
         return row
 
@@ -223,7 +223,7 @@ class _Worker:
         self.connection.close()
 
 
-def _serve(connection: Connection, execute: Callable[[Task], dict[str, Any]], jobs: int) -> None:
+def _serve(connection: Connection, execute: Callable[[FitTask], dict[str, Any]], jobs: int) -> None:
     """Carry out tasks until the other side is gone."""
     from threadpoolctl import threadpool_limits
 

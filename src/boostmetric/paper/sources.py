@@ -15,13 +15,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from boostmetric.paper.archive import Numbers
+from boostmetric.paper.archive import AnyArray
 
-Reader = Callable[[Sequence[bytes]], tuple[Numbers, Numbers]]
+Reader = Callable[[Sequence[bytes]], tuple[AnyArray, AnyArray]]
 
 
 @dataclass(frozen=True)
-class Source:
+class DataSource:
     """A set that can be downloaded.
 
     Attributes
@@ -50,14 +50,14 @@ class Source:
     note: str = ""
 
 
-def read_usps(files: Sequence[bytes]) -> tuple[Numbers, Numbers]:
+def read_usps(files: Sequence[bytes]) -> tuple[AnyArray, AnyArray]:
     """S. Roweis's Matlab file: 256 pixels (columns first) x 1100 images x digits 1 to 9 and 0."""
     pixels = np.roll(_matlab(files[0])["data"], 1, axis=2)  # 0 to the front
     n_pixels, n_images, n_digits = pixels.shape
     return _by_rows(pixels.T.reshape(-1, n_pixels), 16), np.repeat(np.arange(n_digits), n_images)
 
 
-def read_coil20(files: Sequence[bytes]) -> tuple[Numbers, Numbers]:
+def read_coil20(files: Sequence[bytes]) -> tuple[AnyArray, AnyArray]:
     """A Matlab file with one image (columns first) a row, labels from 1; brightness up to 255, or up to 1."""
     arrays = _matlab(files[0])
     X, y = (arrays["X"], arrays["Y"]) if "X" in arrays else (arrays["fea"], arrays["gnd"])
@@ -67,7 +67,7 @@ def read_coil20(files: Sequence[bytes]) -> tuple[Numbers, Numbers]:
     return _by_rows(brightness, 32), y.ravel().astype(np.int64) - 1
 
 
-def read_orl(files: Sequence[bytes]) -> tuple[Numbers, Numbers]:
+def read_orl(files: Sequence[bytes]) -> tuple[AnyArray, AnyArray]:
     """A zip archive of PGM images ``sN/M.pgm``, image M of person N; halved, which gives the paper's 2,576 dimensions.
 
     How the paper made the images smaller is not said. Here it is the mean of 2 x 2 pixels, rounded half to even.
@@ -84,19 +84,19 @@ def read_orl(files: Sequence[bytes]) -> tuple[Numbers, Numbers]:
     return halved.reshape(n, -1), np.array([person - 1 for person, _ in order])
 
 
-def read_mnist(files: Sequence[bytes]) -> tuple[Numbers, Numbers]:
+def read_mnist(files: Sequence[bytes]) -> tuple[AnyArray, AnyArray]:
     """Images and labels as gzipped IDX files: a header of big-endian sizes, then bytes."""
     images, labels = (_idx(gzip.decompress(file)) for file in files)
     return images.reshape(len(images), -1), labels.astype(np.int64)
 
 
-def read_letters(files: Sequence[bytes]) -> tuple[Numbers, Numbers]:
+def read_letters(files: Sequence[bytes]) -> tuple[AnyArray, AnyArray]:
     """UCI's text: the letter, then its sixteen features."""
     rows = [line.split(",") for line in files[0].decode("ascii").split()]
     return np.array([row[1:] for row in rows], dtype=np.float64), np.array([ord(row[0]) - ord("A") for row in rows])
 
 
-def read_arff(files: Sequence[bytes]) -> tuple[Numbers, Numbers]:
+def read_arff(files: Sequence[bytes]) -> tuple[AnyArray, AnyArray]:
     """OpenML's ARFF with the class last; rows with missing values are left out, classes numbered by the alphabet."""
     from scipy.io import arff
 
@@ -108,19 +108,19 @@ def read_arff(files: Sequence[bytes]) -> tuple[Numbers, Numbers]:
     return X[complete], y[complete]
 
 
-def _matlab(file: bytes) -> dict[str, Numbers]:
+def _matlab(file: bytes) -> dict[str, AnyArray]:
     from scipy.io import loadmat
 
-    arrays: dict[str, Numbers] = loadmat(io.BytesIO(file))
+    arrays: dict[str, AnyArray] = loadmat(io.BytesIO(file))
     return arrays
 
 
-def _by_rows(images: Numbers, side: int) -> Numbers:
+def _by_rows(images: AnyArray, side: int) -> AnyArray:
     """Square images stored column by column, stored row by row."""
     return images.reshape(-1, side, side).transpose(0, 2, 1).reshape(-1, side * side)
 
 
-def _pgm(file: bytes) -> Numbers:
+def _pgm(file: bytes) -> AnyArray:
     header = re.match(rb"P5\s+(?:#[^\n]*\n\s*)*(\d+)\s+(\d+)\s+255\s", file)
     if header is None:
         raise ValueError("not a binary PGM image of 256 grey levels")
@@ -128,7 +128,7 @@ def _pgm(file: bytes) -> Numbers:
     return np.frombuffer(file, np.uint8, count=height * width, offset=header.end()).reshape(height, width)
 
 
-def _idx(file: bytes) -> Numbers:
+def _idx(file: bytes) -> AnyArray:
     n_axes = file[3]
     sizes = np.frombuffer(file, ">i4", count=n_axes, offset=4)
     return np.frombuffer(file, np.uint8, offset=4 + 4 * n_axes).reshape(sizes)
@@ -142,8 +142,8 @@ def _mnist_at(folder: str) -> tuple[str, ...]:
     return (f"{folder}/t10k-images-idx3-ubyte.gz", f"{folder}/t10k-labels-idx1-ubyte.gz")
 
 
-SOURCES: dict[str, Source] = {
-    "usps": Source(
+SOURCES: dict[str, DataSource] = {
+    "usps": DataSource(
         "S. Roweis, New York University",
         (11000, 256),
         10,
@@ -151,7 +151,7 @@ SOURCES: dict[str, Source] = {
         (("https://cs.nyu.edu/~roweis/data/usps_all.mat",),),
         read_usps,
     ),
-    "orl": Source(
+    "orl": DataSource(
         "AT&T Laboratories Cambridge",
         (400, 2576),
         40,
@@ -166,7 +166,7 @@ SOURCES: dict[str, Source] = {
         read_orl,
         "halved to 46 x 56 pixels",
     ),
-    "mnist": Source(
+    "mnist": DataSource(
         "Y. LeCun, C. Cortes and C. Burges",
         (10000, 784),
         10,
@@ -178,7 +178,7 @@ SOURCES: dict[str, Source] = {
         read_mnist,
         "the test set; which 10,000 images the paper used is not said",
     ),
-    "coil20": Source(
+    "coil20": DataSource(
         "Columbia University (copy of hyzhang98/AdaGAE)",
         (1440, 1024),
         20,
@@ -193,7 +193,7 @@ SOURCES: dict[str, Source] = {
         read_coil20,
     ),
     # Not OpenML's copy: its rows are in another order (that of Weka), and the paper's 15,000 are the first of UCI's.
-    "letters": Source(
+    "letters": DataSource(
         "UCI",
         (20000, 16),
         26,
@@ -201,7 +201,7 @@ SOURCES: dict[str, Source] = {
         (("https://archive.ics.uci.edu/ml/machine-learning-databases/letter-recognition/letter-recognition.data",),),
         read_letters,
     ),
-    "vehicle": Source(
+    "vehicle": DataSource(
         "OpenML 54",
         (846, 18),
         4,
@@ -209,7 +209,7 @@ SOURCES: dict[str, Source] = {
         _openml(54, "vehicle"),
         read_arff,
     ),
-    "breast_cancer": Source(
+    "breast_cancer": DataSource(
         "OpenML 15",
         (683, 9),
         2,
@@ -218,7 +218,7 @@ SOURCES: dict[str, Source] = {
         read_arff,
         "rows without missing values; the paper's tenth feature is LIBSVM's, the number of the sample",
     ),
-    "diabetes": Source(
+    "diabetes": DataSource(
         "OpenML 37",
         (768, 8),
         2,

@@ -10,9 +10,9 @@ import numpy as np
 
 from boostmetric.paper.benchmarks import BENCHMARKS, Benchmark
 from boostmetric.paper.experiments import SYSTEMS, TABLE_3, TRACE_WEIGHTS
-from boostmetric.paper.runner import OK, Row
+from boostmetric.paper.runner import OK, FitRow
 
-# Table 3, as printed: mean (standard deviation).
+# PaperTable 3, as printed: mean (standard deviation).
 _PRINTED_3 = {
     "Bal": ("8.98 (2.59)", "8.88 (2.52)", "8.88 (2.52)", "8.88 (2.52)", "8.93 (2.52)"),
     "Breast-Cancer": ("2.11 (0.69)", "2.11 (0.69)", "2.11 (0.69)", "2.11 (0.69)", "2.11 (0.69)"),
@@ -33,7 +33,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Table:
+class PaperTable:
     """A table with a title, ready to be written."""
 
     title: str
@@ -70,8 +70,8 @@ class Table:
 class Results:
     """Rows of a run, looked up by what they are about."""
 
-    def __init__(self, rows: Iterable[Row]) -> None:
-        self._rows: dict[tuple[str, str, str], list[Row]] = {}
+    def __init__(self, rows: Iterable[FitRow]) -> None:
+        self._rows: dict[tuple[str, str, str], list[FitRow]] = {}
         for row in sorted(rows, key=lambda row: row.seed):
             self._rows.setdefault((row.experiment, row.data, row.system), []).append(row)
 
@@ -81,15 +81,15 @@ class Results:
         return [row.figures[figure] for row in rows if row.status == OK]
 
     def errors(self, data: str, system: str) -> list[float]:
-        """Those of Table 2."""
+        """Those of PaperTable 2."""
         return self.figures("table2", data, system, "error")
 
-    def trouble(self, experiment: str, data: str, system: str) -> Row | None:
+    def trouble(self, experiment: str, data: str, system: str) -> FitRow | None:
         """A fit that did not come to an end, if there is one."""
         rows = self._rows.get((experiment, data, system), [])
         return next((row for row in rows if row.status != OK), None)
 
-    def troubles(self) -> list[Row]:
+    def troubles(self) -> list[FitRow]:
         """All of them."""
         return [row for rows in self._rows.values() for row in rows if row.status != OK]
 
@@ -98,7 +98,7 @@ class Results:
         return any(key[0] == experiment and data in (None, key[1]) for key in self._rows)
 
 
-def table1(results: Results) -> Table:
+def table1(results: Results) -> PaperTable:
     """Sizes and preprocessing, and the time of a run of BoostMetric."""
     rows = []
     for b in BENCHMARKS:
@@ -122,13 +122,13 @@ def table1(results: Results) -> Table:
         "Sizes as used; small, below, as printed where that differs. The time is that of a fit of BoostMetric with the "
         "paper's setting."
     )
-    return Table("Table 1: the data sets", caption, header, rows)
+    return PaperTable("PaperTable 1: the data sets", caption, header, rows)
 
 
-def table2(results: Results) -> Table:
+def table2(results: Results) -> PaperTable:
     """Test errors of all systems."""
-    return Table(
-        "Table 2: test errors of a 3-nearest-neighbour classifier, in per cent",
+    return PaperTable(
+        "PaperTable 2: test errors of a 3-nearest-neighbour classifier, in per cent",
         "Mean (standard deviation) over the splits, the best of a row in bold; small, below, as printed in the paper. "
         "The columns after BoostMetric are not in the paper.",
         ["set", *SYSTEMS],
@@ -155,7 +155,7 @@ def _errors(results: Results, benchmark: Benchmark) -> list[Cell]:
     return row
 
 
-def times(results: Results) -> Table:
+def times(results: Results) -> PaperTable:
     """Seconds of a fit of all systems."""
     rows = []
     for b in BENCHMARKS:
@@ -167,10 +167,10 @@ def times(results: Results) -> Table:
             trouble = results.trouble("table2", b.name, system)
             row.append(Cell(trouble.message if trouble else f"{np.mean(seconds):.2f}" if seconds else ""))
         rows.append(row)
-    return Table("Time of a fit, in seconds", _OF_TIMES, ["set", *list(SYSTEMS)[1:]], rows)
+    return PaperTable("Time of a fit, in seconds", _OF_TIMES, ["set", *list(SYSTEMS)[1:]], rows)
 
 
-def table3(results: Results) -> Table:
+def table3(results: Results) -> PaperTable:
     """Test errors for several values of v."""
     rows = []
     for name in TABLE_3:
@@ -182,8 +182,8 @@ def table3(results: Results) -> Table:
             row.append(Cell(mean_and_spread(float(np.mean(errors)), float(np.std(errors))) if errors else "", printed))
         rows.append(row)
     caption = "Mean (standard deviation) over the splits; small, below, as printed."
-    return Table(
-        "Table 3: test errors for several values of v", caption, ["v", *(f"{v:g}" for v in TRACE_WEIGHTS)], rows
+    return PaperTable(
+        "PaperTable 3: test errors for several values of v", caption, ["v", *(f"{v:g}" for v in TRACE_WEIGHTS)], rows
     )
 
 

@@ -38,7 +38,7 @@ class Changed:
 
 
 @dataclass(frozen=True)
-class Sample:
+class QuerySample:
     """Queries to look at.
 
     Attributes
@@ -55,7 +55,9 @@ class Sample:
     kept: float
 
 
-def sample_of_queries(subject: Subject, metric: MahalanobisMetric, size: int, rng: np.random.RandomState) -> Sample:
+def sample_of_queries(
+    subject: Subject, metric: MahalanobisMetric, size: int, rng: np.random.RandomState
+) -> QuerySample:
     """Queries to look at: half of them, and one more if their number is odd, those whose neighbours changed most.
 
     Where several changed as much, chance decides, and not whether the answers became better.
@@ -83,7 +85,7 @@ def sample_of_queries(subject: Subject, metric: MahalanobisMetric, size: int, rn
     chosen = [(int(place), "neighbours changed most") for place in most if common[place] < 1.0]
     chosen += [(int(place), "drawn at random") for place in random]
     queries = [Changed(int(rows[place]), why, before[place].tolist(), after[place].tolist()) for place, why in chosen]
-    return Sample(queries, len(rows), float(common.mean()))
+    return QuerySample(queries, len(rows), float(common.mean()))
 
 
 def _found(subject: Subject, searched: Given, asked: Given, rows: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -98,7 +100,7 @@ def _found(subject: Subject, searched: Given, asked: Given, rows: NDArray[np.int
     return np.asarray(found[others].reshape(len(rows), depth))
 
 
-def neighbors_block(subject: Subject, sample: Sample) -> list[Html]:
+def neighbors_block(subject: Subject, sample: QuerySample) -> list[Html]:
     """The queries of a sample with their neighbours, as lists side by side."""
     marks = "" if subject.is_right is None else f" A tick marks what is {subject.rightness}."
     where = "among the other points" if subject.alone else f"among {subject.searched.points.shape[0]:,} points"

@@ -62,7 +62,7 @@ class Extent(NamedTuple):
         return float(max(np.abs(self.low).max(), np.abs(self.high).max()))
 
 
-class Backend(Protocol):
+class SearchBackend(Protocol):
     """What finds neighbours."""
 
     options: dict[str, int]
@@ -86,7 +86,7 @@ class Backend(Protocol):
         ...
 
 
-def make_backend(name: str, options: Mapping[str, int] | None) -> Backend:
+def make_backend(name: str, options: Mapping[str, int] | None) -> SearchBackend:
     """The backend of a name, or an error."""
     check_choice("backend", name, BACKENDS)
     return Exact(options) if name == "exact" else Faiss(name, options)
@@ -102,7 +102,7 @@ class Exact:
         """Nothing is kept from one search to the next."""
 
     def search(self, points: FloatArray, queries: FloatArray, k: int, extent: Extent) -> tuple[IntArray, FloatArray]:
-        """As in `Backend`."""
+        """As in `SearchBackend`."""
         size = max(extent.size, float(np.abs(queries).max(initial=0.0)))
         if len(queries) <= _HANDFUL and 1 / _SAFE < size < _SAFE:
             numbers = _among_all(points, queries, k, extent.rounding)
@@ -133,14 +133,14 @@ class Faiss:
         self._left: Any = None
 
     def removed(self, kept: NDArray[np.bool_]) -> None:
-        """As in `Backend`."""
+        """As in `SearchBackend`."""
         self._called = self._called[kept[: len(self._called)]]
         self._left = None
         if self._index is not None and len(self._called) < (1 - _MOST_REMOVED) * self._index.ntotal:
             self._forget()
 
     def search(self, points: FloatArray, queries: FloatArray, k: int, extent: Extent) -> tuple[IntArray, FloatArray]:
-        """As in `Backend`; queries for which faiss finds fewer than k points are answered exactly."""
+        """As in `SearchBackend`; queries for which faiss finds fewer than k points are answered exactly."""
         self._keep_up(points)
         n_candidates = min(k + _SPARE, len(points))
         called = self._index.search(self._placed(queries), n_candidates, params=self._parameters(n_candidates))[1]

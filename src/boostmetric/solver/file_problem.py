@@ -3,34 +3,60 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol, Self
 
-from boostmetric.arrays.frame import Axes, Shift
-from boostmetric.engines.backend import SharingBackend
+import numpy as np
+
+from boostmetric.arrays.frame import Axes, Given, Shift
+from boostmetric.comparisons.shares import Share
+from boostmetric.engines.backend import Backend, SharingBackend
 from boostmetric.oracles.held_out import WithHeldOut
 from boostmetric.oracles.losses import EXPONENTIAL, Loss
+from boostmetric.oracles.protocol import Oracle
 from boostmetric.oracles.sharded import ShardedOracle
 from boostmetric.parallel.blas import single_threaded_blas
 
-if TYPE_CHECKING:
-    from boostmetric.engines.backend import Backend
-    from boostmetric.oracles.protocol import Oracle
-    from boostmetric.tables.comparison_files import OpenedFiles
+
+class SharedFiles(Protocol):
+    """Files of points and comparisons that can be shared out, such as `boostmetric.tables` opens."""
+
+    @property
+    def n_features(self) -> int:
+        """Number of features of the points."""
+        ...
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of what the files say about themselves, and of how they are read."""
+        ...
+
+    def split(self, test_size: float, random_state: int) -> tuple[Self, Self]:
+        """Comparisons to learn from, and comparisons to hold out."""
+        ...
+
+    def shares(self, n: int) -> Sequence[Share]:
+        """n shares, or fewer, of about the same size."""
+        ...
 
 
 @dataclass(frozen=True)
 class FileProblem:
     """Points and comparisons in files; a `Learnable`."""
 
-    files: OpenedFiles
+    files: SharedFiles
 
     @property
     def n_features(self) -> int:
-        """Of the points."""
+        """Number of features of the points."""
         return self.files.n_features
+
+    @property
+    def points_at_hand(self) -> Given:
+        """None: the workers have them."""
+        return np.empty((0, self.n_features))
 
     def restricted(self) -> FileProblem:
         """The same: workers read no other points."""
@@ -58,7 +84,7 @@ class FileProblem:
             stack.enter_context(single_threaded_blas())
             n_features = self.n_features
 
-            def oracle_of(files: OpenedFiles, shift: Shift | None) -> tuple[Oracle, Shift]:
+            def oracle_of(files: SharedFiles, shift: Shift | None) -> tuple[Oracle, Shift]:
                 pool, used, weight = stack.enter_context(backend.shared_pool(files.shares, n_features, loss, shift))
                 return ShardedOracle(pool, n_features, loss, weight), used
 

@@ -6,52 +6,74 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
+from boostmetric.arrays.errors import ParameterError
 from boostmetric.arrays.frame import Given
 from boostmetric.comparisons import Comparisons
-from boostmetric.engines.backend import Backend
-from boostmetric.engines.threads import ONE_THREAD
 from boostmetric.oracles.losses import LOSSES, LossName
 from boostmetric.oracles.protocol import Oracle
 from boostmetric.solver.corrective import Corrective
 from boostmetric.solver.loop import FindStep, Solver, Stagewise, boost, roll_back
+from boostmetric.solver.plan import Settings, SolverName, Watcher
 from boostmetric.solver.problem import Learnable, Problem
 from boostmetric.solver.result import Boosted, Iteration, Progress, StopReason, scaled
 from boostmetric.solver.step import bisection_step, exact_step
 
 AnyProgress = TypeVar("AnyProgress", bound=Progress)
-SolverName = Literal["stagewise", "corrective"]
 SOLVERS: dict[str, Callable[[FindStep], Solver]] = {"stagewise": Stagewise, "corrective": Corrective}
-LineSearch = Literal["exact", "bisection"]
 STEP_FINDERS = {"exact": exact_step, "bisection": bisection_step}
 # A metric to begin with that lowers no loss changes the comparisons by so much, root mean square: it still orders the
 # distances, and steps of boosting soon outweigh it.
 _LEAST_CHANGE = 1e-6
 
 
-def learn(points: Given, comparisons: Comparisons, **options: Any) -> Boosted:
-    """Learn a metric for points from comparisons of their pairs, in the memory of this process: see `solve`."""
-    return solve(Problem(points, comparisons), **options)
+def learn(
+    points: Given,
+    comparisons: Comparisons,
+    *,
+    loss: LossName = "exponential",
+    max_iter: int = 500,
+    start: Progress | None = None,
+    reweigh: bool = False,
+    held_out: Learnable | None = None,
+    on_iteration: Sequence[Watcher] = (),
+    **settings: Any,
+) -> Boosted:
+    """Learn a metric for points from comparisons of their pairs, in one pass.
+
+    Parameters
+    ----------
+    points : ndarray or csr_array of shape (n_points, n_features)
+    comparisons : Comparisons
+    loss : str
+    max_iter, start, reweigh, held_out, on_iteration
+        As in `solve`.
+    **settings
+        Other fields of `Settings`.
+    """
+    return solve(
+        Problem(points, comparisons),
+        Settings(loss=LOSSES[loss], **settings),
+        max_iter=max_iter,
+        start=start,
+        reweigh=reweigh,
+        held_out=held_out,
+        on_iteration=on_iteration,
+    )
 
 
 def solve(
     problem: Learnable,
+    settings: Settings,
     *,
-    loss: LossName = "exponential",
-    solver: SolverName = "stagewise",
-    regularization: float = 1e-7,
     max_iter: int = 500,
-    tol: float = 0.0,
-    line_search: LineSearch = "exact",
-    backend: Backend = ONE_THREAD,
     start: Progress | None = None,
     reweigh: bool = False,
     held_out: Learnable | None = None,
-    on_iteration: Sequence[Callable[[Iteration], object]] = (),
-    rng: np.random.RandomState | None = None,
+    on_iteration: Sequence[Watcher] = (),
 ) -> Boosted:
     """Learn a metric from comparisons of pairs of points.
 
@@ -59,37 +81,34 @@ def solve(
     ----------
     problem : Learnable
         The points and comparisons.
-    loss, solver, regularization, max_iter, tol, line_search
-        As in `boostmetric.BoostMetric`.
-    backend : Backend
-        Where to keep the problem, and to work on it.
+    settings : Settings
+    max_iter : int
+        Most iterations, those of `start` included.
     start : Progress, optional
-        Where to go on; nothing by default. Scores in its history must be about the same `held_out`.
+        Where to continue; nothing by default. Scores in its history must be about the same `held_out`.
     reweigh : bool, default=False
         Take the metric of `start` as a weak learner, whose weight is found as that of any other: all its steps are
         multiplied by one number. Where it does not lower the loss, that number is next to nothing.
     held_out : Learnable, optional
-        Comparisons to watch: the result is the metric, of all iterations and the one to begin with, that satisfies
-        most of them.
+        Comparisons to watch: the result is the metric, of all iterations and the start, that satisfies most of them.
     on_iteration : sequence of callables
         Each sees every `Iteration`; boosting stops when one returns True, or a `StopReason`.
-    rng : RandomState, optional
-        See `boost`.
     """
+    solver = settings.solver
     problem = problem.restricted()
     watched = None if held_out is None else held_out.restricted()
-    fingerprint = cache(lambda: problem.fingerprint(LOSSES[loss], regularization))
+    fingerprint = cache(lambda: problem.fingerprint(settings.loss, settings.regularization))
     watched_fingerprint = cache(lambda: "" if held_out is None else held_out.fingerprint())
     given = Progress.nothing(problem.n_features) if start is None else resumed(start, held_out, solver)
     if given.problem and given.problem != fingerprint():
-        raise ValueError(
+        raise ParameterError(
             "The checkpoint belongs to another fit: its points, comparisons, loss or regularization are not those "
-            "given. Leave resume_from out to begin anew; with early_stopping or n_passes, comparisons are held out at "
-            "random: set random_state to a number to hold out the same ones again."
+            "given. Leave {resume_from} out to begin anew; with {early_stopping} or {n_passes}, comparisons are held "
+            "out at random: set {random_state} to a number to hold out the same ones again."
         )
 
     staged = given.staged and solver == "stagewise"
-    with problem.opened(backend, watched, LOSSES[loss]) as (frame, oracle):
+    with problem.opened(settings.backend, watched, settings.loss) as (frame, oracle):
 
         def in_user_units(progress: AnyProgress) -> AnyProgress:
             # What was given stays as it was: these points may reach only a part of it.
@@ -116,19 +135,20 @@ def solve(
             reasons = [answer for answer in answers if isinstance(answer, StopReason)]
             return reasons[0] if reasons else StopReason.CALLBACK if answers else None
 
-        v = scaled(regularization, -2 * frame.exponent)
+        find_step = STEP_FINDERS[settings.line_search]
+        v = scaled(settings.regularization, -2 * frame.exponent)
         begin = given.in_units(-frame.exponent, frame.lower(given.directions, given.coordinates))
         if reweigh:
-            begin = _reweighed(begin, oracle, v, STEP_FINDERS[line_search])
+            begin = _reweighed(begin, oracle, v, find_step)
         boosted = boost(
             oracle,
             v,
             start=begin,
             max_iter=max_iter,
-            tol=tol,
-            solver=SOLVERS[solver](STEP_FINDERS[line_search]),
+            tol=settings.tol,
+            solver=SOLVERS[solver](find_step),
             on_iteration=report,
-            rng=np.random.RandomState(0) if rng is None else rng,
+            rng=settings.rng,
         )
         # Of all iterations, and the metric to begin with, the one that satisfies most held-out comparisons.
         judged = [record for record in boosted.history if record.held_out is not None]
@@ -137,7 +157,7 @@ def solve(
             boosted = roll_back(oracle, v, boosted, best.number)
             at_start = oracle.rebuild(begin.directions, begin.step_sizes).held_out if len(begin.directions) else None
             if not begin.history and at_start is not None and at_start >= (best.held_out or 0.0):
-                boosted = replace(roll_back(oracle, v, boosted, 0), stop_reason=StopReason.NO_HEADROOM)
+                boosted = replace(roll_back(oracle, v, boosted, 0), stop_reason=StopReason.KEPT_START)
         eigenvalue = scaled(boosted.eigenvalue, 2 * frame.exponent)
         result = replace(in_user_units(boosted), eigenvalue=eigenvalue, after_iteration=None)
         return replace(result, watched=watched_fingerprint())

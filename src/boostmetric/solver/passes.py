@@ -1,24 +1,50 @@
-"""Passes: learn, find the comparisons anew under the metric learned, and go on.
+"""Passes: learn, find the comparisons again under the learned metric, and continue.
 
 Targets and impostors that are nearest in the metric to begin with are not the nearest in the one learned from them. In
-a further pass they are looked for again, the metric so far is weighed as one weak learner (its directions stay, its
-steps are multiplied by one number), and boosting goes on from there.
+a further pass they are searched again, the metric so far is weighed as one weak learner (its directions stay, its steps
+are multiplied by one number), and boosting continues from there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from boostmetric.arrays.types import FloatArray
-from boostmetric.engines.backend import Backend
-from boostmetric.engines.threads import ONE_THREAD
-from boostmetric.solver.learn import SolverName, resumed, solve
+from boostmetric.solver.learn import resumed, solve
+from boostmetric.solver.plan import Plan, Watcher
 from boostmetric.solver.problem import Learnable, satisfied
-from boostmetric.solver.result import Boosted, Iteration, Progress, StopReason
+from boostmetric.solver.result import Boosted, Progress, StopReason
+from boostmetric.solver.stopping import EarlyStopping
+
+
+def learn_in_passes(plan: Plan) -> Boosted:
+    """Carry out a plan.
+
+    Returns
+    -------
+    Boosted
+        The result of the last pass. Where there are several and comparisons are split, passes are judged: the result
+        is the last pass before one that did not improve held-out comparisons, or the start if none did.
+    """
+    passes = Passes(plan)
+    if len(plan.max_iter) == 1 or plan.split is None:
+        *_, boosted = passes
+        return boosted
+    start = plan.start
+    passes.best, passes.score = start.best, start.score
+    if passes.best is None and not start.history and len(start.step_sizes):
+        passes.best, passes.score = start, passes.judge(start)
+    for boosted in passes:
+        score = passes.judge(boosted) if len(boosted.step_sizes) else -np.inf
+        if passes.best is not None and passes.score is not None and not score > passes.score:
+            asked = boosted.stop_reason is StopReason.CALLBACK
+            return passes.kept(passes.best, StopReason.CALLBACK if asked else StopReason.PASSES)
+        passes.best, passes.score = boosted, score
+    return replace(boosted, best=None, score=None)
 
 
 class Found(NamedTuple):
@@ -28,110 +54,76 @@ class Found(NamedTuple):
     held_out: Learnable | None
 
 
-class Finder:
-    """Finds comparisons, and remembers those of the last metric: a pass begins with the one that was judged last.
+class Passes:
+    """The passes of a plan, learned one after the other as they are asked for.
 
     Attributes
     ----------
-    best, score
-        The best pass so far, where passes are judged: part of what a checkpoint holds.
+    best : Progress, optional
+        The best pass so far, where passes are judged; part of a checkpoint.
+    score : float, optional
+        How it was judged.
     """
 
-    def __init__(self, find: Callable[[FloatArray | None], Found], backend: Backend = ONE_THREAD) -> None:
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
         self.best: Progress | None = None
         self.score: float | None = None
-        self._find = find
-        self._backend = backend
         self._last: tuple[FloatArray | None, Found] | None = None
 
-    def __call__(self, components: FloatArray | None) -> Found:
-        """Comparisons under the metric of a linear map, or under none."""
-        if self._last is None or not np.array_equal(self._last[0], components):  # type: ignore[arg-type]
-            self._last = components, self._find(components)
+    def __iter__(self) -> Iterator[Boosted]:
+        plan, progress = self.plan, self.plan.start
+        while True:
+            problem, held_out = self._found(progress.found_under)
+            progress = replace(resumed(progress, held_out, plan.settings.solver), best=self.best, score=self.score)
+            n_pass, n_before = len(progress.pass_ends), progress.pass_ends[-1] if progress.pass_ends else 0
+            boosted = solve(
+                problem,
+                plan.settings,
+                held_out=held_out,
+                start=progress,
+                reweigh=len(progress.history) == n_before,
+                max_iter=n_before + plan.max_iter[min(n_pass, len(plan.max_iter) - 1)],
+                on_iteration=[*plan.watchers, *self._early_stopping(held_out, progress)],
+            )
+            yield boosted
+            if n_pass + 1 >= len(plan.max_iter) or boosted.stop_reason is StopReason.CALLBACK:
+                return
+            progress = boosted.next_pass()
+
+    def _found(self, under: FloatArray | None) -> Found:
+        """Comparisons under a metric; those of the last one are kept, since a pass begins with the one judged last."""
+        if self._last is None or not np.array_equal(self._last[0], under):  # type: ignore[arg-type]
+            plan = self.plan
+            problem = plan.source.problem(under)
+            held_out = None if plan.held_out is None else plan.held_out.problem(under)
+            if plan.split is not None and held_out is None:
+                problem, held_out = problem.split(*plan.split)
+            self._last = under, Found(problem, held_out)
         return self._last[1]
 
+    def _early_stopping(self, held_out: Learnable | None, progress: Progress) -> list[Watcher]:
+        """What stops a pass when held-out comparisons no longer improve, if there are any."""
+        if held_out is None:
+            return []
+        stopping = EarlyStopping(self.plan.patience)
+        for record in progress.history:
+            if record.held_out is not None:
+                stopping.on_iteration(record)
+        return [stopping.on_iteration]
+
     def judge(self, progress: Progress) -> float:
-        """Share of the held-out comparisons, found under a metric itself, that it satisfies."""
+        """Fraction of the held-out comparisons, found under the metric itself, that it satisfies."""
         components = progress.linear_map()
-        held_out = self(components).held_out
+        held_out = self._found(components).held_out
         assert held_out is not None
-        return satisfied(held_out, components, self._backend)
+        return satisfied(held_out, components, self.plan.settings.backend)
 
-
-def passes(
-    find: Finder,
-    start: Progress,
-    *,
-    max_iter: Sequence[int],
-    solver: SolverName,
-    on_iteration: Callable[[Progress], Sequence[Callable[[Iteration], object]]] = lambda _: (),
-    **options: Any,
-) -> Iterator[Boosted]:
-    """What each pass comes to.
-
-    Parameters
-    ----------
-    find : Finder
-    start : Progress
-        Where to begin, or to go on in the pass that it was in.
-    max_iter : sequence of int
-        Most iterations of each pass.
-    on_iteration : callable
-        What watches a pass, from where it begins.
-    solver, **options
-        As for `solve`.
-    """
-    progress = start
-    while True:
-        found = find(progress.found_under)
-        progress = replace(resumed(progress, found.held_out, solver), best=find.best, score=find.score)
-        n_pass, n_before = len(progress.pass_ends), progress.pass_ends[-1] if progress.pass_ends else 0
-        boosted = solve(
-            found.problem,
-            held_out=found.held_out,
-            start=progress,
-            reweigh=len(progress.history) == n_before,
-            max_iter=n_before + max_iter[min(n_pass, len(max_iter) - 1)],
-            solver=solver,
-            on_iteration=on_iteration(progress),
-            **options,
-        )
-        yield boosted
-        if n_pass + 1 >= len(max_iter) or boosted.stop_reason is StopReason.CALLBACK:
-            return
-        progress = boosted.next_pass()
-
-
-def best_pass(find: Finder, start: Progress, learned: Iterator[Boosted], **options: Any) -> Boosted:
-    """The last pass before one that did not improve held-out comparisons; it may be where all began.
-
-    Parameters
-    ----------
-    find : Finder
-    start : Progress
-        Where the passes began, or went on.
-    learned : iterator of Boosted
-        The passes; not asked for more than needed.
-    **options
-        As for `solve`.
-    """
-    find.best, find.score = start.best, start.score
-    if find.best is None and not start.history and len(start.step_sizes):
-        find.best, find.score = start, find.judge(start)
-    for boosted in learned:
-        score = find.judge(boosted) if len(boosted.step_sizes) else -np.inf
-        if find.best is not None and find.score is not None and not score > find.score:
-            asked = boosted.stop_reason is StopReason.CALLBACK
-            return _kept(find, find.best, StopReason.CALLBACK if asked else StopReason.PASSES, **options)
-        find.best, find.score = boosted, score
-    return replace(boosted, best=None, score=None)
-
-
-def _kept(find: Finder, best: Progress, reason: StopReason, **options: Any) -> Boosted:
-    """An earlier metric as the result."""
-    if not isinstance(best, Boosted):  # but where all began, or what was read from a checkpoint
-        begins = not best.history
-        options["reweigh"] = begins
-        best = solve(find(best.found_under).problem, start=best, max_iter=len(best.history), **options)
-        reason = StopReason.NO_HEADROOM if begins else reason
-    return replace(best, stop_reason=reason, best=None, score=None)
+    def kept(self, best: Progress, reason: StopReason) -> Boosted:
+        """An earlier metric as the result."""
+        if not isinstance(best, Boosted):  # the start, or what was read from a checkpoint
+            begins = not best.history
+            problem = self._found(best.found_under).problem
+            best = solve(problem, self.plan.settings, start=best, reweigh=begins, max_iter=len(best.history))
+            reason = StopReason.KEPT_START if begins else reason
+        return replace(best, stop_reason=reason, best=None, score=None)

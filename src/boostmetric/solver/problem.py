@@ -30,7 +30,12 @@ class Learnable(Protocol):
 
     @property
     def n_features(self) -> int:
-        """Of the points."""
+        """Number of features of the points."""
+        ...
+
+    @property
+    def points_at_hand(self) -> Given:
+        """The points, as far as they are in the memory of this process."""
         ...
 
     def restricted(self) -> Self:
@@ -87,8 +92,13 @@ class Problem(NamedTuple):
 
     @property
     def n_features(self) -> int:
-        """Of the points."""
+        """Number of features of the points."""
         return int(self.points.shape[1])
+
+    @property
+    def points_at_hand(self) -> Given:
+        """All points."""
+        return self.points
 
     def restricted(self) -> Problem:
         """The points that the comparisons name, numbered anew."""

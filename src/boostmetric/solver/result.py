@@ -57,10 +57,7 @@ class StopReason(Enum):
         "Further passes, with comparisons found anew under the learned metric, had no fewer validation errors: the "
         "metric is that of the best pass."
     )
-    NO_HEADROOM = (
-        "No headroom: on what was held out, no learned metric did clearly better than the one to begin with, which is "
-        "therefore the result."
-    )
+    KEPT_START = "Kept the start: boosting did not lower the validation error further."
     BATCH = "partial_fit ran its rounds on the last batch."
     NOTHING_TO_IMPROVE = (
         "No comparisons are left to improve: the loss cannot be lowered any further in the precision computed with."

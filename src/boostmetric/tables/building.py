@@ -15,7 +15,7 @@ from boostmetric.arrays.types import IntArray
 from boostmetric.arrays.validation import warn
 from boostmetric.comparisons import Comparisons
 from boostmetric.tables.complaints import Complaints, NoComparisonsError, TableError, plural
-from boostmetric.tables.lookup import Rows
+from boostmetric.tables.lookup import ComparisonRows
 
 _REMOVE = "Remove these rows."
 _KEEP_ONE = "Keep one of each: remove the others."
@@ -23,7 +23,7 @@ _KEEP_ONE = "Keep one of each: remove the others."
 _MOST_WEIGHTS = 100
 
 
-def from_triplets(rows: Rows, grouped: bool) -> Comparisons:
+def from_triplets(rows: ComparisonRows, grouped: bool) -> Comparisons:
     """See `Comparisons.from_triplets`."""
     t = np.stack([rows["anchor"], rows["near"], rows["far"]], axis=1)
     same = (t[:, 0] == t[:, 1]) | (t[:, 0] == t[:, 2]) | (t[:, 1] == t[:, 2])
@@ -31,7 +31,7 @@ def from_triplets(rows: Rows, grouped: bool) -> Comparisons:
     return Comparisons.from_triplets(t, rows.weights, grouped=grouped)
 
 
-def from_quadruplets(rows: Rows, grouped: bool) -> Comparisons:
+def from_quadruplets(rows: ComparisonRows, grouped: bool) -> Comparisons:
     """See `Comparisons.from_quadruplets`."""
     q = np.stack([rows["a"], rows["b"], rows["c"], rows["d"]], axis=1)
     itself = (q[:, 0] == q[:, 1]) | (q[:, 2] == q[:, 3])
@@ -41,7 +41,7 @@ def from_quadruplets(rows: Rows, grouped: bool) -> Comparisons:
     return Comparisons.from_quadruplets(q, rows.weights, grouped=grouped)
 
 
-def from_pairs(rows: Rows) -> Comparisons:
+def from_pairs(rows: ComparisonRows) -> Comparisons:
     """See `Comparisons.from_pairs`; with weights, one group for each two of them.
 
     A comparison of a similar with a dissimilar pair weighs the product of their weights, as if each pair were given as
@@ -92,7 +92,7 @@ def _by_weight(pairs: NDArray[Any], weights: NDArray[Any]) -> list[tuple[float, 
 
 @dataclass(frozen=True)
 class _Lists:
-    """Rows in lists: those of one query (and session) follow each other in `order`, from `first` on."""
+    """ComparisonRows in lists: those of one query (and session) follow each other in `order`, from `first` on."""
 
     order: IntArray
     first: IntArray
@@ -107,7 +107,7 @@ class _Lists:
         return np.diff(np.append(self.first, len(self.order)))
 
 
-def from_rankings(rows: Rows, max_per_query: int | None, notes: list[str]) -> Comparisons:
+def from_rankings(rows: ComparisonRows, max_per_query: int | None, notes: list[str]) -> Comparisons:
     """See `Comparisons.from_rankings`: graded results, clicks, or results in order of position.
 
     Lists of which nothing follows are left out, which `notes` then say.
@@ -143,14 +143,14 @@ def from_rankings(rows: Rows, max_per_query: int | None, notes: list[str]) -> Co
     )
 
 
-def _lists(rows: Rows) -> _Lists:
+def _lists(rows: ComparisonRows) -> _Lists:
     keys = [rows["query"], *(rows[role] for role in ("session",) if role in rows.values)]
     within = [rows["position"]] if "position" in rows.values else []
     order = np.lexsort([*within, *reversed(keys)])
     return _Lists(order, run_starts(*(key[order] for key in keys)))
 
 
-def _check_lists(rows: Rows, lists: _Lists) -> None:
+def _check_lists(rows: ComparisonRows, lists: _Lists) -> None:
     document, of_row = rows["document"], lists.of_row
     _refuse(
         rows,
@@ -191,7 +191,7 @@ def _useful(lists: _Lists, value: NDArray[Any] | None, *, clicks: bool) -> NDArr
     return np.asarray(first_skipped < last_click)
 
 
-def _leave_out(rows: Rows, lists: _Lists, useful: NDArray[np.bool_], notes: list[str]) -> None:
+def _leave_out(rows: ComparisonRows, lists: _Lists, useful: NDArray[np.bool_], notes: list[str]) -> None:
     if useful.all():
         return
     row = int(lists.order[lists.first[np.argmin(useful)]])
@@ -215,18 +215,18 @@ def _leave_out(rows: Rows, lists: _Lists, useful: NDArray[np.bool_], notes: list
         warn(f"{rows.table_set}: {note}.")
 
 
-def _named(rows: Rows, points: NDArray[Any]) -> str:
+def _named(rows: ComparisonRows, points: NDArray[Any]) -> str:
     return f"({', '.join(rows.name(point) for point in points.tolist())})"
 
 
-def _refuse(rows: Rows, bad: NDArray[np.bool_], problem: Callable[[int], str], remedy: str) -> None:
+def _refuse(rows: ComparisonRows, bad: NDArray[np.bool_], problem: Callable[[int], str], remedy: str) -> None:
     complaints = Complaints()
     for row in np.flatnonzero(bad).tolist():
         complaints.add(partial(rows.table_set.location, row), partial(problem, row), remedy)
     complaints.raise_if_any()
 
 
-def _refuse_two(rows: Rows, places: list[Any], problem: Callable[[int], str], remedy: str) -> None:
+def _refuse_two(rows: ComparisonRows, places: list[Any], problem: Callable[[int], str], remedy: str) -> None:
     """Refuse rows that contradict or repeat another one."""
 
     def both(first: int, again: int) -> str:

@@ -16,12 +16,12 @@ from boostmetric.comparisons import Comparisons
 from boostmetric.tables.comparison_table import ComparisonTable, read_comparisons
 from boostmetric.tables.complaints import TableError, plural
 from boostmetric.tables.features import Features
-from boostmetric.tables.file_shares import ROW_BY_ROW, FileShare, Rows, Sample, SharedPoints, merged
+from boostmetric.tables.file_shares import ROW_BY_ROW, AnchorSample, FileShare, RowGroups, SharedPoints, merged
 from boostmetric.tables.kinds import KINDS, recognise
+from boostmetric.tables.opening import FilePaths, open_parquet, open_tables
 from boostmetric.tables.parquet import ParquetTable
 from boostmetric.tables.point_table import features_of, read_points
 from boostmetric.tables.reading import Table, TableSet
-from boostmetric.tables.sources import Source, open_parquet, open_tables
 
 _OTHERWISE = "learn without an engine, in this process"
 
@@ -46,7 +46,7 @@ class ComparisonFiles:
         form groups, which would depend on where files are cut (``grouped`` in `boostmetric.Comparisons.from_triplets`).
     queries : path, pattern or sequence, optional
         Files of the queries, where they are not among the points; with the same columns.
-    sample : Sample, optional
+    sample : AnchorSample, optional
         Which anchors the comparisons are of, where `split` has chosen; all by default.
 
     Examples
@@ -65,17 +65,17 @@ class ComparisonFiles:
     >>> folder.cleanup()
     """
 
-    points: Source
-    comparisons: Source
+    points: FilePaths
+    comparisons: FilePaths
     id: str | None = None
     vector: str | None = None
     columns: str | Sequence[str] | None = None
     ignore: str | Sequence[str] = ()
     kind: str | None = None
     names: Mapping[str, str] | None = None
-    queries: Source | None = None
+    queries: FilePaths | None = None
     max_per_query: int | None = None
-    sample: Sample | None = None
+    sample: AnchorSample | None = None
 
     def __post_init__(self) -> None:
         if self.kind is not None:
@@ -118,7 +118,7 @@ class ComparisonFiles:
         check_number("test_size", test_size, above=0.0, below=1.0)
         if self.sample is not None:
             raise ValueError("These comparisons are held out from others already. Split the others differently.")
-        return tuple(replace(self, sample=Sample(test_size, int(random_state), held)) for held in (False, True))  # type: ignore[return-value]
+        return tuple(replace(self, sample=AnchorSample(test_size, int(random_state), held)) for held in (False, True))  # type: ignore[return-value]
 
     def opened(self) -> OpenedFiles:
         """What the files say about themselves, now."""
@@ -211,15 +211,15 @@ class OpenedFiles:
         n : int
         """
         kind, columns = self._roles
-        units, sizes = list[Rows](), list[int]()
+        units, sizes = list[RowGroups](), list[int]()
         for table in self.comparisons.tables:
             assert isinstance(table, ParquetTable)
             path, counts = _path(table), table.group_sizes
             if kind in ROW_BY_ROW:
-                units += [Rows(path, group, group + 1) for group in range(len(counts))]
+                units += [RowGroups(path, group, group + 1) for group in range(len(counts))]
                 sizes += counts
             else:
-                units.append(Rows(path, 0, len(counts)))
+                units.append(RowGroups(path, 0, len(counts)))
                 sizes.append(sum(counts))
         ends = np.cumsum(sizes)
         if not len(ends) or not ends[-1]:
@@ -273,7 +273,7 @@ def _path(table: Table) -> str:
     return str(table.path.absolute())
 
 
-def are_parquet(*sources: Source | None) -> bool:
+def are_parquet(*sources: FilePaths | None) -> bool:
     """Whether all files of the sources are, so that workers can read them."""
     given = [source for source in sources if source is not None]
     return all(isinstance(table, ParquetTable) for source in given for table in open_tables(source).tables)

@@ -15,10 +15,10 @@ from boostmetric.comparisons import Comparisons
 from boostmetric.tables import building
 from boostmetric.tables.complaints import Complaints, NoComparisonsError, TableError, plural
 from boostmetric.tables.kinds import KINDS, recognise, with_named_columns
-from boostmetric.tables.lookup import Rows, read_rows
+from boostmetric.tables.lookup import ComparisonRows, read_rows
+from boostmetric.tables.opening import FilePaths, open_tables
 from boostmetric.tables.point_table import PointTable
 from boostmetric.tables.reading import TableSet
-from boostmetric.tables.sources import Source, open_tables
 
 _FIX_WEIGHT = "Weights are at least 0: correct these rows. 0 leaves a row out."
 
@@ -35,7 +35,7 @@ class ComparisonTable:
     kind : str
         One of "triplets", "quadruplets", "pairs", "grades", "clicks" and "rankings".
     n_rows : int
-        Rows of the file.
+        ComparisonRows of the file.
     n_queries : int
         How many of the points are from the table of queries.
     source : str
@@ -72,7 +72,7 @@ class ComparisonTable:
 
 
 def read_comparisons(
-    path: Source,
+    path: FilePaths,
     points: PointTable,
     *,
     kind: str | None = None,
@@ -165,7 +165,7 @@ def compare(
     queries: PointTable | None,
     max_per_query: int | None,
     grouped: bool,
-) -> tuple[Rows, Comparisons, list[str]]:
+) -> tuple[ComparisonRows, Comparisons, list[str]]:
     """Comparisons from tables whose kind and columns are known: their rows, what follows from them, and what was noted.
 
     Points are numbered as `stack` puts them.
@@ -181,7 +181,7 @@ def compare(
         raise TableError(f"{table_set}: {error}") from error
 
 
-def _build(kind: str, rows: Rows, max_per_query: int | None, grouped: bool, notes: list[str]) -> Comparisons:
+def _build(kind: str, rows: ComparisonRows, max_per_query: int | None, grouped: bool, notes: list[str]) -> Comparisons:
     if kind == "triplets":
         return building.from_triplets(rows, grouped)
     if kind == "quadruplets":
@@ -211,7 +211,7 @@ def stack(points: PointTable, queries: PointTable | None) -> NDArray[Any]:
     return np.concatenate([queries.points, points.points])
 
 
-def _check_weights(rows: Rows) -> None:
+def _check_weights(rows: ComparisonRows) -> None:
     if rows.weights is None:
         return
     complaints = Complaints()
@@ -226,7 +226,7 @@ def _check_weights(rows: Rows) -> None:
 
 
 def _description(
-    table_set: TableSet, kind: str, rows: Rows, comparisons: Comparisons, notes: list[str]
+    table_set: TableSet, kind: str, rows: ComparisonRows, comparisons: Comparisons, notes: list[str]
 ) -> tuple[str, ...]:
     known = KINDS[kind]
     where = f"{rows.points.source}, by {_by(rows.points)}"

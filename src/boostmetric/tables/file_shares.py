@@ -19,21 +19,21 @@ from boostmetric.parallel.crew import Crew
 from boostmetric.tables.comparison_table import compare, stack
 from boostmetric.tables.complaints import Complaints, NoComparisonsError, TableError, plural
 from boostmetric.tables.kinds import KINDS
+from boostmetric.tables.opening import open_row_groups, open_tables
 from boostmetric.tables.parquet import ParquetTable
 from boostmetric.tables.point_table import PointTable, read_some_points
 from boostmetric.tables.reading import TableSet
-from boostmetric.tables.sources import open_row_groups, open_tables
-from boostmetric.tables.values import Ids, Part, joined
+from boostmetric.tables.values import ColumnPart, Ids, joined
 
 # Whole numbers as they are written in one way only.
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,18}")
-# Rows that a worker makes comparisons of at once: some hundred bytes each, until they are packed.
+# RowGroups that a worker makes comparisons of at once: some hundred bytes each, until they are packed.
 _ROWS_AT_ONCE = 2**21
 # Kinds whose comparisons are within rows, not between them: a file may be cut anywhere.
 ROW_BY_ROW = ("triplets", "quadruplets")
 
 
-class Rows(NamedTuple):
+class RowGroups(NamedTuple):
     """Row groups of a file: the first, and the one after the last."""
 
     path: str
@@ -41,20 +41,20 @@ class Rows(NamedTuple):
     end: int
 
 
-def merged(units: Iterable[Rows]) -> list[Rows]:
+def merged(units: Iterable[RowGroups]) -> list[RowGroups]:
     """Row groups of a file that follow each other as one, for which it is opened once; a file may be given twice."""
-    found: list[Rows] = []
+    found: list[RowGroups] = []
     for unit in units:
         last = found[-1] if found else None
         if last is not None and last.path == unit.path and last.end <= unit.begin:
-            found[-1] = Rows(unit.path, last.begin, unit.end)
+            found[-1] = RowGroups(unit.path, last.begin, unit.end)
         else:
             found.append(unit)
     return found
 
 
 @dataclass(frozen=True)
-class Sample:
+class AnchorSample:
     """Anchors chosen by their ids alone, so that every worker chooses the same ones.
 
     Attributes
@@ -128,24 +128,24 @@ class FileShare:
 
     Attributes
     ----------
-    rows : tuple of Rows
+    rows : tuple of RowGroups
     points, queries
     kind : str
     columns : dict of str to str
         The column of each role.
     max_per_query : int or None
-    sample : Sample or None
+    sample : AnchorSample or None
     footers : dict of str to str
         Checksums of the footers of all these files, from when they were shared out.
     """
 
-    rows: tuple[Rows, ...]
+    rows: tuple[RowGroups, ...]
     points: SharedPoints
     queries: SharedPoints | None
     kind: str
     columns: Mapping[str, str]
     max_per_query: int | None
-    sample: Sample | None
+    sample: AnchorSample | None
     footers: Mapping[str, str]
 
     def load(self, crew: Crew) -> Loaded:
@@ -173,21 +173,25 @@ class FileShare:
                     f"{path}: was written anew since the fit began. Begin again, with files that do not change."
                 )
 
-    def _ids(self, roles: Sequence[str], cut: list[list[Rows]], crew: Crew) -> Ids:
+    def _ids(self, roles: Sequence[str], cut: list[list[RowGroups]], crew: Crew) -> Ids:
         """All ids in the columns of some roles, once each."""
         names = list(dict.fromkeys(self.columns[role] for role in roles))
 
-        def ids_in(rows: list[Rows]) -> Ids:
+        def ids_in(rows: list[RowGroups]) -> Ids:
             complaints, table_set = Complaints(), self._opened(rows)
             known: Ids = np.empty(0, dtype=np.int64)
             for chunk in table_set.chunks(names):
-                known = _distinct(joined([known, *(Part(table_set, chunk, name, complaints).ids() for name in names)]))
+                known = _distinct(
+                    joined([known, *(ColumnPart(table_set, chunk, name, complaints).ids() for name in names)])
+                )
             complaints.raise_if_any()
             return known
 
         return _distinct(joined(crew.each(ids_in, cut)))
 
-    def _block(self, rows: list[Rows], points: PointTable, queries: PointTable | None, ids: Ids) -> Comparisons | None:
+    def _block(
+        self, rows: list[RowGroups], points: PointTable, queries: PointTable | None, ids: Ids
+    ) -> Comparisons | None:
         try:
             _, comparisons, _ = compare(
                 self._opened(rows), self.kind, self.columns, points, queries, self.max_per_query, grouped=False
@@ -196,14 +200,14 @@ class FileShare:
             return None
         return comparisons if self.sample is None else self.sample.of(comparisons, ids)
 
-    def _cut(self) -> Iterator[list[Rows]]:
+    def _cut(self) -> Iterator[list[RowGroups]]:
         """Row groups in blocks."""
-        block, size = list[Rows](), 0
+        block, size = list[RowGroups](), 0
         for rows in self.rows:
             sizes = open_row_groups(Path(rows.path), rows.begin, rows.end).group_sizes
             pieces = [rows]
             if self.kind in ROW_BY_ROW:
-                pieces = [Rows(rows.path, group, group + 1) for group in range(rows.begin, rows.end)]
+                pieces = [RowGroups(rows.path, group, group + 1) for group in range(rows.begin, rows.end)]
             for piece in pieces:
                 n = sum(sizes[piece.begin : piece.end])
                 if block and size + n > _ROWS_AT_ONCE:
@@ -213,7 +217,7 @@ class FileShare:
                 size += n
         yield merged(block)
 
-    def _opened(self, rows: Sequence[Rows]) -> TableSet:
+    def _opened(self, rows: Sequence[RowGroups]) -> TableSet:
         return TableSet([open_row_groups(Path(path), begin, end) for path, begin, end in rows])
 
 

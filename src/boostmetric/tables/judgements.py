@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from boostmetric.tables.complaints import TableError, listed
 from boostmetric.tables.kinds import KINDS, Kind, recognise, with_named_columns
-from boostmetric.tables.lookup import Rows, read_rows
+from boostmetric.tables.lookup import ComparisonRows, read_rows
+from boostmetric.tables.opening import FilePaths, open_tables
 from boostmetric.tables.point_table import PointTable
 from boostmetric.tables.reading import Table, TableSet
-from boostmetric.tables.sources import Source, open_tables
 
 # What the two columns of positives may be called: query and document, anchor and positive, or any two points.
 _PAIRS = (("query", "document"), ("query", "doc"), ("query", "item"), ("anchor", "positive"), ("anchor", "near"))
@@ -21,7 +21,7 @@ _POSITIVES = (*_PAIRS, ("a", "b"))
 
 
 def read_relevance(
-    path: Source, points: PointTable, *, queries: PointTable | None = None, names: Mapping[str, str] | None = None
+    path: FilePaths, points: PointTable, *, queries: PointTable | None = None, names: Mapping[str, str] | None = None
 ) -> NDArray[np.float64]:
     r"""Read grades of documents for queries, as `boostmetric.evaluation.evaluate_rankings` takes them.
 
@@ -61,7 +61,7 @@ def read_relevance(
 
 
 def read_positives(
-    path: Source, points: PointTable, *, queries: PointTable | None = None, names: Mapping[str, str] | None = None
+    path: FilePaths, points: PointTable, *, queries: PointTable | None = None, names: Mapping[str, str] | None = None
 ) -> NDArray[np.int64]:
     r"""Read pairs of a query and a document that belong together, as `boostmetric.mining` takes them.
 
@@ -117,6 +117,6 @@ def _pair_of_columns(table: Table, names: Mapping[str, str]) -> tuple[str, str]:
     )
 
 
-def _numbers(rows: Rows, query: str, document: str) -> tuple[NDArray[Any], NDArray[Any]]:
+def _numbers(rows: ComparisonRows, query: str, document: str) -> tuple[NDArray[Any], NDArray[Any]]:
     """Row numbers in the two tables."""
     return rows[query], rows[document] - (0 if rows.queries is None else len(rows.queries))

@@ -1,4 +1,4 @@
-"""Rows of comparisons as numbers: ids looked up among the points, other columns read."""
+"""ComparisonRows of comparisons as numbers: ids looked up among the points, other columns read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from boostmetric.tables.complaints import Complaints, listed, shown
 from boostmetric.tables.kinds import Kind
 from boostmetric.tables.point_table import PointTable
 from boostmetric.tables.reading import TableSet
-from boostmetric.tables.values import Ids, Part, as_texts
+from boostmetric.tables.values import ColumnPart, Ids, as_texts
 
 _SIGNS = {"1": 1, "true": 1, "similar": 1, "-1": -1, "0": 0, "false": 0, "dissimilar": 0}
 _CLICKS = {"1": 1, "true": 1, "0": 0, "false": 0}
@@ -23,7 +23,7 @@ _MOST_NAMED = 5
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class ComparisonRows:
     """Comparisons as they are in a file, with points by number.
 
     Attributes
@@ -67,7 +67,7 @@ class Rows:
 
 def read_rows(
     table_set: TableSet, kind: Kind, columns: Mapping[str, str], points: PointTable, queries: PointTable | None
-) -> Rows:
+) -> ComparisonRows:
     """Read comparisons and look up the points that they name.
 
     Parameters
@@ -95,7 +95,7 @@ def read_rows(
     parts: dict[str, list[NDArray[Any]]] = {role: [] for role in columns}
     for chunk in table_set.chunks(list(dict.fromkeys(columns.values()))):
         for role, column in columns.items():
-            part = Part(table_set, chunk, column, complaints)
+            part = ColumnPart(table_set, chunk, column, complaints)
             if role in lookups:
                 value = lookups[role].find(part.ids(), chunk.start)
             elif role == "sign":
@@ -112,7 +112,9 @@ def read_rows(
     for lookup in lookups.values():
         lookup.complain(complaints)
     complaints.raise_if_any()
-    return Rows(table_set, columns, {role: np.concatenate(arrays) for role, arrays in parts.items()}, points, queries)
+    return ComparisonRows(
+        table_set, columns, {role: np.concatenate(arrays) for role, arrays in parts.items()}, points, queries
+    )
 
 
 class _Lookup:

@@ -11,7 +11,7 @@ from boostmetric.tables.arrays import ArrayTable
 from boostmetric.tables.complaints import Complaints
 from boostmetric.tables.features import Features
 from boostmetric.tables.reading import Chunk, TableSet
-from boostmetric.tables.values import Part
+from boostmetric.tables.values import ColumnPart
 
 
 class Matrix:
@@ -35,7 +35,7 @@ class Matrix:
         if self._features.is_vector:
             (name,) = self._features.names
             size = self._array.shape[1] if self._n else None
-            block = Part(table_set, chunk, name, complaints).vectors(size)
+            block = ColumnPart(table_set, chunk, name, complaints).vectors(size)
             if len(table_set.tables) == 1 and isinstance(table_set.first, ArrayTable):  # which is one chunk
                 self._array, self._n = np.ascontiguousarray(block, dtype=self._features.dtype), len(block)
                 return
@@ -45,7 +45,7 @@ class Matrix:
         else:
             rows = self._extended(chunk.size)
             for place, name in enumerate(self._features.names):
-                rows[:, place] = Part(table_set, chunk, name, complaints).numbers()
+                rows[:, place] = ColumnPart(table_set, chunk, name, complaints).numbers()
 
     def _extended(self, more: int) -> NDArray[Any]:
         """A view of further rows, to be written. The array is enlarged where it is, not copied, if the system can."""

@@ -15,9 +15,9 @@ from boostmetric.tables.complaints import Complaints, TableError, listed, plural
 from boostmetric.tables.features import Features, choose_features
 from boostmetric.tables.identifiers import Identifiers
 from boostmetric.tables.matrix import Matrix
+from boostmetric.tables.opening import FilePaths, open_tables
 from boostmetric.tables.reading import TableSet
-from boostmetric.tables.sources import Source, open_tables
-from boostmetric.tables.values import Ids, Part, joined
+from boostmetric.tables.values import ColumnPart, Ids, joined
 
 _FIX_REPEATED = "Each id must be there once: remove or rename the others."
 
@@ -140,7 +140,7 @@ class PointTable:
 
 
 def read_points(
-    path: Source,
+    path: FilePaths,
     *,
     id: str | None = None,
     label: str | None = None,
@@ -228,7 +228,7 @@ def read_some_points(
     for chunk in table_set.chunks([*features.names, *(name for name in claimed if name not in features.names)]):
         if wanted is not None:
             numbers = np.arange(chunk.start, chunk.start + chunk.size)
-            known = numbers if id is None else Part(table_set, chunk, id, complaints).ids()
+            known = numbers if id is None else ColumnPart(table_set, chunk, id, complaints).ids()
             chunk = chunk.take(wanted.find(known) >= 0)
             if not chunk.size:
                 continue
@@ -236,13 +236,13 @@ def read_some_points(
             rows.append(chunk.rows)
         matrix.read(table_set, chunk, complaints)
         if id is not None:
-            ids.append(Part(table_set, chunk, id, complaints).ids())
+            ids.append(ColumnPart(table_set, chunk, id, complaints).ids())
         elif wanted is not None:
             ids.append(rows[-1])
         if label is not None:
-            labels.append(Part(table_set, chunk, label, complaints).classes())
+            labels.append(ColumnPart(table_set, chunk, label, complaints).classes())
         for name, parts in kept.items():
-            parts.append(Part(table_set, chunk, name, complaints).classes(blank=True))
+            parts.append(ColumnPart(table_set, chunk, name, complaints).classes(blank=True))
     _refuse_late_columns(table_set, features, {*claimed}, ignore)
     _refuse_repeated(table_set, id, ids, np.concatenate(rows) if rows else None, complaints)
     complaints.raise_if_any()

@@ -29,7 +29,7 @@ _FIX_ID = "Ids are text or whole numbers: convert the column."
 _FIX_CLASS = "Classes are text or whole numbers: convert the column."
 
 
-class Part:
+class ColumnPart:
     """The values of one column in one chunk."""
 
     def __init__(self, table_set: TableSet, chunk: Chunk, column: str, complaints: Complaints) -> None:

@@ -23,7 +23,7 @@ DETECTORS = ("harris-affine", "harris-laplace", "sift", "dense")
 _VERSION = 2
 
 
-class Settings(NamedTuple):
+class ExtractionSettings(NamedTuple):
     """What decides the descriptors of an image."""
 
     detector: str
@@ -59,7 +59,7 @@ class _Answer(NamedTuple):
 
 def describe_images(
     images: Sequence[Given],
-    settings: Settings,
+    settings: ExtractionSettings,
     *,
     cache: Path | None = None,
     n_jobs: int | None = None,
@@ -70,7 +70,7 @@ def describe_images(
     Parameters
     ----------
     images : sequence of paths or arrays
-    settings : Settings
+    settings : ExtractionSettings
     cache : Path, optional
         Folder in which descriptors are kept, and looked for.
     n_jobs : int, optional
@@ -93,7 +93,7 @@ def describe_images(
     return Described(found, troubles, not_kept)
 
 
-def _describe(item: Given, name: str, settings: Settings, cache: Path | None) -> _Answer:
+def _describe(item: Given, name: str, settings: ExtractionSettings, cache: Path | None) -> _Answer:
     """The descriptors of an image, from the cache if they are there."""
     try:
         content = content_of(item, name)
@@ -113,7 +113,7 @@ def _describe(item: Given, name: str, settings: Settings, cache: Path | None) ->
     return _Answer(descriptors)
 
 
-def _descriptors(image: Image, settings: Settings) -> NDArray[np.uint8]:
+def _descriptors(image: Image, settings: ExtractionSettings) -> NDArray[np.uint8]:
     cv2 = require("cv2", "vision", "Describing images")
     n_threads = cv2.getNumThreads()
     cv2.setNumThreads(1)  # images are described at the same time instead
@@ -131,13 +131,13 @@ _WAYS: dict[str, Callable[[Image, bool], NDArray[np.uint8]]] = {
 }
 
 
-def identity(settings: Settings) -> str:
+def identity(settings: ExtractionSettings) -> str:
     """What decides the descriptors of an image, besides the image: settings and versions."""
     cv2 = require("cv2", "vision", "Describing images")
     return repr((_VERSION, cv2.__version__, *settings))
 
 
-def _key(content: bytes, settings: Settings) -> str:
+def _key(content: bytes, settings: ExtractionSettings) -> str:
     """Name of the file that keeps the descriptors of an image."""
     name = hashlib.sha256(identity(settings).encode() + b"\0" + content).hexdigest()
     return f"{name[:2]}/{name}.npy"

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from boostmetric.arrays.validation import check_choice, check_count, check_threads, warn
 from boostmetric.vision.descriptors import root
-from boostmetric.vision.extraction import DETECTORS, Settings, describe_images
+from boostmetric.vision.extraction import DETECTORS, ExtractionSettings, describe_images
 from boostmetric.vision.images import UnusableImageError, as_images
 
 # Of each word, so that its center is a mean of many; more take longer and change little.
@@ -197,7 +197,7 @@ class VisualWords(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             raise ValueError("There are no images.")
         found = describe_images(
             images,
-            Settings(self.detector, bool(self.upright), self.max_side),
+            ExtractionSettings(self.detector, bool(self.upright), self.max_side),
             cache=None if self.cache_dir is None else Path(self.cache_dir),
             n_jobs=self.n_jobs,
             visible=bool(self.verbose),

@@ -156,7 +156,7 @@ class LMNN(Baseline):
         """
         self._check_parameters()
         samples, labels = self._check_data(X, y, comparisons=comparisons)
-        with self._watched(self.n_passes * self.max_iter, (X, y)) as callbacks:
+        with self._watched(self.n_passes * self.max_iter, (X, y), self._attributes_so_far) as callbacks:
             journal = Journal(callbacks)
             if labels is None:
                 components, passes = self._from_comparisons(samples, comparisons, sample_weight, journal)

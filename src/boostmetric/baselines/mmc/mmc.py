@@ -175,7 +175,7 @@ class MMC(Baseline):
         if not len(far):
             raise ValueError("The samples of every dissimilar pair are equal: no metric can tell them apart.")
         form = (_Diagonal if self.diagonal else _Full)(standard.points, scatter)
-        with self._watched(self.max_iter, (X, y)) as callbacks:
+        with self._watched(self.max_iter, (X, y), self._attributes_so_far) as callbacks:
             journal = Journal(callbacks)
             reached, stop_reason = self._run(
                 form.search(far), lambda metric: standard.as_map(form.rows(metric)), journal

@@ -17,11 +17,11 @@ from boostmetric.baselines.baseline import Baseline, Journal
 from boostmetric.baselines.psdboost.margins import Margins, TraceOne, solve
 from boostmetric.callbacks import Callback
 from boostmetric.comparisons import Comparisons
-from boostmetric.estimators.labelled import Labelled
 from boostmetric.estimators.learner import all_or_nothing
 from boostmetric.estimators.sklearn_callbacks import with_callbacks
 from boostmetric.metric.mahalanobis import with_fixed_signs
 from boostmetric.solver.result import StopReason, scaled
+from boostmetric.solver.sources import Labelled
 
 # Every comparison is a variable, and a number in each of some hundred columns: 8 bytes each.
 _MOST_COMPARISONS = 200_000
@@ -174,10 +174,11 @@ class PSDBoost(Baseline):
         else:
             weights: Any = sample_weight  # checked with the labels
             data = Labelled(samples, labels, weights, self.n_neighbors, self.n_impostors)
+            data.warn_of_small_classes()
             problem = data.problem().restricted()
         _check_size(problem.comparisons)
         frame = Frame.of(problem.points)
-        with self._watched(self.max_iter, (X, y)) as callbacks:
+        with self._watched(self.max_iter, (X, y), self._attributes_so_far) as callbacks:
             journal = Journal(callbacks)
             stop_reason, best, bound = self._generate(Margins(frame, problem.comparisons, self.nu), frame, journal)
         self.directions_, self.step_sizes_ = with_fixed_signs(frame.lift(best.directions)), best.weights

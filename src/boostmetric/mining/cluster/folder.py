@@ -23,7 +23,7 @@ _N_ANCHORS = b"boostmetric.anchors"
 
 
 @dataclass(frozen=True)
-class Part:
+class MinedPart:
     """Rows of one file whose neighbours are found together: number of the part, file, first row, row after the last."""
 
     number: int
@@ -136,11 +136,11 @@ class MinedFolder:
         known = {"settings": dict(self.settings), "footers": self.files["footers"]}
         return sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()
 
-    def path_of(self, part: Part) -> Path:
+    def path_of(self, part: MinedPart) -> Path:
         """The file of a part."""
         return self.path / f"part-{part.number:05}-of-{self.n_parts:05}.parquet"
 
-    def found(self, part: Part) -> tuple[int, int] | None:
+    def found(self, part: MinedPart) -> tuple[int, int] | None:
         """How many anchors and rows a part has; None if it is not there, or not whole."""
         arrow = require("pyarrow", "data", "Mining from Parquet files")
         parquet = require("pyarrow.parquet", "data", "Mining from Parquet files")
@@ -156,7 +156,7 @@ class MinedFolder:
             return None
         return int(told[_N_ANCHORS]), footer.num_rows
 
-    def write(self, part: Part, columns: Mapping[str, NDArray[Any]]) -> None:
+    def write(self, part: MinedPart, columns: Mapping[str, NDArray[Any]]) -> None:
         """Write a part, whole or not at all."""
         arrow = require("pyarrow", "data", "Mining from Parquet files")
         parquet = require("pyarrow.parquet", "data", "Mining from Parquet files")

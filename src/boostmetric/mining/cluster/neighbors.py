@@ -12,17 +12,17 @@ import numpy as np
 from boostmetric.arrays.validation import check_count
 from boostmetric.comparisons.labels import check_classes, warn_of_small_classes
 from boostmetric.engines.ray import RayEngine
-from boostmetric.mining.cluster.folder import MinedFolder, MinedNeighbors, Part
+from boostmetric.mining.cluster.folder import MinedFolder, MinedNeighbors, MinedPart
 from boostmetric.mining.cluster.part import Job, mine_part
 from boostmetric.mining.cluster.point_files import PointFiles
 from boostmetric.mining.cluster.survey import Survey, check_vectors, survey
 from boostmetric.mining.cluster.tasks import tasks_on
 from boostmetric.tables.complaints import TableError
-from boostmetric.tables.sources import Source
+from boostmetric.tables.opening import FilePaths
 
 
 def mine_neighbors(
-    points: Source,
+    points: FilePaths,
     output: str | Path,
     *,
     label: str,
@@ -132,14 +132,14 @@ def mine_neighbors(
     )
 
 
-def _parts(files: PointFiles, rows_per_part: int) -> list[Part]:
+def _parts(files: PointFiles, rows_per_part: int) -> list[MinedPart]:
     """Cut each file into parts of about one size."""
-    parts: list[Part] = []
+    parts: list[MinedPart] = []
     for file, (start, size) in enumerate(zip(files.starts, files.sizes, strict=True)):
         n_parts = -(-size // rows_per_part)
         cuts = [start + size * cut // max(n_parts, 1) for cut in range(n_parts + 1)]
         for first, end in pairwise(cuts):
-            parts.append(Part(len(parts), file, first, end))
+            parts.append(MinedPart(len(parts), file, first, end))
     return parts
 
 

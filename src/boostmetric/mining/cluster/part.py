@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostmetric.arrays.ragged import Ragged
-from boostmetric.mining.cluster.folder import MinedFolder, Part
+from boostmetric.mining.cluster.folder import MinedFolder, MinedPart
 from boostmetric.mining.cluster.point_files import PointFiles
 from boostmetric.mining.cluster.survey import Survey
 from boostmetric.neighbors.streams import NearestSoFar
@@ -33,7 +33,7 @@ class Job:
     n_impostors: int
 
 
-def mine_part(job: Job, part: Part, n_threads: int) -> None:
+def mine_part(job: Job, part: MinedPart, n_threads: int) -> None:
     """Find the targets and impostors of the points of a part, and write them.
 
     Memory: the points of the part, one batch of a file, and 16 MB a thread.
@@ -78,7 +78,7 @@ def _numbered(labels: Ids, known: dict[str, int]) -> NDArray[np.int64]:
 
 
 def _columns(
-    job: Job, part: Part, anchors: NDArray[np.int64], targets: Ragged, impostors: Ragged
+    job: Job, part: MinedPart, anchors: NDArray[np.int64], targets: Ragged, impostors: Ragged
 ) -> dict[str, NDArray[Any]]:
     """Rows of query, document and grade: for each anchor its targets, nearest first, then its impostors."""
     row = np.concatenate([targets.row, impostors.row])
@@ -95,7 +95,7 @@ def _columns(
     }
 
 
-def _ids_of(job: Job, part: Part, rows: NDArray[np.int64]) -> NDArray[Any]:
+def _ids_of(job: Job, part: MinedPart, rows: NDArray[np.int64]) -> NDArray[Any]:
     """The ids of some rows, in ascending order.
 
     All ids pass by here, so that each part looks for repetitions among its share of them, as many as it has points.

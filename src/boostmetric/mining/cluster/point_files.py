@@ -13,17 +13,17 @@ from numpy.typing import NDArray
 
 from boostmetric.tables.complaints import Complaints, TableError, plural
 from boostmetric.tables.features import Features
+from boostmetric.tables.opening import FilePaths, open_parquet, open_tables
 from boostmetric.tables.parquet import ParquetTable
 from boostmetric.tables.point_table import features_of
 from boostmetric.tables.reading import Chunk, TableSet
-from boostmetric.tables.sources import Source, open_parquet, open_tables
-from boostmetric.tables.values import Ids, Part
+from boostmetric.tables.values import ColumnPart, Ids
 
 _OTHERWISE = "read it whole with read_points, for Comparisons.from_labels"
 
 
 @dataclass(frozen=True)
-class Batch:
+class PointBatch:
     """Some rows of one file: the number of the first among all rows, the points, and their labels."""
 
     first: int
@@ -55,7 +55,7 @@ class PointFiles:
     @classmethod
     def opened(
         cls,
-        source: Source,
+        source: FilePaths,
         *,
         label: str,
         id: str | None,
@@ -93,7 +93,7 @@ class PointFiles:
 
     def batches(
         self, file: int, *, complaints: Complaints | None = None, n_features: int | None = None
-    ) -> Iterator[Batch]:
+    ) -> Iterator[PointBatch]:
         """The points of one file.
 
         Parameters
@@ -107,11 +107,11 @@ class PointFiles:
         for chunk, table_set in self._chunks(file, [*self.features.names, self.label]):
             collected = Complaints() if complaints is None else complaints
             points = self._points(table_set, chunk, collected, n_features)
-            labels = Part(table_set, chunk, self.label, collected).classes()
+            labels = ColumnPart(table_set, chunk, self.label, collected).classes()
             if complaints is None:
                 collected.raise_if_any()
             n_features = points.shape[1]
-            yield Batch(self.starts[file] + chunk.start, points, labels)
+            yield PointBatch(self.starts[file] + chunk.start, points, labels)
 
     def ids(self, file: int) -> Iterator[tuple[int, Ids]]:
         """The number of a row, and the ids from there on."""
@@ -121,7 +121,7 @@ class PointFiles:
             return
         for chunk, table_set in self._chunks(file, [self.id]):
             complaints = Complaints()
-            ids = Part(table_set, chunk, self.id, complaints).ids()
+            ids = ColumnPart(table_set, chunk, self.id, complaints).ids()
             complaints.raise_if_any()
             yield start + chunk.start, ids
 
@@ -148,8 +148,8 @@ class PointFiles:
     ) -> NDArray[Any]:
         names, dtype = self.features.names, self.features.dtype
         if self.features.is_vector:
-            return Part(table_set, chunk, names[0], complaints).vectors(n_features).astype(dtype, copy=False)
+            return ColumnPart(table_set, chunk, names[0], complaints).vectors(n_features).astype(dtype, copy=False)
         points = np.empty((chunk.size, len(names)), dtype=dtype)
         for place, name in enumerate(names):
-            points[:, place] = Part(table_set, chunk, name, complaints).numbers()
+            points[:, place] = ColumnPart(table_set, chunk, name, complaints).numbers()
         return points

@@ -14,7 +14,7 @@ from boostmetric.tables.parquet import ParquetTable
 from boostmetric.tables.reading import Table, TableSet
 from boostmetric.tables.text import CsvTable, JsonLinesTable
 
-Source = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+FilePaths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 _csv, _tsv = partial(CsvTable, delimiter=","), partial(CsvTable, delimiter="\t")
 _FORMATS: dict[str, Callable[[Path], Table]] = {
@@ -38,7 +38,7 @@ _REMEDIES = {
 }
 
 
-def open_tables(source: Source) -> TableSet:
+def open_tables(source: FilePaths) -> TableSet:
     """The table in a file, or in several files that are read one after the other.
 
     Parameters
@@ -49,7 +49,7 @@ def open_tables(source: Source) -> TableSet:
     return TableSet([_open(path) for path in _files(source)])
 
 
-def open_parquet(source: Source, reader: str, otherwise: str) -> TableSet:
+def open_parquet(source: FilePaths, reader: str, otherwise: str) -> TableSet:
     """As `open_tables`, of Parquet files; a message about others says who reads only these, and what else can be done.
 
     Parameters
@@ -66,7 +66,7 @@ def open_parquet(source: Source, reader: str, otherwise: str) -> TableSet:
     return table_set
 
 
-def _files(source: Source) -> list[Path]:
+def _files(source: FilePaths) -> list[Path]:
     paths = [source] if isinstance(source, (str, os.PathLike)) else list(source)
     if not paths:
         raise TableError("No file is given: at least one is needed.")

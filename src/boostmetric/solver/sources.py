@@ -1,0 +1,128 @@
+"""Where comparisons come from: labels, from which each pass mines its own, or comparisons that are given.
+
+A *source* is asked for a problem under a metric. Labels compare each sample with those that are nearest in that metric;
+comparisons that were given, in memory or in files, are the same under every metric.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostmetric.arrays.frame import Given
+from boostmetric.arrays.types import FloatArray, IntArray
+from boostmetric.comparisons import Comparisons
+from boostmetric.comparisons.labels import warn_of_small_classes
+from boostmetric.metric import MahalanobisMetric
+from boostmetric.metric.starts import Init, starting_components
+from boostmetric.solver.problem import Learnable, Problem
+
+
+class Source(Protocol):
+    """A source of problems."""
+
+    @property
+    def n_features(self) -> int:
+        """Number of features of the points."""
+        ...
+
+    @property
+    def points_at_hand(self) -> Given:
+        """The points, as far as they are in the memory of this process."""
+        ...
+
+    def problem(self, under: FloatArray | None) -> Learnable:
+        """Comparisons under the metric of a linear map; None is the Euclidean distance."""
+        ...
+
+    def start(self, init: Init) -> FloatArray | None:
+        """The linear map of a metric to start from, see `starting_components`."""
+        ...
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """Samples with class labels.
+
+    Attributes
+    ----------
+    X : ndarray or csr_array of shape (n_samples, n_features)
+    y : ndarray of shape (n_samples,)
+    weights : ndarray of shape (n_samples,), optional
+        Weights of the comparisons whose anchor a sample is.
+    n_neighbors : int
+        Targets of each sample.
+    n_impostors : int or "all"
+        Impostors of each sample.
+    device : str, default="cpu"
+        Where targets and impostors are searched, see `boostmetric.parallel.devices`.
+    """
+
+    X: Given
+    y: NDArray[Any]
+    weights: NDArray[Any] | None
+    n_neighbors: int
+    n_impostors: int | Literal["all"]
+    device: str = "cpu"
+
+    @property
+    def n_features(self) -> int:
+        """Number of features of the samples."""
+        return int(self.X.shape[1])
+
+    @property
+    def points_at_hand(self) -> Given:
+        """The samples."""
+        return self.X
+
+    def take(self, rows: IntArray) -> Labelled:
+        """Some of the samples."""
+        weights = None if self.weights is None else self.weights[rows]
+        return replace(self, X=self.X[rows], y=self.y[rows], weights=weights)
+
+    def problem(self, under: FloatArray | None = None) -> Problem:
+        """Comparisons with the targets and impostors that are nearest under a metric."""
+        mapped = self.X if under is None else MahalanobisMetric(under).transform(self.X)
+        mining = (self.n_neighbors, self.n_impostors, self.weights)
+        return Problem(self.X, Comparisons._mined(mapped, self.y, *mining, quiet=True, device=self.device))
+
+    def start(self, init: Init) -> FloatArray | None:
+        """The linear map of a metric to start from."""
+        return starting_components(init, self.X, self.y)
+
+    def warn_of_small_classes(self) -> None:
+        """Warn of classes too small for all their targets."""
+        warn_of_small_classes(*np.unique(self.y, return_counts=True), self.n_neighbors)
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Comparisons that are given.
+
+    Attributes
+    ----------
+    given : Learnable
+    """
+
+    given: Learnable
+
+    @property
+    def n_features(self) -> int:
+        """Number of features of the points."""
+        return self.given.n_features
+
+    @property
+    def points_at_hand(self) -> Given:
+        """The points, as far as they are in the memory of this process."""
+        return self.given.points_at_hand
+
+    def problem(self, under: FloatArray | None = None) -> Learnable:
+        """The same under every metric."""
+        return self.given
+
+    def start(self, init: Init) -> FloatArray | None:
+        """The linear map of a metric to start from."""
+        return starting_components(init, self.points_at_hand)
