@@ -41,7 +41,9 @@ def difference(a, b):
 
 
 @pytest.mark.parametrize(("n_workers", "per_process"), [(1, 1), (2, 1), (4, 1), (8, 1), (8, 3), (3, None)])
-@pytest.mark.parametrize(("name", "loss"), [("triplets", "exponential"), ("iris", "logistic")])
+@pytest.mark.parametrize(
+    ("name", "loss"), [("triplets", "exponential"), ("iris", "logistic"), ("iris", "smooth-hinge")]
+)
 def test_same_metric_as_in_one_process(name, loss, n_workers, per_process):
     problem = make_problem(name)
     one, many = (

@@ -31,6 +31,7 @@ class FewMoments:
 
     rounding = 0.0
     steps_at_once = 1
+    has_corners = False
 
     def __init__(self, m, u=None):
         self.m = np.asarray(m, dtype=float)

@@ -7,6 +7,7 @@ import pytest
 
 from boostmetric import Comparisons
 from boostmetric.engines.device import DeviceBackend
+from boostmetric.oracles.losses import EXPONENTIAL
 from boostmetric.solver.learn import learn
 from conftest import device_name, import_torch, labelled
 
@@ -233,7 +234,7 @@ def matrix(boosted):
     return (boosted.directions.T * boosted.step_sizes) @ boosted.directions
 
 
-@pytest.mark.parametrize("loss", ["exponential", "logistic"])
+@pytest.mark.parametrize("loss", ["exponential", "logistic", "smooth-hinge"])
 @pytest.mark.parametrize("n_impostors", [3, "all"])
 def test_learning(n_impostors, loss, monkeypatch):
     monkeypatch.setattr(device_shards, "kernels", fused)
@@ -265,7 +266,7 @@ def test_the_direction_of_pairs_that_are_short_beside_the_spread(ratio):
         comparisons = Comparisons.from_labels(points, y, 1, n_impostors)
         grams = []
         for dtype, module in ((torch.float64, plain), (torch.float32, kernels)):
-            shard = kind(DevicePoints(points, DEVICE, dtype), comparisons, False, module)
+            shard = kind(DevicePoints(points, DEVICE, dtype), comparisons, EXPONENTIAL, module)
             shard.rebuild(*metric)
             grams.append(shard.gram())
         assert np.abs(grams[1] - grams[0]).max() < 2e-3 * np.abs(grams[0]).max(), n_impostors

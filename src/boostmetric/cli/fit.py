@@ -77,7 +77,8 @@ def fit(
         typer.Option(help="What is not given below: chosen by validation, or the paper's.", rich_help_panel=_LEARNING),
     ] = "recommended",
     loss: Annotated[
-        Literal["exponential", "logistic"] | None, typer.Option(help="To be minimised.", rich_help_panel=_LEARNING)
+        Literal["exponential", "logistic", "smooth-hinge"] | None,
+        typer.Option(help="Loss to minimise.", rich_help_panel=_LEARNING),
     ] = None,
     solver: Annotated[
         Literal["stagewise", "corrective", "auto"] | None,

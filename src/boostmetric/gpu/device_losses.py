@@ -50,7 +50,8 @@ def _softplus(x: torch.Tensor) -> GroupLoss:
 def _smooth_hinge(x: torch.Tensor) -> GroupLoss:
     slope = (1.0 + x).clamp(0.0, 1.0)
     value = slope * (x + 1.0 - 0.5 * slope)
-    return GroupLoss(value, slope, torch.log(slope), (slope - 1.0) / slope.clamp(min=1e-100))
+    bend = (x >= 0).to(x.dtype) + (slope - 1.0) / slope.clamp(min=1e-100)
+    return GroupLoss(value, slope, torch.log(slope), bend)
 
 
 _GROUP_LOSSES: dict[str, Callable[[torch.Tensor], GroupLoss]] = {

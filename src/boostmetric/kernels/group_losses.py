@@ -33,6 +33,7 @@ def _softplus(x):
 @part_of_kernel
 def _smooth_hinge(x):
     """0 up to x = -1, (1 + x)**2 / 2 up to 0, then x + 1/2; its derivative is 1 + x, cut to [0, 1]."""
-    one = splat(1.0)
-    slope = smaller(larger(one + x, splat(0.0)), one)
-    return slope * (x + one - splat(0.5) * slope), slope, (slope - one) / larger(slope, splat(1e-100))
+    zero, one = splat(0.0), splat(1.0)
+    slope = smaller(larger(one + x, zero), one)
+    bend = at_least(x, zero) + (slope - one) / larger(slope, splat(1e-100))
+    return slope * (x + one - splat(0.5) * slope), slope, bend

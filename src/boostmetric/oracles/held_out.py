@@ -23,6 +23,7 @@ class WithHeldOut:
         self.n_features = oracle.n_features
         self.rounding = oracle.rounding
         self.steps_at_once = oracle.steps_at_once
+        self.has_corners = oracle.has_corners
         self.gram = oracle.gram
         self.matvec = oracle.matvec
         self.moments = oracle.moments

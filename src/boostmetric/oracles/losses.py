@@ -39,10 +39,13 @@ class Loss(ABC):
         As users call it, and as the kernels look it up.
     has_histogram : bool
         Whether the loss of single comparisons follows, for all steps, from a histogram of their growths.
+    has_corners : bool
+        Whether its second derivative jumps.
     """
 
     name: LossName
     has_histogram: bool = False
+    has_corners: bool = False
 
     @abstractmethod
     def state(self, mass: Mass, weight: float) -> State:
@@ -87,5 +90,5 @@ class MeanOfGroups(Loss):
 
 EXPONENTIAL = LogOfSum("exponential", has_histogram=True)
 LOSSES: dict[str, Loss] = {
-    loss.name: loss for loss in (EXPONENTIAL, MeanOfGroups("logistic"), MeanOfGroups("smooth-hinge"))
+    loss.name: loss for loss in (EXPONENTIAL, MeanOfGroups("logistic"), MeanOfGroups("smooth-hinge", has_corners=True))
 }

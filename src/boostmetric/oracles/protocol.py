@@ -51,11 +51,14 @@ class Oracle(Protocol):
     steps_at_once : int
         How many steps to ask `moments` for: 1 where each costs as much as the first, more where an answer takes a
         while, however little is asked.
+    has_corners : bool
+        Whether the second derivative of the loss jumps, so that interpolation is less exact.
     """
 
     n_features: int
     rounding: float
     steps_at_once: int
+    has_corners: bool
 
     def rebuild(self, directions: FloatArray, step_sizes: FloatArray, *, at_once: bool = False) -> State: ...
     def gram(self) -> FloatArray: ...

@@ -30,6 +30,7 @@ class ShardedOracle:
         self.n_features = n_features
         self.rounding = pool.rounding
         self.steps_at_once = pool.steps_at_once
+        self.has_corners = loss.has_corners
         self._shards = MergedShard(pool)
         self._loss, self._weight = loss, weight
         self._rate = 1.0  # from sums relative to the mass, as shards answer, to the gradient of the loss

@@ -43,6 +43,8 @@ _OF_ROUNDING = 0.05
 # The error of an interpolated step is of the third order in its distance to the last point: after an update of this
 # relative size the step is exact to rounding.
 _TOLERANCE = 1e-5
+# Where the second derivative jumps it is of the first order, though small: then after one of this size.
+_TOLERANCE_WITH_CORNERS = 1e-12
 # Relative size of the last corrections to a step that several points were interpolated for, after which it is exact
 # enough: corrections become small fast, and the next would be far smaller.
 _LAST_CORRECTION = 1e-9
@@ -114,6 +116,8 @@ class _Line:
         Size of a slope that counts as 0.
     exact : float
         Relative width of a bracket that cannot be told from a point.
+    tolerance, last_correction : float
+        Relative sizes of the last update of a step, and of the last correction to an interpolated one.
     """
 
     def __init__(
@@ -124,8 +128,11 @@ class _Line:
         at_once: int = 1,
         guess: float | None = None,
         reach: float = math.inf,
+        has_corners: bool = False,
     ) -> None:
         self._evaluate = evaluate
+        self.tolerance = _TOLERANCE_WITH_CORNERS if has_corners else _TOLERANCE
+        self.last_correction = _TOLERANCE_WITH_CORNERS if has_corners else _LAST_CORRECTION
         self._v = v
         self._ends: list[_Point] = []
         self.at_once = at_once
@@ -204,7 +211,8 @@ def exact_step(oracle: Oracle, v: float, guess: float | None = None) -> Step:
     """
     histogram = oracle.histogram()
     if histogram is None:
-        return _root(_Line(oracle.moments, v, oracle.rounding, oracle.steps_at_once, guess))
+        line = _Line(oracle.moments, v, oracle.rounding, oracle.steps_at_once, guess, has_corners=oracle.has_corners)
+        return _root(line)
     line = _Line(histogram.moments, v, oracle.rounding, reach=histogram.reach(_HISTOGRAM_ERROR))
     step = _root(line)
     # Where there is no root as far as the histogram can see, go on with the comparisons themselves.
@@ -254,7 +262,7 @@ def _root(line: _Line) -> Step:
         if _steepness(point) <= line.flat:
             break
         proposal, error = _interpolated(near)
-        if abs(proposal - point.w) <= _TOLERANCE * point.w or error < _LAST_CORRECTION * proposal:
+        if abs(proposal - point.w) <= line.tolerance * point.w or error < line.last_correction * proposal:
             return Step(proposal, capped=False)
         if high is not None and high.w - low.w <= line.exact * high.w:
             break
