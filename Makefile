@@ -67,9 +67,12 @@ release-check: .venv/.release
 	$(BIN)/python -m build --outdir dist .
 	$(BIN)/twine check --strict dist/*
 	$(PYTHON) -m venv .venv-release
+	cp tests/smoke.py dist/
 	.venv-release/bin/pip install --quiet dist/*.whl
 	.venv-release/bin/pip check
-	cp tests/smoke.py dist/ && cd dist && ../.venv-release/bin/python smoke.py
+	cd dist && ../.venv-release/bin/python smoke.py
+	.venv-release/bin/pip install --quiet "$$(ls dist/*.whl)[cli,plot]"
+	cd dist && ../.venv-release/bin/python smoke.py
 	cd dist && tar xzf *.tar.gz --strip-components=1 --one-top-level=source
 	cd dist/source && ../../$(BIN)/python -m pytest -q -p no:cacheprovider tests/test_docs.py tests/test_imports.py tests/test_model_file.py
 	$(BIN)/python -m benchmarks release
@@ -82,7 +85,7 @@ clean:
 	$(PYTHON) -m venv .venv
 
 .venv/.core: .venv/bin/python pyproject.toml
-	$(BIN)/pip install --quiet --editable .
+	$(BIN)/pip install --quiet --editable '.[cli,plot]'
 	touch $@
 
 .venv/.test: .venv/.core

@@ -478,3 +478,19 @@ def test_scikit_learn_progress_bar(capfd):
     search = GridSearchCV(BoostMetric(max_iter=2), {"n_neighbors": [1, 2]}, scoring=lambda metric, X, y: 0.0, cv=2)
     search.set_callbacks(ProgressBar()).fit(X, Y)
     assert search.best_estimator_.n_iter_ == 2
+
+
+@pytest.mark.parametrize("drawn", [True, False])
+def test_progress_is_a_bar_where_rich_can_draw_it_else_lines(drawn, monkeypatch, capsys):
+    if drawn:
+        monkeypatch.setenv("FORCE_COLOR", "1")  # which rich takes for a terminal
+    else:
+        monkeypatch.setattr("boostmetric.callbacks.find_spec", lambda name: None)
+    monkeypatch.setattr("boostmetric.callbacks._SECONDS_BETWEEN_FIGURES", 0.0)
+    monkeypatch.setattr("boostmetric.callbacks._SECONDS_BETWEEN_LINES", 0.0)
+    BoostMetric(max_iter=3, verbose=1).fit(X, Y)
+    shown = capsys.readouterr().err
+    if drawn:
+        assert "\x1b[" in shown
+    else:
+        assert [line.partition(" loss")[0] for line in shown.splitlines()] == [f"Learning: {n} of 3" for n in (1, 2, 3)]

@@ -14,7 +14,6 @@ from typer.testing import CliRunner
 from boostmetric import MahalanobisMetric
 from boostmetric.cli import app
 from boostmetric.cli.conditions import Condition, other_conditions, parse_conditions
-from boostmetric.cli.fit_parts import held_out_rows
 from boostmetric.tables import read_comparisons, read_points
 
 runner = CliRunner()
@@ -276,17 +275,6 @@ def test_commands_that_are_said_to_be_next_work(folder, wine, tmp_path):
     run(*commands["evaluate"])
     run(*commands["transform"])
     assert (tmp_path / "t.npz").exists()
-
-
-def test_held_out_rows_are_of_every_class():
-    y = np.repeat(np.arange(5), [1, 2, 10, 50, 100])
-    held_out = held_out_rows(y, 0.2, seed=1)
-    counts = np.bincount(y[held_out], minlength=5)
-    assert held_out.sum() == pytest.approx(0.2 * len(y), abs=1)
-    assert counts[0] == 0
-    assert (counts[2:] / [10, 50, 100]) == pytest.approx([0.2, 0.2, 0.2], abs=0.11)
-    for fraction in (0.5, 0.9):
-        assert set(y[~held_out_rows(y, fraction, seed=0)]) == set(range(5))
 
 
 def test_conditions():

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from boostmetric import BoostMetric, MahalanobisMetric
 from boostmetric.cli import app
-from boostmetric.cli.fit_progress import Interrupt
+from boostmetric.cli.fit_run import Interrupt
 from boostmetric.solver.result import StopReason
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="sends signals")

@@ -22,12 +22,16 @@ from boostmetric.evaluation import (
     evaluate,
     evaluate_comparisons,
     evaluate_rankings,
+    fraction_to_hold_out,
+    keep_better,
     knn_error,
     scores_by_rank,
     split_classes,
     split_queries,
+    split_rows,
 )
 from boostmetric.evaluation.bootstrap import interval_of_difference
+from boostmetric.evaluation.splitting import FEW_ROWS
 from boostmetric.evaluation.task import ScoreSample
 
 FIRST = MahalanobisMetric([[1.0, 0.0, 0.0]])
@@ -549,3 +553,39 @@ def test_sentence_embeddings_score_as_published(data_dir):
         "precision@10": 0.8428,
     }
     assert {name: round(result[name].base, 4) for name in expected} == expected
+
+
+def test_held_out_rows_are_of_every_class():
+    y = np.repeat(np.arange(5), [1, 2, 10, 50, 100])
+    _, held_out = split_rows(y, 0.2, random_state=1)
+    counts = np.bincount(y[held_out], minlength=5)
+    assert len(held_out) == pytest.approx(0.2 * len(y), abs=1)
+    assert counts[0] == 0
+    assert (counts[2:] / [10, 50, 100]) == pytest.approx([0.2, 0.2, 0.2], abs=0.11)
+    for fraction in (0.5, 0.9):
+        assert set(y[split_rows(y, fraction, random_state=0)[0]]) == set(range(5))
+
+
+def test_rows_to_hold_out_by_default():
+    assert fraction_to_hold_out(FEW_ROWS - 1) == 0.0
+    assert fraction_to_hold_out(FEW_ROWS) == 0.2
+
+
+def test_the_better_metric_is_kept():
+    points = np.random.default_rng(0).standard_normal((40, 2)) * [1.0, 9.0]
+    i, j, k = np.random.default_rng(1).integers(40, size=(3, 300))
+    near = abs(points[i, 0] - points[j, 0]) < abs(points[i, 0] - points[k, 0])
+    rows = np.stack([i, j, k], axis=1)[near & (i != j) & (i != k) & (j != k)]
+    task = ComparisonTask.of(Comparisons.from_triplets(rows), points)
+    good, bad = (MahalanobisMetric([row], about={"data": 1}) for row in ([1.0, 0.0], [0.0, 1.0]))
+    kept = keep_better(good, task)
+    assert kept.metric is good
+    assert not kept.is_base
+    assert kept.evaluation.verdict == "better"
+    kept = keep_better(bad, task)
+    assert kept.is_base
+    assert kept.metric.components.tolist() == np.eye(2).tolist()
+    assert kept.metric.about == {"data": 1}
+    assert kept.evaluation[kept.evaluation.headline].difference == 0
+    with pytest.raises(TypeError, match="Got None"):
+        keep_better(None, task)

@@ -7,20 +7,43 @@ import sys
 PROGRAM = """
 import importlib, pkgutil, sys
 
+ABSENT = (
+    *("cv2", "faiss", "matplotlib", "onnx", "onnxruntime", "pandas"),
+    *("pyarrow", "ray", "rich", "torch", "triton", "typer"),
+)
+
+
 class Absent:
     def find_spec(self, name, path=None, target=None):
-        if name in {"cv2", "faiss", "onnx", "onnxruntime", "pandas", "pyarrow", "ray", "torch", "triton"}:
+        if name in ABSENT:
             raise ModuleNotFoundError(name)
 
 NEED_TORCH = ("boostmetric.gpu.", "boostmetric.neighbors.on_device", "boostmetric.parallel.device_memory")
+NEED_TYPER = ("boostmetric.cli",)
 sys.meta_path.insert(0, Absent())
 import boostmetric
 names = [module.name for module in pkgutil.walk_packages(boostmetric.__path__, "boostmetric.")]
 for name in names:
-    if not name.startswith(NEED_TORCH) and not name.endswith("__main__"):
+    if not name.startswith((*NEED_TORCH, *NEED_TYPER)) and not name.endswith("__main__"):
         importlib.import_module(name)
 print(len(names))
 """
+
+
+COMMAND = """
+import sys
+sys.modules["typer"] = None  # as if it were not installed
+from boostmetric.__main__ import main
+main()
+"""
+
+
+def test_the_command_names_the_extra_it_needs():
+    done = subprocess.run([sys.executable, "-c", COMMAND], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr == (
+        "The command boostmetric needs the package typer. Install it: pip install 'boostmetric[cli]'\n"
+    )
 
 
 def test_modules_need_no_optional_package():

@@ -7,21 +7,22 @@ the fit.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from glob import escape
+from importlib.util import find_spec
 from pathlib import Path
 from time import monotonic
 from types import TracebackType
 from typing import Any, Protocol, Self, runtime_checkable
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-from rich.progress import Progress as RichProgress
-
 from boostmetric.arrays.validation import check_count, check_number
 from boostmetric.solver.checkpoint_file import read_checkpoint, write_checkpoint
 from boostmetric.solver.result import Iteration, Progress, StopReason
 from boostmetric.solver.stopping import EarlyStopping
+
+# In a terminal figures are renewed this often; elsewhere there is a line this often.
+_SECONDS_BETWEEN_FIGURES, _SECONDS_BETWEEN_LINES = 0.25, 10.0
 
 __all__ = ["Callback", "Checkpoint", "EarlyStopping", "Iteration", "ProgressBar", "StopReason"]
 
@@ -56,9 +57,10 @@ def tell(callbacks: Sequence[Callback], candidate: Any) -> bool:
 
 
 class ProgressBar:
-    """A progress bar on standard error, with the loss and the share of comparisons not yet satisfied.
+    """Progress on standard error: a bar in a terminal or notebook, else a line every ten seconds.
 
-    Where "auto" validates the fit itself, also with the best validation error, and that of the Euclidean distance.
+    Shows the loss, the rank, and how well the metric does on what is held out. The bar needs the package rich, which
+    comes with the extra ``cli``.
 
     Parameters
     ----------
@@ -67,47 +69,42 @@ class ProgressBar:
     """
 
     def __init__(self, max_iter: int) -> None:
-        self._progress = RichProgress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[figures]}"),
-            TimeRemainingColumn(),
-            console=Console(stderr=True),
-        )
-        self._task = self._progress.add_task("Learning", total=max_iter, figures="")
+        self._max_iter = max_iter
+        self._bar = _Bar("Starting")
         self._errors: list[float] = []
 
     def on_candidate(self, candidate: Any) -> None:
-        """Remember the error of a candidate."""
+        """Remember the error of a candidate of "auto"; the first is the Euclidean distance."""
         self._errors.append(candidate.error)
 
     def __enter__(self) -> Self:
-        self._progress.start()
+        self._bar.start()
         return self
 
     def on_iteration(self, record: Iteration) -> bool:
         """Move the bar."""
-        figures = f"loss {record.loss:.4g}"
-        if not math.isnan(record.violated):
-            figures += f", violated {record.violated:.1%}"
-        if record.held_out is not None:
-            figures += f", of those held out {1 - record.held_out:.1%}"
-        if self._errors:
-            figures += f", error {min(self._errors):.1%}, at first {self._errors[0]:.1%}"
-        self._progress.update(self._task, completed=record.number, figures=figures)
+        self._bar.description = "Learning"
+        self._bar.update(record.number, self._max_iter, lambda: self._figures(record))
         return False
+
+    def _figures(self, record: Iteration) -> str:
+        figures = [f"loss {record.loss:.3g}"]
+        if record.so_far is not None:
+            figures.append(f"rank {min(record.so_far().directions.shape)}")
+        if record.held_out is not None and not math.isnan(record.held_out):
+            figures.append(f"held-out {record.held_out:.3f}")
+        elif self._errors:
+            figures.append(f"held-out {1 - min(self._errors):.3f}, base {1 - self._errors[0]:.3f}")
+        return ", ".join(figures)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if error is None:  # done, though perhaps before max_iter
-            self._progress.update(self._task, total=self._progress.tasks[0].completed)
-        self._progress.stop()
+        self._bar.stop()
 
 
 class Steps:
-    """A progress bar on standard error for work that is not boosting itself; a context manager.
+    """Progress on standard error for work that is not boosting itself; a context manager.
 
     Parameters
     ----------
@@ -116,20 +113,87 @@ class Steps:
     """
 
     def __init__(self, description: str, *, visible: bool) -> None:
-        # Quiet as well: before version 14.3 of rich, a bar that is disabled ends with an empty line.
-        self._progress = RichProgress(console=Console(stderr=True, quiet=not visible), disable=not visible)
-        self._task = self._progress.add_task(description, total=None)
+        self._bar = _Bar(description) if visible else None
 
     def __enter__(self) -> Self:
-        self._progress.start()
+        if self._bar is not None:
+            self._bar.start()
         return self
 
     def update(self, done: int, total: int) -> None:
         """Move the bar."""
-        self._progress.update(self._task, completed=done, total=total)
+        if self._bar is not None:
+            self._bar.update(done, total)
 
     def __exit__(self, *error: object) -> None:
-        self._progress.stop()
+        if self._bar is not None:
+            self._bar.stop()
+
+
+class _Bar:
+    """A bar that rich draws in a terminal or notebook; without rich, or elsewhere, lines now and then.
+
+    Attributes
+    ----------
+    description : str
+    """
+
+    def __init__(self, description: str) -> None:
+        self.description = description
+        self._drawn: Any = None
+        self._shown_at = 0.0
+        self._unsaid: Callable[[], str] | None = None
+
+    def start(self) -> None:
+        """Begin to show."""
+        self._shown_at, self._unsaid = monotonic(), None
+        if find_spec("rich") is None:
+            return
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import Progress as RichProgress
+
+        console = Console(stderr=True)
+        if not (console.is_terminal or console.is_jupyter):
+            return
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=6),  # all of it fits into 80 columns
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[figures]}"),
+            TimeRemainingColumn(compact=True),
+        )
+        self._drawn = RichProgress(*columns, console=console, transient=True)
+        self._drawn.add_task(self.description, total=None, figures="")  # pulses until the total is known
+        self._drawn.start()
+
+    def update(self, done: int, total: int, figures: Callable[[], str] = lambda: "") -> None:
+        """Show how much is done; `figures` are asked for when it is time to show them."""
+
+        def line() -> str:
+            return f"{self.description}: {done} of {total} {figures()}".rstrip()
+
+        due = monotonic() - self._shown_at >= (
+            _SECONDS_BETWEEN_LINES if self._drawn is None else _SECONDS_BETWEEN_FIGURES
+        )
+        if due:
+            self._shown_at = monotonic()
+        if self._drawn is not None:
+            more = {"figures": figures()} if due else {}
+            self._drawn.update(
+                self._drawn.task_ids[0], description=self.description, completed=done, total=total, **more
+            )
+        elif due:
+            print(line(), file=sys.stderr)
+        self._unsaid = None if due else line
+
+    def stop(self) -> None:
+        """Take the bar away, or say how far it came."""
+        if self._drawn is not None:
+            self._drawn.stop()
+            self._drawn = None
+        elif self._unsaid is not None:
+            print(self._unsaid(), file=sys.stderr)
 
 
 class Checkpoint:

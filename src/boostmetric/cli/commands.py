@@ -53,7 +53,7 @@ class FileCommand(TyperCommand):
                 raise typer.Exit(INTERRUPTED) from None
 
 
-def told(error: Exception, command: TyperCommand) -> str:
+def told(error: Exception, command: Any) -> str:
     """The message of an error, with the options of a command in place of the library's parameters."""
     if not isinstance(error, NamesParameters):
         return str(error)

@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from boostmetric.cli.commands import INTERRUPTED, say
+from boostmetric.cli.commands import INTERRUPTED, say, told
 from boostmetric.cli.conditions import parse_conditions
-from boostmetric.cli.fit_options import Feedback, HoldOut
 from boostmetric.cli.output import Force, Json, answer, check_new
 from boostmetric.cli.points import Columns, Id, Ignore, Label, Reading, Vector, Where
 from boostmetric.cli.tasks import FEEDBACK, Comparisons, Kind, Names, Queries, parse_names
 
 if TYPE_CHECKING:
-    from boostmetric.cli.fit_parts import Parts
+    from boostmetric.cli.fit_data import FitData
 
 _VALIDATION, _LEARNING, _CLUSTER = "What is validated on", "How it is learned", "On a cluster"
 
 
 def fit(
+    ctx: typer.Context,
     points: Annotated[
         list[str] | None,
         typer.Argument(
@@ -139,7 +139,7 @@ def fit(
             rich_help_panel=_CLUSTER,
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of all that is random.", rich_help_panel=_LEARNING)] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed.", rich_help_panel=_LEARNING)] = 0,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with a fit that was interrupted: otherwise the same command.")
     ] = False,
@@ -199,9 +199,9 @@ def fit(
         if value is not None
     }
 
-    from boostmetric.cli import fit_answer, fit_run
-    from boostmetric.cli.fit_files import FiledParts
-    from boostmetric.cli.fit_parts import ComparedParts, LabelledParts, make_estimator
+    from boostmetric import BoostMetric, ComparisonBoostMetric
+    from boostmetric.cli import fit_run
+    from boostmetric.cli.fit_data import ComparedData, Feedback, HoldOut, LabelledData, SharedData
     from boostmetric.engines.ray import RayEngine
     from boostmetric.tables.comparison_files import are_parquet
 
@@ -214,37 +214,38 @@ def fit(
     # A model beside a checkpoint is what an interrupted fit left, and its own to replace.
     if not dry_run:
         check_new(output, force or resume, "--resume goes on with the fit that left it" if checkpoint.exists() else "")
-    backend = RayEngine(address, workers, workers_per_process) if engine else None
-    estimator = make_estimator(setting, {**overrides, "random_state": seed}, compared=bool(comparisons))
+    cluster = RayEngine(address, workers, workers_per_process) if engine else None
+    choose = setting == "recommended"
+    learner = ComparisonBoostMetric if comparisons else BoostMetric
+    estimator: Any = (learner.recommended if choose else learner)(**overrides, random_state=seed)
     shown = f"setting: {setting}, {' '.join(repr(estimator).split())}"
     try:  # before files are read, which may take long
-        estimator.set_params(n_jobs=jobs, device=device, engine=backend).check_parameters()
+        estimator.set_params(n_jobs=jobs, device=device, engine=cluster).check_parameters()
     except (TypeError, ValueError) as error:
-        raise typer.BadParameter(str(error)) from None
-    parts: Parts
+        raise typer.BadParameter(told(error, ctx.command)) from None
+    data: FitData
     hold_out = HoldOut(validation or (), held_out, validation_fraction, seed)
     if comparisons:
         feedback = Feedback(comparisons, kind, queries, parse_names(names), max_per_query)
         # What workers cannot read, this process reads, and sends them.
-        if backend and are_parquet(points, comparisons, queries, validation):
-            parts = FiledParts.opened(points, reading, feedback, hold_out, backend)
+        if cluster and are_parquet(points, comparisons, queries, validation):
+            data = SharedData.opened(points, reading, feedback, hold_out, cluster)
         else:
-            parts = ComparedParts.read(points, reading, feedback, hold_out)
+            data = ComparedData.read(points, reading, feedback, hold_out)
     else:
-        parts = LabelledParts.read(points, reading, hold_out)
-    described = f"{parts.describe()}\n  {shown}"
+        data = LabelledData.read(points, reading, hold_out)
+    described = f"{data.describe()}\n  {shown}"
     if dry_run:
-        found = {"dry_run": True, "setting": setting, "data": parts.as_dict(), "description": described}
+        found = {"dry_run": True, "setting": setting, "data": data.as_dict(), "description": described}
         answer(found, f"{described}\nNothing was learned (--dry-run).", as_json=as_json)
         return
     if not quiet and not as_json:
         say(described)
     if checkpoint.exists() and not resume:
         say(f"There is a checkpoint of an earlier fit, {checkpoint}, which --resume would go on from. This fit is new.")
-    choose = setting == "recommended"
     try:
-        with backend.connected() if backend else nullcontext():
-            outcome = fit_run.run(parts, estimator, output, choose=choose, resume=resume, quiet=quiet, seed=seed)
+        with cluster.connected() if cluster else nullcontext():
+            outcome = fit_run.run(data, estimator, output, choose=choose, resume=resume, quiet=quiet, seed=seed)
     except KeyboardInterrupt:
         kept = f"To go on, run the same command with --resume ({checkpoint})." if checkpoint.exists() else ""
         say(f"Stopped at once. No model was written. {kept}".rstrip())
@@ -252,8 +253,8 @@ def fit(
     outcome.metric.save(output)
     if not outcome.interrupted:
         checkpoint.unlink(missing_ok=True)
-    text = fit_answer.as_text(outcome, output, chosen=choose, next_steps=_next_steps(output, points, reading, queries))
-    answer(fit_answer.as_dict(outcome, parts, output), text, as_json=as_json)
+    text = fit_run.as_text(outcome, output, chosen=choose, next_steps=_next_steps(output, points, reading, queries))
+    answer(fit_run.as_dict(outcome, data, output), text, as_json=as_json)
     if outcome.interrupted:
         say("Interrupted: the model is the best so far. To go on, run the same command with --resume.")
         raise typer.Exit(INTERRUPTED)

@@ -1,38 +1,46 @@
-"""A fit that shows itself, can be interrupted, and can be resumed."""
+"""A fit that shows itself, can be interrupted and resumed, and what is said at its end."""
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
-from typing import Any
+from types import FrameType
+from typing import Any, Self
 
 import numpy as np
 
-from boostmetric.callbacks import Checkpoint
-from boostmetric.cli.fit_parts import Parts
-from boostmetric.cli.fit_progress import Display, Interrupt
+from boostmetric.callbacks import Checkpoint, ProgressBar
+from boostmetric.cli.fit_data import FitData
+from boostmetric.cli.output import paragraph
 from boostmetric.metric import MahalanobisMetric
+from boostmetric.metric.starts import start_in_words
+from boostmetric.solver.result import Iteration
+from boostmetric.tables.complaints import plural
 
-# A checkpoint after so many iterations, or seconds: it is small, and quickly written.
+# A checkpoint after this many iterations, or seconds: it is small, and quickly written.
 _EVERY, _SECONDS = 10, 30.0
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What a fit came to.
+class FitOutcome:
+    """The result of a fit.
 
     Attributes
     ----------
     metric : MahalanobisMetric
     estimator : BoostMetric or ComparisonBoostMetric
     evaluation : optional
-        On what was held out: an `Evaluation`, or for files `fit_files.Satisfied`.
+        On what was held out.
     is_base : bool
         Whether the metric is the Euclidean distance, since nothing did better.
     interrupted : bool
     seconds : float
-        Of the fit.
+        Time of the fit.
     """
 
     metric: MahalanobisMetric
@@ -48,43 +56,193 @@ def checkpoint_of(output: Path) -> Path:
     return output.with_name(f"{output.name}.checkpoint.npz")
 
 
-def run(parts: Parts, estimator: Any, output: Path, *, choose: bool, resume: bool, quiet: bool, seed: int) -> Outcome:
+def run(
+    data: FitData, estimator: Any, output: Path, *, choose: bool, resume: bool, quiet: bool, seed: int
+) -> FitOutcome:
     """Learn, with a checkpoint beside the output until all is done.
 
     Parameters
     ----------
-    parts : Parts
+    data : FitData
     estimator : BoostMetric or ComparisonBoostMetric
     output : Path
-        Of the model, which is not written here.
+        The model file, which is not written here.
     choose : bool
         Whether what is held out decides about the model, or is only measured on.
     resume : bool
-        Go on from the checkpoint.
+        Continue from the checkpoint.
     quiet : bool
         Show no progress.
     seed : int
-        Of the bootstrap.
+        Random seed of the bootstrap.
     """
     checkpoint = checkpoint_of(output)
-    is_auto = "auto" in (estimator.init, estimator.solver)
-    total = estimator.max_iter * getattr(estimator, "n_passes", 1)
-    display = Display(total, parts.n_features, quiet=quiet)
-    interrupt = Interrupt(choosing=is_auto and not (choose and parts.validated))
-    begun = monotonic()
     checkpoint.parent.mkdir(parents=True, exist_ok=True)
-    estimator.set_params(callbacks=[interrupt, Checkpoint(checkpoint, _EVERY, _SECONDS), display])
-    with interrupt, display:
-        parts.fit(estimator, choose=choose, resume_from=checkpoint if resume else None)
+    eval_set = data.eval_set if choose else None
+    interrupt = Interrupt(choosing="auto" in (estimator.init, estimator.solver) and eval_set is None)
+    callbacks: list[Any] = [interrupt, Checkpoint(checkpoint, _EVERY, _SECONDS)]
+    begun = monotonic()
+    with ExitStack() as stack:
+        stack.enter_context(interrupt)
+        if not quiet:
+            progress = ProgressBar(estimator.max_iter * estimator.n_passes)
+            callbacks.append(stack.enter_context(progress))
+        estimator.set_params(callbacks=callbacks)
+        data.fit(estimator, eval_set, checkpoint if resume else None)
     seconds = monotonic() - begun
-    estimator.set_params(callbacks=None, engine=None)  # the model file need not tell of them
+    estimator.set_params(callbacks=None, engine=None)  # the model file need not name them
 
-    metric = estimator.get_metric()
-    is_base = getattr(estimator, "n_passes_", 1) == 0 and estimator.init_ == "identity"
-    evaluation = parts.evaluate(metric, seed)
-    if choose and evaluation is not None and not parts.improves(evaluation):
-        is_base, metric = True, MahalanobisMetric(np.eye(parts.n_features), about=metric.about)
-        evaluation = parts.evaluate(metric, seed)
-    metric.feature_names = parts.feature_names
-    metric.about["data"] = parts.as_dict()
-    return Outcome(metric, estimator, evaluation, is_base, interrupt.asked, seconds)
+    is_identity = isinstance(estimator.init_, str) and estimator.init_ == "identity"
+    judged = data.judge(estimator.get_metric(), seed, choose=choose)
+    is_base = judged.is_base or (getattr(estimator, "n_passes_", 1) == 0 and is_identity)
+    judged.metric.feature_names = data.features.feature_names
+    judged.metric.about["data"] = data.as_dict()
+    return FitOutcome(judged.metric, estimator, judged.evaluation, is_base, interrupt.asked, seconds)
+
+
+class Interrupt:
+    """Ends a fit in order when Ctrl-C is pressed, after the current iteration; pressed again, at once.
+
+    While folds choose the setting, it ends the choice: what did best so far is learned.
+
+    Parameters
+    ----------
+    choosing : bool
+        Whether folds choose before the first iteration.
+    """
+
+    def __init__(self, *, choosing: bool) -> None:
+        self.asked = False
+        self._choosing, self._chosen_early = choosing, False
+        self._before: Any = None
+
+    def on_candidate(self, candidate: Any) -> bool:
+        """Answer whether to choose from what was tried so far."""
+        return self._chosen_early
+
+    def __enter__(self) -> Self:
+        if threading.current_thread() is threading.main_thread():  # no other may do so
+            self._before = signal.signal(signal.SIGINT, self._on_signal)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._before is not None:
+            signal.signal(signal.SIGINT, self._before)
+
+    def on_iteration(self, record: Iteration) -> bool:
+        """Answer whether to stop."""
+        self._choosing = False
+        return self.asked
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        if self.asked or (self._choosing and self._chosen_early):
+            raise KeyboardInterrupt
+        if self._choosing:
+            self._chosen_early = True
+            os.write(2, b"\nLearning with the best setting so far. Press Ctrl-C again to stop at once.\n")
+            return
+        self.asked = True
+        # Written past Python's buffers, which the interrupted code may be using.
+        os.write(2, b"\nStopping after this iteration. Press Ctrl-C again to stop at once.\n")
+
+
+def as_text(outcome: FitOutcome, output: Path, *, chosen: bool, next_steps: list[str]) -> str:
+    """The result, for people.
+
+    Parameters
+    ----------
+    outcome : FitOutcome
+    output : Path
+        The model file.
+    chosen : bool
+        Whether what was held out decided about the model.
+    next_steps : list of str
+        Commands to try.
+    """
+    estimator, lines = outcome.estimator, []
+    if outcome.evaluation is not None:
+        table = str(outcome.evaluation).splitlines()[:-2]
+        lines += [*table, "", paragraph(outcome.evaluation.sentence)]
+        if chosen:
+            lines.append(
+                paragraph("What was held out also decided about the model: test it on others (boostmetric evaluate).")
+            )
+    elif (errors := _validation_errors(estimator)) is not None:
+        base, learned = errors
+        lines.append(
+            paragraph(
+                f"Error of nearest neighbours, on rows left out in turn: Euclidean {100 * base:.1f} %, chosen setting "
+                f"{100 * learned:.1f} %."
+            )
+        )
+    if outcome.is_base:
+        lines.append(
+            paragraph(
+                "Keep the base: nothing learned did clearly better on what was held out, so the model is the Euclidean "
+                "distance itself."
+            )
+        )
+    elif outcome.evaluation is not None and outcome.evaluation.verdict in ("worse", "no headroom"):
+        lines.append(paragraph("Keep the base: on what was held out, the learned metric is not clearly better."))
+    lines += ["", paragraph(f"Chosen: {_setting(estimator)}.")]
+    lines.append(paragraph(f"Why it ended: {_why(estimator)}"))
+    rank, n_features = outcome.metric.components.shape
+    lines.append(f"Rank {rank:,} of {n_features:,}, learned in {outcome.seconds:.1f} s.")
+    lines.append(f"Model: {output}")
+    if next_steps and not outcome.interrupted:
+        lines += ["", "Next:", *(f"  {step}" for step in next_steps)]
+    return "\n".join(lines).lstrip("\n")
+
+
+def as_dict(outcome: FitOutcome, data: FitData, output: Path) -> dict[str, Any]:
+    """The result, for JSON."""
+    errors = _validation_errors(outcome.estimator)
+    return {
+        "model": str(output),
+        "interrupted": outcome.interrupted,
+        "is_base": outcome.is_base,
+        "rank": len(outcome.metric.components),
+        "n_iterations": outcome.estimator.n_iter_,
+        "chosen": _chosen(outcome.estimator),
+        "stop_reason": _why(outcome.estimator),
+        "seconds": outcome.seconds,
+        "data": data.as_dict(),
+        "evaluation": None if outcome.evaluation is None else outcome.evaluation.as_dict(),
+        "validation_error": None if errors is None else {"base": errors[0], "chosen": errors[1]},
+    }
+
+
+def _chosen(estimator: Any) -> dict[str, Any]:
+    return {
+        "init": estimator.init_,
+        "solver": estimator.solver_,
+        "loss": estimator.loss,
+        "n_passes": getattr(estimator, "n_passes_", 1),
+    }
+
+
+def _setting(estimator: Any) -> str:
+    chosen = _chosen(estimator)
+    passes = f", {plural(chosen['n_passes'], 'pass', 'passes')}" if hasattr(estimator, "n_passes_") else ""
+    return (
+        f"start {chosen['init']}, {chosen['solver']} solver, {chosen['loss']} loss{passes}, "
+        f"{plural(estimator.n_iter_, 'iteration')}"
+    )
+
+
+def _why(estimator: Any) -> str:
+    """Why the fit ended; a start that was kept is named."""
+    sentence: str = estimator.stop_reason_.sentence(start_in_words(estimator.init_))
+    return sentence
+
+
+def _validation_errors(estimator: Any) -> tuple[float, float] | None:
+    """Validation errors of the Euclidean distance, and of what "auto" chose."""
+    candidates = getattr(estimator, "candidates_", None)
+    if not candidates:
+        return None
+    wanted = (estimator.init_, estimator.solver_), estimator.n_passes_
+    for candidate in candidates:
+        if (tuple(candidate.path), candidate.n_passes) == wanted and not isinstance(estimator.init_, np.ndarray):
+            return candidates[0].error, candidate.error
+    return None

@@ -47,7 +47,7 @@ def as_comparisons(
 ) -> Comparisons:
     """Comparisons from rows, with `y` for pairs and weights for the rest.
 
-    IntArray that were not given `by_number` are not to be named by numbers in errors.
+    Rows that were not given `by_number` are not to be named by numbers in errors.
     """
     if not isinstance(rows, Comparisons) and not by_number:
         _refuse_equal_points(rows)

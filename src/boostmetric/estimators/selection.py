@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from boostmetric.arrays.types import FloatArray, IntArray
 from boostmetric.arrays.validation import warn
 from boostmetric.evaluation.knn import neighbor_labels, vote
+from boostmetric.evaluation.splitting import FEW_ROWS
 from boostmetric.metric import MahalanobisMetric
 from boostmetric.metric.starts import STARTS, Init
 from boostmetric.solver.passes import Passes
@@ -28,7 +29,6 @@ AUTO: Literal["auto"] = "auto"
 
 # In large data, one sample in four is validated on. In small data all of them are in turn, in five folds, and in the
 # smallest data twice.
-_LARGE = 1500
 _VALIDATED_OF_LARGE = 4
 _N_FOLDS = 5
 _SMALLEST = 500
@@ -314,7 +314,7 @@ def choose(found: Sequence[Candidate], n_samples: int) -> Candidate:
     n_samples : int
         Number of training samples.
     """
-    doubt = _DOUBT if n_samples < _LARGE else _DOUBT_OF_LARGE
+    doubt = _DOUBT if n_samples < FEW_ROWS else _DOUBT_OF_LARGE
     chosen = found[0]
     for best in (_best([start for start in found if start.n_passes == 0]), _best(found)):
         if best.is_clearly_better(chosen, doubt):
@@ -352,7 +352,7 @@ def _wrong(train: Labelled, test: Labelled, components: FloatArray) -> NDArray[n
 def _parts(data: Labelled, rng: np.random.RandomState) -> Iterator[Fold]:
     """Parts to learn from with parts to validate on; classes are spread over the parts evenly."""
     n = len(data.y)
-    n_parts, n_used = (_N_FOLDS, _N_FOLDS) if n < _LARGE else (_VALIDATED_OF_LARGE, 1)
+    n_parts, n_used = (_N_FOLDS, _N_FOLDS) if n < FEW_ROWS else (_VALIDATED_OF_LARGE, 1)
     for _ in range(2 if n < _SMALLEST else 1):
         part = np.empty(n, dtype=np.int64)
         part[np.lexsort((rng.permutation(n), data.y))] = np.arange(n) % n_parts

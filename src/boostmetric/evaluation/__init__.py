@@ -8,6 +8,7 @@ from boostmetric.evaluation.compare import (
     scores_by_rank,
 )
 from boostmetric.evaluation.comparison_task import ComparisonTask
+from boostmetric.evaluation.keeping import Kept, keep_better
 from boostmetric.evaluation.knn import knn_error, knn_predict
 from boostmetric.evaluation.label_task import LabelTask
 from boostmetric.evaluation.ranking_scores import (
@@ -19,12 +20,13 @@ from boostmetric.evaluation.ranking_scores import (
     reciprocal_rank_at_k,
 )
 from boostmetric.evaluation.ranking_task import RankingTask
-from boostmetric.evaluation.splitting import split_classes, split_queries
+from boostmetric.evaluation.splitting import fraction_to_hold_out, split_classes, split_queries, split_rows
 from boostmetric.evaluation.verdict import Evaluation, Row
 
 __all__ = [
     "ComparisonTask",
     "Evaluation",
+    "Kept",
     "LabelTask",
     "RankingTask",
     "Row",
@@ -33,7 +35,9 @@ __all__ = [
     "evaluate",
     "evaluate_comparisons",
     "evaluate_rankings",
+    "fraction_to_hold_out",
     "hit_at_k",
+    "keep_better",
     "knn_error",
     "knn_predict",
     "ndcg_at_k",
@@ -43,4 +47,5 @@ __all__ = [
     "scores_by_rank",
     "split_classes",
     "split_queries",
+    "split_rows",
 ]

@@ -77,7 +77,7 @@ class ComparisonTask:
 
     @cached_property
     def rows(self) -> IntArray:
-        """IntArray of the anchors, negative ones for groups about none; or of near pairs, if there is one anchor."""
+        """Numbers of the anchors, negative ones for groups about none; or of near pairs, if there is one anchor."""
         anchors = np.unique(self.comparisons.anchors)
         if len(anchors) > 1:
             return anchors

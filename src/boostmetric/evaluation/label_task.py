@@ -48,7 +48,7 @@ class LabelTask:
         The queries, and the reference that is searched; without a reference each query is searched for among the
         others.
     rows : ndarray of shape (n_queries,)
-        IntArray of the queries that are asked.
+        Numbers of the queries that are asked.
     right : ndarray of shape (n_queries,)
         Number of the class of each of them.
     labels : ndarray of shape (n_reference,)

@@ -44,10 +44,10 @@ class RankingTask:
     points : tuple of one or two arrays of shape (n, n_features)
         The queries, and the documents; without documents each query is searched for among the others.
     judged : ndarray of shape (n_judgements,)
-        IntArray ``query * n_documents + document`` of judged pairs, in ascending order.
+        Numbers ``query * n_documents + document`` of judged pairs, in ascending order.
     grades : ndarray of shape (n_judgements,)
     rows : ndarray of shape (n_queries,)
-        IntArray of the queries that are asked: those with a relevant document.
+        Numbers of the queries that are asked: those with a relevant document.
     k : tuple of int
         Where rankings are cut.
     gain : {"linear", "exponential"}

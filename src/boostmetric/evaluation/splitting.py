@@ -1,4 +1,4 @@
-"""IntArray to learn from and rows to test on, with nothing on both sides that would make the test easy.
+"""Rows to learn from and rows to test on, with nothing on both sides that would make the test easy.
 
 For comparisons use `Comparisons.split`, which also keeps pairs apart.
 """
@@ -13,6 +13,67 @@ from boostmetric.arrays.numbering import number_values
 from boostmetric.arrays.types import IntArray
 from boostmetric.arrays.validation import check_number
 from boostmetric.comparisons.grouping import drawn
+
+# Fewer labelled rows than this are not split: "auto" validates on all of them in turn, and learns from all.
+FEW_ROWS = 1500
+# What is held out of the rows of each class, or of the anchors, where nothing else is said.
+TEST_FRACTION = 0.2
+
+
+def fraction_to_hold_out(n_rows: int) -> float:
+    """Fraction of labelled rows to validate on: a fifth, or none of few rows.
+
+    Parameters
+    ----------
+    n_rows : int
+
+    Examples
+    --------
+    >>> from boostmetric.evaluation import fraction_to_hold_out
+    >>> fraction_to_hold_out(178), fraction_to_hold_out(10_000)
+    (0.0, 0.2)
+    """
+    return TEST_FRACTION if n_rows >= FEW_ROWS else 0.0
+
+
+def split_rows(
+    y: ArrayLike, test_fraction: float = TEST_FRACTION, random_state: int | np.random.RandomState | None = None
+) -> tuple[IntArray, IntArray]:
+    """Divide labelled rows so that every class is on both sides, in proportion, if it has more than one row.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_rows,)
+        Label of each row.
+    test_fraction : float, default=0.2
+        Fraction of the rows to test on. One row of each class is never tested on.
+    random_state : int, RandomState or None, default=None
+
+    Returns
+    -------
+    train, test : ndarray of int
+        Row numbers in ascending order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from boostmetric.evaluation import split_rows
+    >>> y = np.repeat(["a", "b", "c"], [10, 10, 1])
+    >>> train, test = split_rows(y, 0.2, random_state=0)
+    >>> np.unique(y[test], return_counts=True)[1].tolist()
+    [2, 2]
+    """
+    check_number("test_fraction", test_fraction, above=0.0, below=1.0)
+    labels = column_or_1d(y)
+    order = np.lexsort((check_random_state(random_state).permutation(len(labels)), labels))
+    in_order = labels[order]
+    first = np.concatenate([[True], in_order[1:] != in_order[:-1]])
+    free = order[~first]  # one of each class stays
+    share = min(1.0, test_fraction * len(labels) / max(1, len(free)))
+    place = np.arange(len(free))
+    held_out = np.zeros(len(labels), dtype=bool)
+    held_out[free[np.floor((place + 1) * share + 1e-9) > np.floor(place * share + 1e-9)]] = True
+    return np.flatnonzero(~held_out), np.flatnonzero(held_out)
 
 
 def split_queries(

@@ -131,7 +131,7 @@ def check_queries(queries: Any, documents: Any) -> tuple[Given, ...]:
 
 
 def check_cuts(name: str, cuts: int | Sequence[int], n_searched: int) -> tuple[int, ...]:
-    """IntArray of results, each once, in ascending order; none is more than there are points to find."""
+    """Numbers of results, each once, in ascending order; none is more than there are points to find."""
     given: list[int] = list(np.atleast_1d(np.asarray(cuts, dtype=object)))
     if not given:
         raise ValueError(f"{name} is empty: give at least one number of results.")

@@ -62,7 +62,7 @@ class Evaluation:
         Queries that were not asked, because no answer could be right.
     n_bootstrap : int
     asked : ndarray of shape (n,)
-        IntArray of the queries (or anchors) that were asked.
+        Numbers of the queries (or anchors) that were asked.
     base_values, learned_values : ndarray of shape (n, n_scores)
         Scores of each of them, in the order of `rows`. The latter is None without a learned metric.
 

@@ -21,6 +21,13 @@ Init: TypeAlias = str | MahalanobisMetric | ArrayLike
 # Starts that the data alone give, and those that need labels.
 PLAIN_STARTS: tuple[StartName, ...] = ("zero", "identity", "standardized")
 STARTS: tuple[StartName, ...] = (*PLAIN_STARTS, "rca", "standardized-rca")
+_IN_WORDS = {
+    "zero": "zero metric",
+    "identity": "Euclidean distance",
+    "standardized": "standardized features",
+    "rca": "RCA",
+    "standardized-rca": "standardized RCA",
+}
 # A metric of full rank has as many rows as there are features.
 _MOST_FEATURES = 10_000
 
@@ -46,6 +53,11 @@ def starting_components(init: Init, X: Given, y: NDArray[Any] | None = None) -> 
     if components.shape[1] != n_features:
         raise ValueError(f"init has {components.shape[1]} features, the data have {n_features}.")
     return components
+
+
+def start_in_words(init: Init) -> str:
+    """What a start is called in sentences."""
+    return _IN_WORDS.get(init, init) if isinstance(init, str) else "given metric"
 
 
 def check_init(init: Init, names: Sequence[str]) -> None:

@@ -63,7 +63,7 @@ class Guards:
     near_duplicate : float or None
         Share of the distance of a positive, within which of that positive a candidate is taken for a copy.
     groups : ndarray of shape (n_documents,) or None
-        IntArray of groups.
+        Numbers of groups.
     """
 
     margin: Margin
@@ -91,7 +91,7 @@ class Guards:
         row : ndarray of shape (n_pairs,)
             Row of `found` that each pair of a query with a positive belongs to, in ascending order; all rows occur.
         positive : ndarray of shape (n_pairs,)
-            IntArray of documents.
+            Numbers of documents.
         apart : ndarray of shape (n_pairs,)
             Their distances from the query.
 

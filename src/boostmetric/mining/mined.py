@@ -39,7 +39,7 @@ class Mined:
         How many of the candidates were not taken, and why: "same group", "near-duplicate", "too near", "too far", or
         "over the cap". Each counts once, for the first reason of these.
     without_positive, without_negative : ndarray of int
-        IntArray of the queries that have no positive, and of those that have one, but no negative.
+        Numbers of the queries that have no positive, and of those that have one, but no negative.
 
     Examples
     --------

@@ -79,7 +79,7 @@ class Space:
 
     @property
     def _longest(self) -> int:
-        """IntArray of a point, at most."""
+        """Numbers of a point, at most."""
         points: Any = self.documents
         return 1 + int(np.diff(points.indptr).max(initial=0)) if sparse.issparse(points) else int(points.shape[1])
 

@@ -30,7 +30,7 @@ class Candidates(NamedTuple):
     queries : ndarray of shape (n_queries,)
         Their numbers.
     documents : ndarray of shape (n_queries, n_ranks)
-        IntArray of their candidates, nearest first; -1 where there is none.
+        Numbers of their candidates, nearest first; -1 where there is none.
     """
 
     queries: IntArray
@@ -96,7 +96,7 @@ def candidates(
     ----------
     space : Space
     queries : ndarray of shape (n_queries,)
-        IntArray.
+        Numbers.
     relevance : Relevance
     ranks : tuple of int
         The first and the last, from 1.
@@ -135,7 +135,7 @@ def candidates_by_class(
     space : Space
         Of one set.
     queries : ndarray of shape (n_queries,)
-        IntArray.
+        Numbers.
     label : ndarray of shape (n_points,)
         Number of the class of each point.
     ranks : tuple of int

@@ -35,7 +35,7 @@ class NearestSoFar:
     anchors : ndarray of shape (n_anchors, n_features)
         The points whose neighbours are wanted, with coordinates of at most about 1 (see `frame.Shift`).
     own : ndarray of shape (n_anchors,)
-        IntArray of their classes.
+        Numbers of their classes.
     numbers : ndarray of shape (n_anchors,)
         Their own numbers: an anchor is not its own neighbour.
     n_same, n_others : int
@@ -71,7 +71,7 @@ class NearestSoFar:
         self._each(lambda piece: piece.offer(batch))
 
     def nearest(self) -> tuple[Ragged, Ragged]:
-        """IntArray of the nearest points of the same class, and of the others, nearest first; fewer where there are."""
+        """Numbers of the nearest points of the same class, and of the others, nearest first; fewer where there are."""
         found = self._each(lambda piece: (piece.same.nearest(), piece.others.nearest()))
         return Ragged.stack([same for same, _ in found]), Ragged.stack([others for _, others in found])
 
@@ -224,7 +224,7 @@ class _Pool:
         self._numbers, self._distance = merged.where(kept), distance[kept]
 
     def nearest(self) -> Ragged:
-        """IntArray of the points chosen, nearest first."""
+        """Numbers of the points chosen, nearest first."""
         numbers, sizes = self._numbers, self._numbers.sizes
         width = max(int(sizes.max(initial=0)), 1)
         inside = np.arange(width) < sizes[:, None]

@@ -10,6 +10,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+from boostmetric.callbacks import Steps
 from boostmetric.paper import archive
 from boostmetric.paper.archive import AnyArray
 from boostmetric.paper.sources import DataSource
@@ -109,18 +110,13 @@ def fetch(url: str, label: str) -> bytes:
     DownloadError
         If the server cannot be reached, says no, or stops before the end.
     """
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
     try:
-        with open_url(url) as response, Progress(*columns, console=Console(stderr=True)) as progress:
+        with open_url(url) as response, Steps(f"Downloading {label}, kB", visible=True) as steps:
             stated = response.headers.get("Content-Length")
-            task = progress.add_task(f"Downloading {label}", total=int(stated) if stated else None)
             received = bytearray()
             while chunk := response.read(_CHUNK):
                 received += chunk
-                progress.advance(task, len(chunk))
+                steps.update(len(received) // 1000, int(stated or 0) // 1000)
                 if len(received) > _LARGEST:
                     raise DownloadError(f"{url} sends more than {_LARGEST:,} bytes")
     except (OSError, http.client.HTTPException, ValueError) as error:

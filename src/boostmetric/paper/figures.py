@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from boostmetric.optional import require
 from boostmetric.paper.experiments import CONVERGENCE, DIMENSIONS, NEIGHBORS, SOLVERS, TIMED, TRIPLETS
 from boostmetric.paper.tables import Results
 
@@ -68,9 +69,9 @@ def triplets(results: Results) -> Figure:
 
 def panels(n_panels: int, width: float = 3.6) -> tuple[Figure, Any]:
     """A figure with axes side by side."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(max(6.0, width * n_panels), 3.6), layout="constrained", dpi=150)
+    figure = require("matplotlib.figure", "plot", "A figure").Figure(
+        figsize=(max(6.0, width * n_panels), 3.6), layout="constrained", dpi=150
+    )
     row = figure.subplots(1, n_panels, squeeze=False)[0]
     for axes in row:
         axes.grid(alpha=0.3)

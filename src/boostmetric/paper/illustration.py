@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
@@ -16,6 +15,9 @@ from boostmetric.estimators import BoostMetric
 from boostmetric.paper.datasets import concentric_circles
 from boostmetric.paper.plots import plot_projections
 from boostmetric.paper.protocol import TrainTestSplit
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 PRINTED_EIGENVALUES = (0.542, 0.414, 0.007)
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from boostmetric.optional import require
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -27,12 +29,11 @@ def plot_projections(projections: Mapping[str, NDArray[np.floating[Any]]], label
     -------
     matplotlib.figure.Figure
     """
-    from matplotlib import colormaps
-    from matplotlib.figure import Figure
-
+    matplotlib = require("matplotlib", "plot", "A picture")
+    figures = require("matplotlib.figure", "plot", "A picture")
     classes = np.unique(labels)
-    shades = colormaps["viridis"](np.linspace(0.0, 0.9, len(classes)))
-    figure = Figure(figsize=(4 * len(projections), 4.4), layout="constrained", dpi=150)
+    shades = matplotlib.colormaps["viridis"](np.linspace(0.0, 0.9, len(classes)))
+    figure: Figure = figures.Figure(figsize=(4 * len(projections), 4.4), layout="constrained", dpi=150)
     panels = figure.subplots(1, len(projections), squeeze=False)[0]
     for axes, (title, points) in zip(panels, projections.items(), strict=True):
         for i, c in enumerate(classes):

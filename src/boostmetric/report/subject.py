@@ -55,7 +55,7 @@ class Subject:
     searched : Named
         The same object, if each of them is searched for among the others.
     rows : ndarray of int
-        IntArray of queries that can be asked.
+        Numbers of queries that can be asked.
     shown : tuple of Named
         The points for a picture.
     is_right : callable or None

@@ -33,11 +33,11 @@ class StopReason(Enum):
 
     DUAL_FEASIBLE = (
         "Converged: no direction is left along which the loss falls "
-        "(the largest eigenvalue has come down to the regularization)."
+        "(the largest eigenvalue has fallen to the regularization)."
     )
-    OPTIMAL = "Converged: the duality gap has come down to the fraction tol of the objective."
+    OPTIMAL = "Converged: the duality gap has fallen to the fraction tol of the objective."
     CONVERGED = "Converged: an iteration no longer improved the objective by the fraction tol."
-    NEGLIGIBLE = "Converged: the objective has come down to the fraction tol of what it was at the start."
+    NEGLIGIBLE = "Converged: the objective has fallen to the fraction tol of its value at the start."
     CLOSED_FORM = "Nothing is iterated: the metric has a closed form."
     ITERATION_LIMIT = "The iteration limit max_iter was reached."
     SEPARABLE = (
@@ -46,22 +46,20 @@ class StopReason(Enum):
     )
     CALLBACK = "A callback asked to stop."
     HELD_OUT = (
-        "Held-out comparisons did not improve for n_iter_no_change iterations: the metric is that of the iteration "
-        "that satisfied most of them."
+        "Held-out comparisons did not improve for n_iter_no_change iterations: the metric is from the iteration that "
+        "satisfied most of them."
     )
     PASSES = (
-        "A further pass, with comparisons found anew under the learned metric, did not improve those held out: the "
-        "metric is that of the pass before."
+        "Another pass, with comparisons mined again under the learned metric, did not improve the held-out "
+        "comparisons: the metric is from the pass before."
     )
     VALIDATED = (
-        "Further passes, with comparisons found anew under the learned metric, had no fewer validation errors: the "
-        "metric is that of the best pass."
+        "Further passes, with comparisons mined again under the learned metric, did not lower the validation error: "
+        "the metric is from the best pass."
     )
     KEPT_START = "Kept the start: boosting did not lower the validation error further."
     BATCH = "partial_fit ran its rounds on the last batch."
-    NOTHING_TO_IMPROVE = (
-        "No comparisons are left to improve: the loss cannot be lowered any further in the precision computed with."
-    )
+    NOTHING_TO_IMPROVE = "Nothing left to improve: the loss cannot fall further in this floating-point precision."
 
     SOLVER_FAILED = (
         "A linear program could not be solved in double precision: the metric is the best one found before. Rescale "
@@ -70,6 +68,11 @@ class StopReason(Enum):
 
     def __str__(self) -> str:
         return str(self.value)
+
+    def sentence(self, start: str = "") -> str:
+        """The same, with the name of the start where it was kept."""
+        named = f"Kept the start ({start}):" if start else "Kept the start:"
+        return str(self).replace("Kept the start:", named)
 
 
 @dataclass(frozen=True)

@@ -41,10 +41,9 @@ def thumbnail(path: Path) -> Any:
 
 def contact_sheet(answers: Sequence[Answer]) -> Figure:
     """Two rows for each query: the nearest pictures before and after learning, with right ones framed in green."""
-    from matplotlib.figure import Figure
-
+    figures = require("matplotlib.figure", "plot", "A contact sheet")
     k = len(answers[0].before)
-    figure = Figure(figsize=(1.55 * (k + 1), 3.7 * len(answers)), layout="constrained", dpi=110)
+    figure: Figure = figures.Figure(figsize=(1.55 * (k + 1), 3.7 * len(answers)), layout="constrained", dpi=110)
     grid = figure.subplots(2 * len(answers), k + 1, squeeze=False)
     for axes in grid.ravel():
         axes.set(xticks=[], yticks=[])

@@ -1,0 +1,356 @@
+"""What ``boostmetric fit`` learns from, and what it validates on: labels, comparisons, or files of a cluster."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import typer
+
+from boostmetric.cli.conditions import Condition
+from boostmetric.cli.points import Reading
+from boostmetric.comparisons import Comparisons
+from boostmetric.engines.ray import RayEngine
+from boostmetric.estimators.file_evaluation import evaluate_files
+from boostmetric.evaluation import ComparisonTask, compare, evaluate, fraction_to_hold_out, keep_better, split_rows
+from boostmetric.evaluation.keeping import base_of
+from boostmetric.evaluation.splitting import TEST_FRACTION
+from boostmetric.metric import MahalanobisMetric
+from boostmetric.tables import ComparisonFiles, ComparisonTable, PointTable, TableError, read_comparisons
+from boostmetric.tables.comparison_files import OpenedFiles
+from boostmetric.tables.complaints import plural, shown
+
+
+@dataclass(frozen=True)
+class Feedback:
+    """Options about comparisons to learn from."""
+
+    comparisons: Sequence[str]
+    kind: str | None
+    queries: Sequence[str] | None
+    names: dict[str, str]
+    max_per_query: int | None
+
+
+@dataclass(frozen=True)
+class HoldOut:
+    """Options about what to validate on: files, rows that meet conditions, or a fraction that is drawn."""
+
+    files: Sequence[str]
+    where: Sequence[Condition]
+    fraction: float | None
+    seed: int
+
+    @property
+    def from_files(self) -> str:
+        """The files, in words."""
+        return f"of {', '.join(self.files)}"
+
+    @property
+    def fraction_of_anchors(self) -> float:
+        """Fraction to hold out, if no files are given."""
+        return TEST_FRACTION if self.fraction is None else self.fraction
+
+    @property
+    def by_anchors(self) -> str:
+        """What is drawn, in words."""
+        if not self.fraction_of_anchors:
+            return "nothing: all are learned from"
+        return f"those of {100 * self.fraction_of_anchors:g} % of the anchors, drawn with seed {self.seed}"
+
+
+class Judged(NamedTuple):
+    """A metric beside the base on what was held out, and whether it is the base."""
+
+    metric: MahalanobisMetric
+    evaluation: Any
+    is_base: bool
+
+
+class FitData(ABC):
+    """Data to learn from and to validate on.
+
+    Attributes
+    ----------
+    held_out : optional
+        What to validate on.
+    how : str
+        How that was chosen, in words.
+    """
+
+    how: str
+    held_out: Any
+
+    @property
+    @abstractmethod
+    def features(self) -> PointTable | OpenedFiles:
+        """What knows the number of features, and their names."""
+
+    @abstractmethod
+    def fit(self, estimator: Any, eval_set: Any, resume_from: Path | None) -> None:
+        """Learn."""
+
+    @property
+    @abstractmethod
+    def eval_set(self) -> Any:
+        """What is held out, as the estimator takes it; None if nothing is."""
+
+    @abstractmethod
+    def judge(self, metric: MahalanobisMetric, seed: int, *, choose: bool) -> Judged:
+        """Evaluate a metric on what is held out; with `choose`, keep the base where it is not better."""
+
+    @abstractmethod
+    def describe(self) -> str:
+        """What was understood, for people."""
+
+    @abstractmethod
+    def as_dict(self) -> dict[str, Any]:
+        """Sizes, for JSON and the model file."""
+
+
+@dataclass(frozen=True)
+class LabelledData(FitData):
+    """Points with labels, and others to validate on."""
+
+    train: PointTable
+    held_out: PointTable | None
+    how: str
+
+    @classmethod
+    def read(cls, files: Sequence[str], reading: Reading, hold_out: HoldOut) -> Self:
+        """Read and split files."""
+        if hold_out.where:
+            train, other = reading.read_two(files, hold_out.where)
+            return cls(train, other, f"where {' and '.join(map(str, hold_out.where))}")
+        table = reading.read(files)
+        if hold_out.files:
+            return cls(table, reading.read_others(hold_out.files), hold_out.from_files)
+        fraction = fraction_to_hold_out(len(table)) if hold_out.fraction is None else hold_out.fraction
+        if fraction == 0.0:
+            return cls(table, None, "rows left out in turn, where the setting chooses; then all are learned from")
+        assert table.labels is not None
+        kept, drawn = split_rows(table.labels, fraction, hold_out.seed)
+        how = f"{100 * fraction:g} % of each class, drawn with seed {hold_out.seed}"
+        return cls(table.take(kept), table.take(drawn), how)
+
+    def __post_init__(self) -> None:
+        if self.held_out is None:
+            return
+        if self.held_out.n_features != self.train.n_features:
+            raise TableError(
+                f"{self.held_out.source} has {plural(self.held_out.n_features, 'feature')}, {self.train.source} has "
+                f"{self.train.n_features:,}. Rows to learn from and to validate on must have the same features."
+            )
+        assert self.train.labels is not None
+        assert self.held_out.labels is not None
+        if self.train.labels.dtype.kind != self.held_out.labels.dtype.kind:  # 7 in one file, "7" or "a" in the other
+            object.__setattr__(self, "train", replace(self.train, labels=self.train.labels.astype(str)))
+            object.__setattr__(self, "held_out", replace(self.held_out, labels=self.held_out.labels.astype(str)))
+        labels = self.held_out.labels
+        unknown = ~np.isin(labels, self.train.labels)
+        if unknown.any():
+            raise TableError(
+                f"The label {shown(labels[unknown].tolist()[0])} is among the rows to validate on, and not among those "
+                f"to learn from ({plural(int(unknown.sum()), 'row')} of {len(labels):,} have such labels). Leave these "
+                "rows out (--where), or give rows of these classes to learn from."
+            )
+
+    @property
+    def features(self) -> PointTable | OpenedFiles:
+        """What knows the number of features, and their names."""
+        return self.train
+
+    @property
+    def eval_set(self) -> Any:
+        """Points and labels."""
+        return None if self.held_out is None else (self.held_out.points, self.held_out.labels)
+
+    def fit(self, estimator: Any, eval_set: Any, resume_from: Path | None) -> None:
+        """Learn from points and labels."""
+        estimator.fit(self.train.points, self.train.labels, eval_set=eval_set, resume_from=resume_from)
+
+    def judge(self, metric: MahalanobisMetric, seed: int, *, choose: bool) -> Judged:
+        """Evaluate only: the estimator has chosen, with the Euclidean distance as a candidate."""
+        if self.held_out is None:
+            return Judged(metric, None, is_base=False)
+        assert self.train.labels is not None
+        assert self.held_out.labels is not None
+        evaluation = evaluate(
+            metric,
+            self.held_out.points,
+            self.held_out.labels,
+            reference=(self.train.points, self.train.labels),
+            k=[k for k in (1, 10) if k <= len(self.train)],
+            n_neighbors=min(3, len(self.train)),
+            random_state=seed,
+        )
+        return Judged(metric, evaluation, is_base=False)
+
+    def describe(self) -> str:
+        """What was understood, for people."""
+        number = "" if self.held_out is None else f"{plural(len(self.held_out), 'row')}, "
+        return f"{self.train.describe()}\n  validated on: {number}{self.how}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Sizes, for JSON and the model file."""
+        assert self.train.labels is not None
+        return {
+            "n_points": len(self.train),
+            "n_features": self.features.n_features,
+            "n_classes": len(np.unique(self.train.labels)),
+            "n_validated": 0 if self.held_out is None else len(self.held_out),
+            "validation": self.how,
+        }
+
+
+@dataclass(frozen=True)
+class ComparedData(FitData):
+    """Comparisons, and others of the same points to validate on."""
+
+    table: ComparisonTable
+    train: Comparisons
+    held_out: Comparisons | None
+    how: str
+    points: PointTable
+
+    @classmethod
+    def read(cls, files: Sequence[str], reading: Reading, feedback: Feedback, hold_out: HoldOut) -> Self:
+        """Read and split files."""
+        points = reading.read(files)
+        queries = reading.read_others(feedback.queries) if feedback.queries else None
+
+        def read(comparisons: Sequence[str]) -> ComparisonTable:
+            return read_comparisons(
+                list(comparisons),
+                points,
+                kind=feedback.kind,
+                queries=queries,
+                names=feedback.names,
+                max_per_query=feedback.max_per_query,
+            )
+
+        table = read(feedback.comparisons)
+        if hold_out.files:
+            return cls(table, table.comparisons, read(hold_out.files).comparisons, hold_out.from_files, points)
+        if not hold_out.fraction_of_anchors:
+            return cls(table, table.comparisons, None, hold_out.by_anchors, points)
+        train, held_out = table.comparisons.split(hold_out.fraction_of_anchors, hold_out.seed)
+        return cls(table, train, held_out, hold_out.by_anchors, points)
+
+    @property
+    def features(self) -> PointTable | OpenedFiles:
+        """What knows the number of features, and their names."""
+        return self.points
+
+    @property
+    def eval_set(self) -> Any:
+        """Comparisons."""
+        return self.held_out
+
+    def fit(self, estimator: Any, eval_set: Any, resume_from: Path | None) -> None:
+        """Learn from comparisons."""
+        estimator.fit(self.train, points=self.table.points, eval_set=eval_set, resume_from=resume_from)
+
+    def judge(self, metric: MahalanobisMetric, seed: int, *, choose: bool) -> Judged:
+        """Evaluate, and keep the base where the metric is not better."""
+        if self.held_out is None:
+            return Judged(metric, None, is_base=False)
+        task = ComparisonTask.of(self.held_out, self.table.points)
+        if not choose:
+            return Judged(metric, compare(metric, task, random_state=seed), is_base=False)
+        kept = keep_better(metric, task, random_state=seed)
+        return Judged(kept.metric, kept.evaluation, kept.is_base)
+
+    def describe(self) -> str:
+        """What was understood, for people."""
+        lines = [self.points.describe(), self.table.describe()]
+        lines.append(f"  learned from: {plural(self.train.n_comparisons, 'comparison')}")
+        number = "" if self.held_out is None else f"{plural(self.held_out.n_comparisons, 'comparison')}, "
+        return "\n".join([*lines, f"  validated on: {number}{self.how}"])
+
+    def as_dict(self) -> dict[str, Any]:
+        """Sizes, for JSON and the model file."""
+        return {
+            "n_points": len(self.table.points),
+            "n_features": self.features.n_features,
+            "kind": self.table.kind,
+            "n_comparisons": int(self.train.n_comparisons),
+            "n_validated": 0 if self.held_out is None else int(self.held_out.n_comparisons),
+            "validation": self.how,
+        }
+
+
+@dataclass(frozen=True)
+class SharedData(FitData):
+    """Comparisons in files that the workers of a cluster read; this process knows how many rows they have."""
+
+    train: OpenedFiles
+    held_out: OpenedFiles | None
+    how: str
+    engine: RayEngine
+
+    @classmethod
+    def opened(
+        cls, files: Sequence[str], reading: Reading, feedback: Feedback, hold_out: HoldOut, engine: RayEngine
+    ) -> Self:
+        """Open and split files."""
+        if reading.where:
+            raise typer.BadParameter(
+                "Workers read all points that comparisons name: leave it out.", param_hint="--where"
+            )
+        all_files = ComparisonFiles(
+            list(files),
+            list(feedback.comparisons),
+            id=reading.id,
+            vector=reading.vector,
+            columns=reading.columns,
+            ignore=reading.ignore,
+            kind=feedback.kind,
+            names=feedback.names,
+            queries=feedback.queries,
+            max_per_query=feedback.max_per_query,
+        )
+        if hold_out.files:
+            other = replace(all_files, comparisons=list(hold_out.files))
+            return cls(all_files.opened(), other.opened(), hold_out.from_files, engine)
+        if not hold_out.fraction_of_anchors:
+            return cls(all_files.opened(), None, hold_out.by_anchors, engine)
+        train, held_out = all_files.opened().split(hold_out.fraction_of_anchors, hold_out.seed)
+        return cls(train, held_out, hold_out.by_anchors, engine)
+
+    @property
+    def features(self) -> PointTable | OpenedFiles:
+        """What knows the number of features, and their names."""
+        return self.train
+
+    @property
+    def eval_set(self) -> Any:
+        """Files."""
+        return None if self.held_out is None else self.held_out.files
+
+    def fit(self, estimator: Any, eval_set: Any, resume_from: Path | None) -> None:
+        """Learn from files."""
+        estimator.fit(self.train.files, eval_set=eval_set, resume_from=resume_from)
+
+    def judge(self, metric: MahalanobisMetric, seed: int, *, choose: bool) -> Judged:
+        """Evaluate, and keep the base where the metric is not better."""
+        if self.held_out is None:
+            return Judged(metric, None, is_base=False)
+        evaluation = evaluate_files(metric, self.held_out, self.engine)
+        if not choose or evaluation.is_better:
+            return Judged(metric, evaluation, is_base=False)
+        return Judged(base_of(metric), replace(evaluation, learned=evaluation.base), is_base=True)
+
+    def describe(self) -> str:
+        """What was understood, for people."""
+        if self.held_out is not None:
+            self.held_out.describe()  # complains about columns before any work
+        return f"{self.train.describe()}\n  validated on: {self.how}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Sizes, for JSON and the model file."""
+        return {"n_features": self.features.n_features, "n_rows": self.train.n_rows, "validation": self.how}

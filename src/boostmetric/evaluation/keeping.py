@@ -1,0 +1,75 @@
+"""Which metric to keep: the learned one only where it does better than the base on what was held out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from boostmetric.evaluation.compare import Random, compare
+from boostmetric.evaluation.task import Task
+from boostmetric.evaluation.verdict import Evaluation
+from boostmetric.metric import MahalanobisMetric
+from boostmetric.metric.mahalanobis import as_metric
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The metric to use.
+
+    Attributes
+    ----------
+    metric : MahalanobisMetric
+    evaluation : Evaluation
+        Of this metric beside the base.
+    is_base : bool
+        Whether it is the base, since the learned metric did not do better.
+    """
+
+    metric: MahalanobisMetric
+    evaluation: Evaluation
+    is_base: bool
+
+
+def keep_better(metric: Any, task: Task, *, headline: str | None = None, random_state: Random = 0) -> Kept:
+    """Keep a learned metric if its headline score is higher than that of the base, else the base.
+
+    Parameters
+    ----------
+    metric : fitted learner or MahalanobisMetric
+    task : LabelTask, RankingTask or ComparisonTask
+        Held-out data. What is chosen by it should be tested on other data.
+    headline : str, optional
+        The score that decides; by default that of the task.
+    random_state : int, RandomState or None, default=0
+        Random seed of the bootstrap.
+
+    Returns
+    -------
+    Kept
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from boostmetric import Comparisons, MahalanobisMetric
+    >>> from boostmetric.evaluation import ComparisonTask, keep_better
+    >>> points = np.array([[0.0, 0.0], [0.0, 1.0], [2.0, 0.0]])
+    >>> task = ComparisonTask.of(Comparisons.from_triplets([[0, 1, 2]]), points)
+    >>> keep_better(MahalanobisMetric([[1.0, 0.0]]), task).is_base  # the base is right already
+    True
+    """
+    learned = as_metric(metric)
+    if learned is None:
+        raise TypeError("metric must be a fitted learner or a MahalanobisMetric. Got None.")
+    evaluation = compare(learned, task, headline=headline, random_state=random_state)
+    difference = evaluation[evaluation.headline].difference
+    if difference is not None and difference > 0:
+        return Kept(learned, evaluation, is_base=False)
+    base = base_of(learned)
+    return Kept(base, compare(base, task, headline=headline, random_state=random_state), is_base=True)
+
+
+def base_of(metric: MahalanobisMetric) -> MahalanobisMetric:
+    """The Euclidean distance, with what is known about a metric that was learned in vain."""
+    return MahalanobisMetric(np.eye(metric.components.shape[1]), feature_names=metric.feature_names, about=metric.about)
