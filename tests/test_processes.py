@@ -107,10 +107,14 @@ stop = threading.Event()
 def go_on():
     while not stop.is_set():
         fit(2)
-threading.Thread(target=go_on, daemon=True).start()
-for _ in range(5):
-    fork()
-stop.set()
+thread = threading.Thread(target=go_on)
+thread.start()
+try:
+    for _ in range(5):
+        fork()
+finally:
+    stop.set()
+    thread.join()  # a process must not end while it is compiled code that runs
 print("while")
 """
 
