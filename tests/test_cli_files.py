@@ -204,7 +204,7 @@ def test_the_same_seed_gives_the_same_file(wine, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        ([], 2, "give one of them"),
+        ([], 2, "Give either --label or --comparisons"),
         (["--label", "kind"], 1, "columns 'bottle', 'part' hold no numbers"),
         (["--label", "sort"], 1, "there is no column of labels 'sort'"),
         ([*LABELLED, "--where", "part"], 2, "not of the form COLUMN=VALUE"),
@@ -212,7 +212,7 @@ def test_the_same_seed_gives_the_same_file(wine, tmp_path):
         ([*LABELLED, "--where", "colour=red"], 1, "there is no column to keep 'colour'"),
         ([*LABELLED, "--where", "part=train", "--where", "part=test"], 1, "no row satisfies part=train and part=test"),
         ([*LABELLED, "--ignore", "part", "--init", "unit"], 2, "init must be one of"),
-        ([*LABELLED, "--ignore", "part", "--impostors", "some"], 2, "neither a whole number from 1 on nor all"),
+        ([*LABELLED, "--ignore", "part", "--impostors", "some"], 2, "neither a positive whole number nor all"),
         ([*LABELLED, "--ignore", "part", "--resume"], 1, "There is no checkpoint"),
         ([*LABELLED, "--ignore", "part", "--kind", "triplets"], 2, "--kind goes with --comparisons"),
         (["--comparisons", "t.csv", "--passes", "2"], 2, "--passes goes with --label"),
@@ -245,7 +245,7 @@ def test_outputs_are_not_overwritten_unasked(folder, wine, model, tmp_path):
         ["mine", wine, *LABELLED, "--ignore", "part"],
     ):
         output = tmp_path / "there.csv"
-        assert "is there already. Use --force" in message(run(*arguments, "-o", output, code=2))
+        assert "exists already. Use --force" in message(run(*arguments, "-o", output, code=2))
         own = model if arguments[0] in ("report", "export") else wine
         assert "is what is read. Give another name." in message(run(*arguments, "-o", own, "--force", code=2))
     assert (tmp_path / "there.csv").read_text() == "kept"
@@ -258,7 +258,7 @@ def test_where_a_fit_was_interrupted_an_output_that_is_there_can_be_gone_on_with
     output.write_text("a model")
     (tmp_path / "m.safetensors.checkpoint.npz").write_text("a checkpoint")
     arguments = ["fit", wine, *LABELLED, "--ignore", "part", "-o", output]
-    assert "Use --force to replace it; --resume goes on with the fit" in message(run(*arguments, code=2))
+    assert "Use --force to replace it; --resume continues the fit" in message(run(*arguments, code=2))
     assert "Nothing was learned" in run(*arguments, "--dry-run").stdout
     assert output.read_text() == "a model"
 
@@ -318,10 +318,10 @@ def test_evaluate_grades_and_comparisons(folder, wine, model):
     ("arguments", "code", "said"),
     [
         ([], 2, "Nothing says which answers are right"),
-        (["--label", "kind", "--comparisons", "x.csv"], 2, "one of them says what is right"),
+        (["--label", "kind", "--comparisons", "x.csv"], 2, "only one can say what is right"),
         ([*TESTED, "--rank", "14"], 1, "The model has rank 13, so it cannot be cut to 14"),
-        ([*TESTED, "--rank", "none"], 2, "not a list of whole numbers"),
-        ([*TESTED, "-k", "0"], 2, "not a list of whole numbers"),
+        ([*TESTED, "--rank", "none"], 2, "not a list of positive whole numbers"),
+        ([*TESTED, "-k", "0"], 2, "not a list of positive whole numbers"),
         (["--label", "kind", "--columns", "alcohol,ash"], 1, "has 2 features, the model was learned from 13"),
         (["--queries", "q.csv", "--label", "kind"], 2, "--queries goes with"),
     ],
@@ -374,7 +374,9 @@ def test_transform_in_other_precision(wine, model, tmp_path):
     run("transform", model, wine, "-o", tmp_path / "x.npz", "--dtype", "float16")
     with np.load(tmp_path / "x.npz", allow_pickle=False) as file:
         assert file["X"].dtype == np.float16
-    assert "names no format" in message(run("transform", model, wine, "-o", tmp_path / "x.xlsx", code=2))
+    assert "not a format that can be written" in message(
+        run("transform", model, wine, "-o", tmp_path / "x.xlsx", code=2)
+    )
 
 
 def test_search_prints_and_writes(folder, wine, model, tmp_path):
@@ -423,7 +425,7 @@ def test_mine_from_pairs(folder, wine, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        ([], 2, "Give --label or --positives"),
+        ([], 2, "Give either --label or --positives"),
         (["--label", "kind", "--group", "part"], 2, "--group goes with --positives"),
         (["--label", "kind", "--ranks", "10"], 2, "not of the form FIRST-LAST"),
         (["--label", "kind", "--ranks", "9-3"], 1, "is empty"),

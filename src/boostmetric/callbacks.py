@@ -1,7 +1,7 @@
-"""What may watch a fit: one method, called after every iteration.
+"""Callbacks: objects whose method ``on_iteration`` is called after every iteration of a fit.
 
-A callback that is also a context manager is entered before the first iteration and left after the last, whatever ended
-the fit.
+A callback that is also a context manager is entered before the first iteration and left after the last, however the fit
+ends.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Callback(Protocol):
 
 
 def tell(callbacks: Sequence[Callback], candidate: Any) -> bool:
-    """Show a candidate of "auto" to callbacks that have a method ``on_candidate``; whether one has seen enough."""
+    """Show a candidate of "auto" to callbacks with a method ``on_candidate``; True if one asks for no more."""
     seen = [callback.on_candidate(candidate) for callback in callbacks if hasattr(callback, "on_candidate")]
     return any(seen)
 

@@ -1,4 +1,4 @@
-"""The command line; one file a command, heavy imports inside them so that ``--help`` is quick."""
+"""The command line: one file per command, with heavy imports inside functions so that ``--help`` is quick."""
 
 from typing import Annotated
 
@@ -26,7 +26,7 @@ app = typer.Typer(
 
 
 def _paragraphs(text: str | None) -> str:
-    """A docstring for --help, which would keep the ends of its lines."""
+    """A docstring with its line breaks removed, since --help would keep them."""
     return "\n\n".join(" ".join(part.split()) for part in (text or "").split("\n\n"))
 
 

@@ -1,4 +1,4 @@
-"""Checks of what was typed, before any work is done."""
+"""Checks of arguments, before any work is done."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +16,7 @@ def make_folder(path: Path) -> None:
 
 
 def chosen_of(text: str, known: Sequence[str], hint: str) -> list[str]:
-    """Names separated by commas, in any case, out of those that are known; all of them if none is given."""
+    """Known names from a comma-separated list, ignoring case; all of them if the list is empty."""
     by_lower = {name.lower(): name for name in known}
     names = [name.strip().lower() for name in text.split(",") if name.strip()]
     for name in names:

@@ -1,4 +1,4 @@
-"""What all commands on files do the same way: errors in words, warnings in words, exit codes."""
+"""What all commands on files share: plain errors and warnings, and exit codes."""
 
 import sys
 import warnings
@@ -15,7 +15,7 @@ from boostmetric.arrays.errors import NamesParameters
 
 INTERRUPTED = 130
 
-# Names that the library has for what is called otherwise here.
+# Library names whose options are called differently.
 _ALIASES = {
     "resume_from": "resume",
     "n_neighbors": "neighbors",
@@ -33,8 +33,8 @@ _ALIASES = {
 class FileCommand(TyperCommand):
     """A command whose errors are messages, not tracebacks.
 
-    What is wrong with files, models or optional packages ends it with code 1 and one message on standard error. Typer
-    itself ends with code 2 what is wrong in the command. Anything else is a bug, and keeps its traceback.
+    Problems with files, models or optional packages end it with code 1 and one message on standard error; typer ends a
+    wrong command with code 2. Anything else is a bug and keeps its traceback.
     """
 
     def invoke(self, ctx: Any) -> Any:
@@ -46,14 +46,14 @@ class FileCommand(TyperCommand):
             except (ValueError, ImportError, MemoryError, OSError) as error:
                 if isinstance(error, BrokenPipeError):
                     raise
-                say(f"Error: {told(error, self)}")
+                say(f"Error: {message_of(error, self)}")
                 raise typer.Exit(1) from None
             except KeyboardInterrupt:
                 say("Interrupted.")
                 raise typer.Exit(INTERRUPTED) from None
 
 
-def told(error: Exception, command: Any) -> str:
+def message_of(error: Exception, command: Any) -> str:
     """The message of an error, with the options of a command in place of the library's parameters."""
     if not isinstance(error, NamesParameters):
         return str(error)
@@ -67,7 +67,7 @@ def told(error: Exception, command: Any) -> str:
 
 
 def _check_output(given: dict[str, Any]) -> None:
-    """Refuse an output that is an input as well, whatever --force says."""
+    """Refuse an output that is also an input, even with --force."""
     output = given.get("output")
     if output is None or not Path(output).is_file():
         return
@@ -81,14 +81,14 @@ def _check_output(given: dict[str, Any]) -> None:
 
 
 def say(message: str = "") -> None:
-    """A line on standard error, where everything goes that is not the result."""
+    """Print a line on standard error, where everything but the result goes."""
     typer.echo(message, err=True)
 
 
 @contextmanager
 def _plain_warnings() -> Iterator[None]:
-    """Show warnings to users as a line each, once, without the place in the code."""
-    told: set[str] = set()
+    """Show each warning once, as one line without its location in the code."""
+    shown: set[str] = set()
 
     def show(
         message: Warning | str,
@@ -98,8 +98,8 @@ def _plain_warnings() -> Iterator[None]:
         file: TextIO | None = None,
         line: str | None = None,
     ) -> None:
-        if str(message) not in told:
-            told.add(str(message))
+        if str(message) not in shown:
+            shown.add(str(message))
             say(f"Warning: {message}")
 
     with warnings.catch_warnings():

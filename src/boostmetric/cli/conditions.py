@@ -26,7 +26,7 @@ class Condition:
 
 
 def parse_conditions(texts: Iterable[str] | None, hint: str) -> tuple[Condition, ...]:
-    """Conditions as they were typed.
+    """Parse conditions.
 
     Examples
     --------
@@ -45,13 +45,13 @@ def parse_conditions(texts: Iterable[str] | None, hint: str) -> tuple[Condition,
 
 
 def other_conditions(conditions: Sequence[Condition], instead: Sequence[Condition]) -> tuple[Condition, ...]:
-    """The conditions `instead`, and those of the others that are about columns which `instead` does not name."""
+    """The conditions `instead`, and those `conditions` on columns that `instead` does not name."""
     named = {condition.column for condition in instead}
     return (*instead, *(condition for condition in conditions if condition.column not in named))
 
 
 def rows_where(table: "PointTable", conditions: Sequence[Condition]) -> "NDArray[np.bool_]":
-    """Which rows satisfy all conditions, about columns that were kept.
+    """Mask of the rows that satisfy all conditions.
 
     Text is compared as text and whole numbers as numbers. A value that no row has is an error: it is most often
     misspelt.
@@ -86,7 +86,7 @@ def _rows_with(table: "PointTable", condition: Condition) -> "NDArray[np.bool_]"
 
 
 def _whole(text: str) -> int | None:
-    """The whole number that a text is, as 3 or 3.0; None if it is none."""
+    """A text such as 3 or 3.0 as a whole number; None if it is not one."""
     try:
         return int(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""``boostmetric demo``: what the method does, on data that comes with the package."""
+"""``boostmetric demo``: the method on data that ships with the package."""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""``boostmetric evaluate``: a model beside the base, on points that it was not learned from."""
+"""``boostmetric evaluate``: compare a model with the base on points it was not learned from."""
 
 from typing import Annotated, Any
 
@@ -38,19 +38,22 @@ def evaluate(
     queries: Queries = None,
     names: Names = None,
     k: Annotated[
-        str | None, typer.Option("-k", help="Where rankings are cut, separated by commas; 1,5,10 by default.")
+        str | None, typer.Option("-k", help="Results to look at, separated by commas. Default: 1,5,10.")
     ] = None,
-    neighbors: Annotated[str, typer.Option(help="Neighbours that vote; of several, the first decides.")] = "3",
+    neighbors: Annotated[
+        str, typer.Option(help="Neighbours that vote; with several values, the first decides the verdict.")
+    ] = "3",
     rank: Annotated[
-        str | None, typer.Option(help="Also cut to so many dimensions; several are separated by commas.")
+        str | None,
+        typer.Option(help="Also evaluate the model cut to this many dimensions; separate several by commas."),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of the bootstrap.")] = 0,
+    seed: Annotated[int, typer.Option(help="Random seed of the bootstrap.")] = 0,
     as_json: Json = False,
 ) -> None:
-    """Compare a model with the Euclidean distance on points that it was not learned from.
+    """Compare a model with the Euclidean distance on points it was not learned from.
 
-    What is right follows from labels (--label), from graded documents (--relevance) or from comparisons
-    (--comparisons). The verdict is better, no headroom or worse, by the interval of the difference.
+    Labels (--label), graded documents (--relevance) or comparisons (--comparisons) say what is right. The verdict is
+    better, no headroom or worse, by the interval of the difference.
     """
     testing = Testing(reference, reference_where, relevance, comparisons, kind, queries, names)
     testing.check(label, needed=True)

@@ -1,4 +1,4 @@
-"""``boostmetric export``: a model in the form that an index or a service runs."""
+"""``boostmetric export``: write a model in the format of an index or service."""
 
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -13,7 +13,7 @@ _NEXT = {
     "faiss": "An empty index: read it with faiss.read_index, and add vectors as they are.",
     "onnx": "One MatMul from 'vectors' to 'transformed'; compare by Euclidean distance.",
     "sentence-transformers": "Append the Dense module after all modules of the model; compare by Euclidean distance.",
-    "query-side": "The documents stay, queries change, and each document gets one number: docs/export.md.",
+    "query-side": "Documents stay as they are, queries change, and each document gets one number: see docs/export.md.",
 }
 
 
@@ -21,7 +21,7 @@ def export(
     model: Model,
     to: Annotated[
         Literal["numpy", "faiss", "onnx", "sentence-transformers", "query-side"],
-        typer.Option(help="What to write.", show_default=False),
+        typer.Option(help="Format to write.", show_default=False),
     ],
     output: Annotated[
         Path,
@@ -30,16 +30,16 @@ def export(
     dtype: Annotated[
         Literal["float16", "float32", "float64"] | None,
         typer.Option(
-            help="Of the numbers: float16, float32 or, for numpy and query-side, float64; float32 if not given."
+            help="Type of the numbers: float16, float32 or, for numpy and query-side, float64. Default: float32."
         ),
     ] = None,
     rank: Rank = None,
     index: Annotated[
-        str | None, typer.Option(help="For faiss: what its index_factory takes, such as HNSW32; Flat if not given.")
+        str | None, typer.Option(help="For faiss: description for index_factory, such as HNSW32. Default: Flat.")
     ] = None,
     document_length: Annotated[
         float | None,
-        typer.Option(min=0, help="For query-side: the usual length of a document's vector; 1 if not given."),
+        typer.Option(min=0, help="For query-side: typical length of a document's vector. Default: 1."),
     ] = None,
     force: Force = False,
     as_json: Json = False,
@@ -53,7 +53,7 @@ def export(
     if to == "sentence-transformers":
         if output.is_file() or (output.is_dir() and any(output.iterdir())):
             raise typer.BadParameter(
-                f"{output} is there already. A folder with something in it is never replaced: name a new one.",
+                f"{output} exists already. A folder that is not empty is never replaced: name a new one.",
                 param_hint="--output",
             )
     else:

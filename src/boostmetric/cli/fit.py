@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from boostmetric.cli.commands import INTERRUPTED, say, told
+from boostmetric.cli.commands import INTERRUPTED, message_of, say
 from boostmetric.cli.conditions import parse_conditions
 from boostmetric.cli.output import Force, Json, answer, check_new
 from boostmetric.cli.points import Columns, Id, Ignore, Label, Reading, Vector, Where
@@ -17,7 +17,7 @@ from boostmetric.cli.tasks import FEEDBACK, Comparisons, Kind, Names, Queries, p
 if TYPE_CHECKING:
     from boostmetric.cli.fit_data import FitData
 
-_VALIDATION, _LEARNING, _CLUSTER = "What is validated on", "How it is learned", "On a cluster"
+_VALIDATION, _LEARNING, _CLUSTER = "What to validate on", "How to learn", "On a cluster"
 
 
 def fit(
@@ -27,8 +27,7 @@ def fit(
         typer.Argument(
             metavar="[POINTS]...",
             show_default=False,
-            help="Files of points (.csv, .tsv, .jsonl, .parquet, .npz, .npy), or a pattern in quotes; read as one "
-            "table.",
+            help="Files of points (.csv, .tsv, .jsonl, .parquet, .npz, .npy), or a quoted pattern; read as one table.",
         ),
     ] = None,
     more_points: Annotated[
@@ -46,19 +45,19 @@ def fit(
     queries: Queries = None,
     names: Names = None,
     max_per_query: Annotated[
-        int | None, typer.Option(min=1, help="Most comparisons of a query.", rich_help_panel=FEEDBACK)
+        int | None, typer.Option(min=1, help="Largest number of comparisons per query.", rich_help_panel=FEEDBACK)
     ] = None,
     validation: Annotated[
         list[str] | None,
         typer.Option(
-            help="File of rows (with --comparisons: of comparisons) to validate on.", rich_help_panel=_VALIDATION
+            help="File of rows to validate on (with --comparisons, of comparisons).", rich_help_panel=_VALIDATION
         ),
     ] = None,
     validation_where: Annotated[
         list[str] | None,
         typer.Option(
             metavar="COLUMN=VALUE",
-            help="Validate on these rows of POINTS. A --where about the same column does not hold for them.",
+            help="Validate on these rows of POINTS. A --where on the same column does not apply to them.",
             rich_help_panel=_VALIDATION,
         ),
     ] = None,
@@ -67,14 +66,16 @@ def fit(
         typer.Option(
             min=0.0,
             max=0.9,
-            help="Share of the rows of each class (or of the anchors) to validate on; 0 for none. If nothing is said: "
-            "0.2, or none of fewer than 1,500 labelled rows, which are validated on in turn.",
+            help="Fraction of each class (or of the anchors) to validate on; 0 for none. Default: 0.2, or none with "
+            "fewer than 1,500 labelled rows, which are validated on in turn.",
             rich_help_panel=_VALIDATION,
         ),
     ] = None,
     setting: Annotated[
         Literal["recommended", "paper"],
-        typer.Option(help="What is not given below: chosen by validation, or the paper's.", rich_help_panel=_LEARNING),
+        typer.Option(
+            help="Where the options below come from if not given: validation, or the paper.", rich_help_panel=_LEARNING
+        ),
     ] = "recommended",
     loss: Annotated[
         Literal["exponential", "logistic", "smooth-hinge"] | None,
@@ -82,26 +83,26 @@ def fit(
     ] = None,
     solver: Annotated[
         Literal["stagewise", "corrective", "auto"] | None,
-        typer.Option(help="What an iteration does.", rich_help_panel=_LEARNING),
+        typer.Option(help="How an iteration uses its new direction.", rich_help_panel=_LEARNING),
     ] = None,
     init: Annotated[
         str | None,
         typer.Option(
-            help="Metric to begin with: zero, identity, standardized; with labels also rca, standardized-rca, auto.",
+            help="Metric to start from: zero, identity, standardized; with labels also rca, standardized-rca, auto.",
             rich_help_panel=_LEARNING,
         ),
     ] = None,
     max_iter: Annotated[
-        int | None, typer.Option(min=1, help="Most iterations (of each pass).", rich_help_panel=_LEARNING)
+        int | None, typer.Option(min=1, help="Largest number of iterations (per pass).", rich_help_panel=_LEARNING)
     ] = None,
     passes: Annotated[
-        int | None, typer.Option(min=1, help="Most passes; labels only.", rich_help_panel=_LEARNING)
+        int | None, typer.Option(min=1, help="Largest number of passes; labels only.", rich_help_panel=_LEARNING)
     ] = None,
     neighbors: Annotated[
-        int | None, typer.Option(min=1, help="Targets of each point; labels only.", rich_help_panel=_LEARNING)
+        int | None, typer.Option(min=1, help="Targets per point; labels only.", rich_help_panel=_LEARNING)
     ] = None,
     impostors: Annotated[
-        str | None, typer.Option(help="Impostors of each point, or all; labels only.", rich_help_panel=_LEARNING)
+        str | None, typer.Option(help="Impostors per point, or all; labels only.", rich_help_panel=_LEARNING)
     ] = None,
     regularization: Annotated[
         float | None, typer.Option(min=0.0, help="Weight of the trace.", rich_help_panel=_LEARNING)
@@ -111,59 +112,58 @@ def fit(
     ] = None,
     jobs: Annotated[int, typer.Option(help="Threads; -1 for all processors.", rich_help_panel=_LEARNING)] = -1,
     device: Annotated[
-        str, typer.Option(help="cpu, cuda, cuda:0, ..., or auto: a GPU if there is one.", rich_help_panel=_LEARNING)
+        str, typer.Option(help="cpu, cuda, cuda:0, ..., or auto (a GPU if there is one).", rich_help_panel=_LEARNING)
     ] = "cpu",
     engine: Annotated[
         Literal["ray"] | None,
         typer.Option(
-            help="Learn on a Ray cluster; Parquet files of points and comparisons are read by its workers.",
+            help="Learn on a Ray cluster. Its workers read Parquet files of points and comparisons.",
             rich_help_panel=_CLUSTER,
         ),
     ] = None,
     address: Annotated[
         str | None,
         typer.Option(
-            help="Of the cluster, such as auto; by default RAY_ADDRESS, or one is started on this machine.",
+            help="Address of the cluster, such as auto. Default: RAY_ADDRESS, or start one on this machine.",
             rich_help_panel=_CLUSTER,
         ),
     ] = None,
     workers: Annotated[
-        int | None, typer.Option(min=1, help="Processors; by default all of the cluster.", rich_help_panel=_CLUSTER)
+        int | None,
+        typer.Option(min=1, help="Number of processors. Default: all of the cluster.", rich_help_panel=_CLUSTER),
     ] = None,
     workers_per_process: Annotated[
         int | None,
         typer.Option(
             min=1,
-            help="How many of them are threads of one process; by default those of a machine, which then holds its "
-            "points once.",
+            help="Threads per process. Default: the processors of a machine, which then holds its points once.",
             rich_help_panel=_CLUSTER,
         ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Random seed.", rich_help_panel=_LEARNING)] = 0,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with a fit that was interrupted: otherwise the same command.")
+        bool, typer.Option("--resume", help="Continue an interrupted fit; repeat its other options.")
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what was understood, and learn nothing.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what was understood, and learn nothing.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Learn a metric from labelled points, or from points and comparisons.
 
-    The setting is chosen by validation, with the Euclidean distance as a candidate. Ctrl-C ends the fit after the
-    current iteration and keeps the best so far; --resume goes on from there, also after a crash.
+    Validation chooses the setting, with the Euclidean distance as a candidate. Ctrl-C ends the fit after the current
+    iteration and keeps the best metric so far; --resume continues from there, also after a crash.
     """
     points = [*(points or ()), *(more_points or ())]
     if not points:
-        raise typer.BadParameter("No points are given: name the files to learn from.", param_hint="POINTS")
+        raise typer.BadParameter("No points given: name the files to learn from.", param_hint="POINTS")
     options = {"--address": address, "--workers": workers, "--workers-per-process": workers_per_process}
     for option, given in options.items():
         if given and not engine:
             raise typer.BadParameter(f"{option} goes with --engine ray.", param_hint=option)
     if bool(label) == bool(comparisons):
         raise typer.BadParameter(
-            "Learn from --label or from --comparisons: give one of them. A column of labels that is not used can be "
-            "left out with --ignore."
+            "Give either --label or --comparisons to learn from. To leave out a column of labels, use --ignore."
         )
     for option, value in (
         ("--kind", kind),
@@ -180,7 +180,9 @@ def fit(
     if sum(map(bool, said)) > 1:
         raise typer.BadParameter("Give one of --validation, --validation-where and --validation-fraction.")
     if comparisons and validation_where:
-        raise typer.BadParameter("Comparisons have no such columns: use --validation.", param_hint="--validation-where")
+        raise typer.BadParameter(
+            "Comparisons have no columns of points: use --validation.", param_hint="--validation-where"
+        )
     reading = Reading.of(id, label, vector, columns, ignore, where)
     held_out = parse_conditions(validation_where, "--validation-where")
     overrides: dict[str, Any] = {
@@ -208,12 +210,12 @@ def fit(
     checkpoint = fit_run.checkpoint_of(output)
     if resume and not checkpoint.exists():
         raise FileNotFoundError(
-            f"There is no checkpoint {checkpoint} to go on from: the fit was never begun, ended in order, or was "
-            "stopped in its first iterations. Leave --resume out to begin."
+            f"There is no checkpoint {checkpoint} to continue from: the fit was never started, has finished, or was "
+            "stopped in its first iterations. Leave --resume out to start one."
         )
-    # A model beside a checkpoint is what an interrupted fit left, and its own to replace.
+    # A model beside a checkpoint was left by an interrupted fit, which may replace it.
     if not dry_run:
-        check_new(output, force or resume, "--resume goes on with the fit that left it" if checkpoint.exists() else "")
+        check_new(output, force or resume, "--resume continues the fit that left it" if checkpoint.exists() else "")
     cluster = RayEngine(address, workers, workers_per_process) if engine else None
     choose = setting == "recommended"
     learner = ComparisonBoostMetric if comparisons else BoostMetric
@@ -222,12 +224,12 @@ def fit(
     try:  # before files are read, which may take long
         estimator.set_params(n_jobs=jobs, device=device, engine=cluster).check_parameters()
     except (TypeError, ValueError) as error:
-        raise typer.BadParameter(told(error, ctx.command)) from None
+        raise typer.BadParameter(message_of(error, ctx.command)) from None
     data: FitData
     hold_out = HoldOut(validation or (), held_out, validation_fraction, seed)
     if comparisons:
         feedback = Feedback(comparisons, kind, queries, parse_names(names), max_per_query)
-        # What workers cannot read, this process reads, and sends them.
+        # What the workers cannot read, this process reads and sends to them.
         if cluster and are_parquet(points, comparisons, queries, validation):
             data = SharedData.opened(points, reading, feedback, hold_out, cluster)
         else:
@@ -242,12 +244,12 @@ def fit(
     if not quiet and not as_json:
         say(described)
     if checkpoint.exists() and not resume:
-        say(f"There is a checkpoint of an earlier fit, {checkpoint}, which --resume would go on from. This fit is new.")
+        say(f"There is a checkpoint of an earlier fit, {checkpoint}, which --resume would continue. This fit is new.")
     try:
         with cluster.connected() if cluster else nullcontext():
             outcome = fit_run.run(data, estimator, output, choose=choose, resume=resume, quiet=quiet, seed=seed)
     except KeyboardInterrupt:
-        kept = f"To go on, run the same command with --resume ({checkpoint})." if checkpoint.exists() else ""
+        kept = f"To continue, run the same command with --resume ({checkpoint})." if checkpoint.exists() else ""
         say(f"Stopped at once. No model was written. {kept}".rstrip())
         raise typer.Exit(INTERRUPTED) from None
     outcome.metric.save(output)
@@ -256,7 +258,7 @@ def fit(
     text = fit_run.as_text(outcome, output, chosen=choose, next_steps=_next_steps(output, points, reading, queries))
     answer(fit_run.as_dict(outcome, data, output), text, as_json=as_json)
     if outcome.interrupted:
-        say("Interrupted: the model is the best so far. To go on, run the same command with --resume.")
+        say("Interrupted: the model is the best so far. To continue, run the same command with --resume.")
         raise typer.Exit(INTERRUPTED)
 
 
@@ -264,19 +266,19 @@ def _impostors(text: str | None) -> int | str | None:
     if text is None or text == "all":
         return text
     if not text.isdigit() or int(text) < 1:
-        raise typer.BadParameter(f"{text!r} is neither a whole number from 1 on nor all.", param_hint="--impostors")
+        raise typer.BadParameter(f"{text!r} is neither a positive whole number nor all.", param_hint="--impostors")
     return int(text)
 
 
 def _next_steps(output: Path, points: Sequence[str], reading: Reading, queries: Sequence[str] | None) -> list[str]:
-    """Commands that show what the model is good for."""
+    """Commands to try next."""
     model, file = shlex.quote(str(output)), shlex.quote(points[0])
     asked = "".join(f" --queries {shlex.quote(query)}" for query in queries or ())
     tested = f"{model} TEST_POINTS{reading.typed} --comparisons TEST_COMPARISONS{asked}"
     if reading.label is not None:
         label = f"--label {shlex.quote(reading.label)}{reading.typed}"
         tested = f"{model} TEST_POINTS {label} --reference {file}"
-        # Where rows were chosen by a column, others of the same file are there to test on.
+        # If rows were chosen by a column, the other rows of the file can be tested on.
         named = [condition for condition in reading.where if condition.equal]
         if named:
             others = [shlex.quote(f"--where={other}") for other in reading.where if other.column != named[0].column]

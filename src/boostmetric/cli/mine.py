@@ -33,32 +33,36 @@ def mine(
     ] = None,
     documents: Annotated[
         list[str] | None,
-        typer.Option(help="File of the documents, where they are not among POINTS.", rich_help_panel=_PAIRS),
+        typer.Option(help="File of the documents, if they are not among POINTS.", rich_help_panel=_PAIRS),
     ] = None,
     names: Annotated[
         list[str] | None,
         typer.Option(
-            "--name", metavar="ROLE=COLUMN", help="What a column is called: query, document.", rich_help_panel=_PAIRS
+            "--name", metavar="ROLE=COLUMN", help="Name of a column: query=... or document=...", rich_help_panel=_PAIRS
         ),
     ] = None,
     positives_per_point: Annotated[
         int | None,
         typer.Option(
-            min=1, help="With labels: nearest points of the class to go with; 1 if not given.", rich_help_panel=_PAIRS
+            min=1,
+            help="With labels: how many nearest points of its class are positives. Default: 1.",
+            rich_help_panel=_PAIRS,
         ),
     ] = None,
-    model: Annotated[Path | None, typer.Option(help="Measure by this model, not by the Euclidean distance.")] = None,
-    ranks: Annotated[str, typer.Option(metavar="FIRST-LAST", help="Ranks of candidates, from the nearest.")] = "1-100",
-    negatives: Annotated[int, typer.Option(min=1, help="Negatives of each positive, at most.")] = 5,
-    per_query: Annotated[int | None, typer.Option(min=1, help="Triplets of each query, at most.")] = None,
+    model: Annotated[Path | None, typer.Option(help="Measure distances by this model instead of Euclidean.")] = None,
+    ranks: Annotated[
+        str, typer.Option(metavar="FIRST-LAST", help="Ranks of the candidates, counted from the nearest.")
+    ] = "1-100",
+    negatives: Annotated[int, typer.Option(min=1, help="Largest number of negatives per positive.")] = 5,
+    per_query: Annotated[int | None, typer.Option(min=1, help="Largest number of triplets per query.")] = None,
     choice: Annotated[
-        Literal["nearest", "random"], typer.Option(help="Which candidates are taken, if there are more.")
+        Literal["nearest", "random"], typer.Option(help="Which candidates to take if there are more.")
     ] = "nearest",
     relative_margin: Annotated[
         str | None,
         typer.Option(
             metavar="LEAST[,MOST]|none",
-            help="How much farther than the positive, as a share of it; by default 0.05, or none with labels.",
+            help="How much farther than the positive, as a fraction of it. Default: 0.05, or none with labels.",
             rich_help_panel=_GUARDS,
         ),
     ] = None,
@@ -70,7 +74,7 @@ def mine(
         str | None,
         typer.Option(
             metavar="SHARE|none",
-            help="Skip copies of a positive: this near to it; by default 0.1, or none with labels.",
+            help="Skip copies of a positive that are this near to it. Default: 0.1, or none with labels.",
             rich_help_panel=_GUARDS,
         ),
     ] = None,
@@ -78,26 +82,26 @@ def mine(
         str | None,
         typer.Option(
             metavar="COLUMN",
-            help="Skip documents with the same value here as a positive, such as of one article.",
+            help="Skip documents with the same value in this column as a positive, such as the same article.",
             rich_help_panel=_GUARDS,
         ),
     ] = None,
     excluded: Annotated[
         list[str] | None,
-        typer.Option(help="File of more pairs that are relevant or in doubt.", rich_help_panel=_GUARDS),
+        typer.Option(help="File of further pairs that are relevant, or may be.", rich_help_panel=_GUARDS),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of --choice random.")] = 0,
+    seed: Annotated[int, typer.Option(help="Random seed of --choice random.")] = 0,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Find hard negatives: points near a query that do not belong to it.
 
     Writes anchor, positive and negative, with the rank and both distances, as boostmetric fit --comparisons reads them.
-    With --label, all points of other classes are negatives; with --positives, guards skip what may be relevant
-    without being known.
+    With --label, all points of other classes are negatives; with --positives, guards skip documents that may be
+    relevant although nobody said so.
     """
     if bool(label) == bool(positives):
-        raise typer.BadParameter("Give --label or --positives: one of them says what belongs together.")
+        raise typer.BadParameter("Give either --label or --positives to say what belongs together.")
     for option, value in (("--documents", documents), ("--group", group), ("--excluded", excluded), ("--name", names)):
         if value and label:
             raise typer.BadParameter(f"{option} goes with --positives, not with --label.", param_hint=option)
@@ -144,7 +148,7 @@ def mine(
         if excluded:
             options["excluded"] = read_positives(list(excluded), searched, queries=queries, names=called)
         if group:
-            # Rows without a value belong to nothing, and not together.
+            # Rows without a value belong to no group.
             values = searched.kept[group].tolist()
             options["groups"] = [f"row {row}" if value == "" else f"group {value}" for row, value in enumerate(values)]
         of_documents = None if found is None else found.points

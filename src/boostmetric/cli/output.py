@@ -1,4 +1,4 @@
-"""Results: a text for people or one JSON object, and files that are not overwritten by accident."""
+"""Results as text or JSON, and outputs that are not overwritten by accident."""
 
 import json
 import shutil
@@ -10,40 +10,40 @@ from typing import Annotated, Any
 import typer
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
-Force = Annotated[bool, typer.Option("--force", help="Replace the output if it is there already.")]
-Rank = Annotated[int | None, typer.Option(min=1, help="Cut the model to so many dimensions first.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace the output if it exists.")]
+Rank = Annotated[int | None, typer.Option(min=1, help="Cut the model to this many dimensions first.")]
 Model = Annotated[
     Path, typer.Argument(metavar="MODEL", show_default=False, help="Model file that boostmetric fit wrote.")
 ]
 
 
 def check_new(path: Path, force: bool, otherwise: str = "") -> None:
-    """Refuse an output that is there already, or cannot be written; `otherwise` says what else can be done."""
+    """Refuse an output that exists, or cannot be written; `otherwise` says what else can be done."""
     if path.is_dir():
         raise typer.BadParameter(f"{path} is a folder. Give the name of a file.", param_hint="--output")
     if path.exists() and not force:
         remedy = f"Use --force to replace it{otherwise and f'; {otherwise}'}."
-        raise typer.BadParameter(f"{path} is there already. {remedy}", param_hint="--output")
+        raise typer.BadParameter(f"{path} exists already. {remedy}", param_hint="--output")
 
 
 def check_suffix(path: Path, known: tuple[str, ...]) -> None:
-    """Refuse the name of a file whose format is not known."""
+    """Refuse a file name of unknown format."""
     if path.suffix.lower() not in known:
         raise typer.BadParameter(
-            f"{path} ends with {path.suffix or 'no suffix'!r}, which names no format that is written here. There are: "
+            f"{path} ends with {path.suffix or 'no suffix'!r}, which is not a format that can be written. There are: "
             f"{', '.join(known)}.",
             param_hint="--output",
         )
 
 
 def whole_numbers(text: str, hint: str) -> list[int]:
-    """Numbers from 1 on, separated by commas."""
+    """Positive whole numbers, separated by commas."""
     try:
         numbers = [int(part) for part in text.split(",")]
     except ValueError:
         numbers = []
     if not numbers or min(numbers) < 1:
-        raise typer.BadParameter(f"{text!r} is not a list of whole numbers from 1 on, such as 1,5,10.", param_hint=hint)
+        raise typer.BadParameter(f"{text!r} is not a list of positive whole numbers, such as 1,5,10.", param_hint=hint)
     return list(dict.fromkeys(numbers))
 
 
@@ -53,7 +53,7 @@ def answer(result: dict[str, Any], text: str, *, as_json: bool) -> None:
 
 
 def paragraph(text: str, indent: str = "") -> str:
-    """A text in lines as wide as the terminal; as one line where there is none."""
+    """Wrap a text to the width of the terminal; leave it as one line without one."""
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 10**6
     return textwrap.fill(
         text,

@@ -1,11 +1,11 @@
-"""``boostmetric paper``: the paper's tables and figures again."""
+"""``boostmetric paper``: reproduce the paper's tables and figures."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-# table1 and circles need no fits that are rows.
+# table1 and circles have no fits.
 PARTS = ("table1", "table2", "table3", "circles", "cputime", "convergence", "triplets", "motorbikes", "faces")
 
 
@@ -13,22 +13,22 @@ def paper(
     parts: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="PART", help=f"What to run: {', '.join(PARTS)}; all by default. Or: datasets, to list them."
+            metavar="PART", help=f"What to run: {', '.join(PARTS)}. Default: all. Or datasets, to list them."
         ),
     ] = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for rows, tables, figures and report.")] = Path(
         "paper"
     ),
-    data_dir: Annotated[
-        Path | None, typer.Option(help="Folder of .npz files, and of images, looked into first.")
+    data_dir: Annotated[Path | None, typer.Option(help="Folder of .npz files and images to look in first.")] = None,
+    only: Annotated[str, typer.Option(help="Names of data sets, separated by commas. Default: all.")] = "",
+    systems: Annotated[str, typer.Option(help="Columns of Table 2, separated by commas. Default: all.")] = "",
+    runs: Annotated[
+        int | None, typer.Option(min=1, help="Largest number of splits per set. Default: as in the paper.")
     ] = None,
-    only: Annotated[str, typer.Option(help="Names of sets, separated by commas; all by default.")] = "",
-    systems: Annotated[str, typer.Option(help="Columns of Table 2, separated by commas; all by default.")] = "",
-    runs: Annotated[int | None, typer.Option(min=1, help="Most splits of a set; as in the paper by default.")] = None,
-    jobs: Annotated[int, typer.Option(min=1, help="Fits at the same time.")] = 2,
+    jobs: Annotated[int, typer.Option(min=1, help="Number of fits to run at the same time.")] = 2,
     time_limit: Annotated[float, typer.Option(min=1.0, help="Seconds after which a fit is given up.")] = 600.0,
 ) -> None:
-    """Rerun the paper's experiments, and write a report that sets our figures beside the printed ones.
+    """Rerun the paper's experiments, and write a report with our figures beside the printed ones.
 
     Fits are rows of a file in the output folder, appended as they finish: started again, the command goes on where it
     was. Sets that are not at hand are downloaded, or named and left out.

@@ -1,4 +1,4 @@
-"""``boostmetric paper datasets``: which of the paper's data sets are at hand."""
+"""``boostmetric paper datasets``: list the paper's data sets and where they are."""
 
 from pathlib import Path
 
@@ -20,12 +20,12 @@ def list_datasets(data_dir: Path | None) -> None:
     headers = ("set", "samples x features", "classes", "input", "train + test", "where it comes from")
     table = Table(box=box.SIMPLE, pad_edge=False, padding=(0, 1, 0, 0))
     for header in headers:
-        # Wrapped in a narrow terminal are only the cells that are sentences; of a path nothing is cut off.
+        # In a narrow terminal only cells with sentences are wrapped; paths are never cut.
         table.add_column(header, overflow="fold", no_wrap=header in ("set", "input", "train + test"))
     for row in describe_datasets(data_dir):
         split = f"{row.split}\nprinted {row.printed_split}" if row.printed_split else row.split
         cells = (row.name, row.size, str(row.n_classes), row.preprocessing, split, row.origin)
-        # As text: [-1, 1] and brackets in the name of a folder are no markup.
+        # As text: brackets, as in [-1, 1] or the name of a folder, are not markup.
         table.add_row(*map(Text, cells), style=None if row.available else "dim")
-    # In a pipe there is no width to keep to.
+    # A pipe has no width.
     Console(width=None if sys.stdout.isatty() else 1000).print(table)

@@ -1,4 +1,4 @@
-"""Points of files, as every command reads them: options that are spelled the same everywhere."""
+"""Reading points from files: options that are the same in every command."""
 
 import shlex
 from collections.abc import Sequence
@@ -20,33 +20,31 @@ PointFiles = Annotated[
     typer.Argument(
         metavar="POINTS...",
         show_default=False,
-        help="Files of points (.csv, .tsv, .jsonl, .parquet, .npz, .npy), or a pattern in quotes; read as one table.",
+        help="Files of points (.csv, .tsv, .jsonl, .parquet, .npz, .npy), or a quoted pattern; read as one table.",
     ),
 ]
-Id = Annotated[str | None, typer.Option(help="Column of the ids.", rich_help_panel=_PANEL)]
-Label = Annotated[str | None, typer.Option(help="Column of the class labels.", rich_help_panel=_PANEL)]
+Id = Annotated[str | None, typer.Option(help="Column of ids.", rich_help_panel=_PANEL)]
+Label = Annotated[str | None, typer.Option(help="Column of class labels.", rich_help_panel=_PANEL)]
 Vector = Annotated[
-    str | None, typer.Option(help="Column of lists, or matrix, of the features.", rich_help_panel=_PANEL)
+    str | None, typer.Option(help="Column of lists, or matrix, that holds the features.", rich_help_panel=_PANEL)
 ]
 Columns = Annotated[
     list[str] | None,
     typer.Option(
-        help="Columns of numbers that are the features: names or patterns such as 'f*', separated by commas. "
-        "Give it again for more.",
+        help="Columns of numbers to use as features: names or patterns such as 'f*', separated by commas. Can be "
+        "repeated.",
         rich_help_panel=_PANEL,
     ),
 ]
 Ignore = Annotated[
     list[str] | None,
-    typer.Option(
-        help="Columns that are no features, separated by commas. Give it again for more.", rich_help_panel=_PANEL
-    ),
+    typer.Option(help="Columns that are not features, separated by commas. Can be repeated.", rich_help_panel=_PANEL),
 ]
 Where = Annotated[
     list[str] | None,
     typer.Option(
         metavar="COLUMN=VALUE",
-        help="Use only rows with this value (or COLUMN!=VALUE: without it). Give it again for more conditions.",
+        help="Use only rows with this value (COLUMN!=VALUE: without it). Can be repeated.",
         rich_help_panel=_PANEL,
     ),
 ]
@@ -74,19 +72,19 @@ class Reading:
         ignore: Sequence[str] | None,
         where: Sequence[str] | None,
     ) -> "Reading":
-        """From the options as they were typed."""
+        """Parse the options."""
         named = None if columns is None else separated(columns)
         return cls(id, label, vector, named, separated(ignore or ()), parse_conditions(where, "--where"))
 
     @property
     def typed(self) -> str:
-        """The options that say which columns are what, but for labels, as they could be typed again."""
+        """The options about columns, except labels, as they would be typed again."""
         named = {"id": self.id, "vector": self.vector, "columns": self.columns, "ignore": self.ignore}
         given = {name: value if isinstance(value, str) else ",".join(value) for name, value in named.items() if value}
         return "".join(f" --{name} {shlex.quote(value)}" for name, value in given.items())
 
     def for_model(self, metric: "MahalanobisMetric") -> "Reading":
-        """The features that a model was learned from, by name, unless others are asked for."""
+        """The same, with the features of a model by name unless others are asked for."""
         if metric.feature_names is None or self.vector is not None or self.columns is not None:
             return self
         return replace(self, columns=tuple(metric.feature_names))
@@ -97,14 +95,14 @@ class Reading:
         return self._chosen(table, rows_where(table, self.where)) if self.where else table
 
     def read_others(self, files: Sequence[str]) -> "PointTable":
-        """All rows of other files: conditions are about rows of the points."""
+        """All rows of other files; conditions apply to the points only."""
         return self._table(files, ())
 
     def read_two(self, files: Sequence[str], second: Sequence[Condition]) -> "tuple[PointTable, PointTable]":
         """Rows that satisfy the conditions, and other rows of the same files.
 
-        The others satisfy `second`, and those of the conditions that are about columns which `second` does not name.
-        No row is among both: those of `second` are taken out of the first.
+        The others satisfy `second`, and the conditions on columns that `second` does not name. No row is in both: rows
+        of `second` are taken out of the first.
         """
         table = self._table(files, (*self.where, *second))
         others = rows_where(table, other_conditions(self.where, second))
@@ -137,12 +135,12 @@ class Reading:
 
 
 def separated(texts: Sequence[str]) -> tuple[str, ...]:
-    """Names separated by commas, in an option that may be given several times."""
+    """Comma-separated names from an option that can be repeated."""
     return tuple(name.strip() for names in texts for name in names.split(",") if name.strip())
 
 
 def check_features(metric: "MahalanobisMetric", *tables: "PointTable") -> None:
-    """Refuse points that are not of as many features as a model."""
+    """Refuse points with a different number of features than the model."""
     from boostmetric.tables import TableError
     from boostmetric.tables.complaints import plural
 

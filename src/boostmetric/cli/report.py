@@ -29,7 +29,7 @@ def report(
         typer.Argument(
             metavar="[POINTS]...",
             show_default=False,
-            help="Points that the model was not learned from, to show and test.",
+            help="Points to show and test on, which the model was not learned from.",
         ),
     ] = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="Page to write.")] = Path("report.html"),
@@ -46,8 +46,8 @@ def report(
     kind: Kind = None,
     queries: Queries = None,
     names: Names = None,
-    title: Annotated[str | None, typer.Option(help="Of the page.")] = None,
-    seed: Annotated[int, typer.Option(help="Of what is drawn at random.")] = 0,
+    title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
+    seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
     force: Force = False,
     as_json: Json = False,
 ) -> None:

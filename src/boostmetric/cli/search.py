@@ -1,4 +1,4 @@
-"""``boostmetric search``: the nearest points by a model, or the nearest pictures of a folder."""
+"""``boostmetric search``: the nearest points under a model, or the nearest pictures in a folder."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -39,24 +39,27 @@ def search(
     ] = None,
     query: Annotated[
         list[Path] | None,
-        typer.Option(help="Picture to look for; give it again for more.", rich_help_panel=_IMAGES),
+        typer.Option(help="Picture to search for. Can be repeated.", rich_help_panel=_IMAGES),
     ] = None,
     words: Annotated[
-        int | None, typer.Option(min=2, help="Visual words; 200 if not given.", rich_help_panel=_IMAGES)
+        int | None, typer.Option(min=2, help="Number of visual words. Default: 200.", rich_help_panel=_IMAGES)
     ] = None,
     detector: Annotated[
         str | None,
-        typer.Option(help="harris-affine (if not given), harris-laplace, sift or dense.", rich_help_panel=_IMAGES),
+        typer.Option(help="harris-affine (default), harris-laplace, sift or dense.", rich_help_panel=_IMAGES),
     ] = None,
     upright: Annotated[
         bool | None,
-        typer.Option("--upright/--turned", help="Pictures are never turned, or may be.", rich_help_panel=_IMAGES),
+        typer.Option(
+            "--upright/--turned", help="Whether pictures are always upright, or may be turned.", rich_help_panel=_IMAGES
+        ),
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(min=0, help="Of the clustering into words; 0 if not given.", rich_help_panel=_IMAGES)
+        int | None,
+        typer.Option(min=0, help="Random seed of the clustering into words. Default: 0.", rich_help_panel=_IMAGES),
     ] = None,
     k: Annotated[
-        int | None, typer.Option("-k", min=1, help="How many to show; 10 points or 8 pictures if not given.")
+        int | None, typer.Option("-k", min=1, help="How many to show. Default: 10 points or 8 pictures.")
     ] = None,
     output: Annotated[
         Path | None,
@@ -64,13 +67,13 @@ def search(
             "--output",
             "-o",
             help="Points: file to write (.csv, .tsv, .jsonl, .parquet, .npz) instead of printing. "
-            "Pictures: folder for contact sheet and page, search if not given.",
+            "Pictures: folder for the contact sheet and page. Default: search.",
         ),
     ] = None,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Search by a learned metric: among points by a model, or in a folder of pictures.
+    """Search with a learned metric: among points, or in a folder of pictures.
 
     boostmetric search MODEL POINTS... --queries FILE prints query, rank, id and distance of the nearest points, or
     writes them to a file.

@@ -1,4 +1,4 @@
-"""``boostmetric search --images``: the nearest pictures of a folder, before and after learning."""
+"""``boostmetric search --images``: the nearest pictures in a folder, before and after learning."""
 
 from collections.abc import Sequence
 from pathlib import Path

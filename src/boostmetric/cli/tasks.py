@@ -1,4 +1,4 @@
-"""What a model is tested on: points with labels, graded documents, or comparisons."""
+"""What a model is tested on: labelled points, graded documents, or comparisons."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from boostmetric.metric import MahalanobisMetric
     from boostmetric.tables import PointTable
 
-_PANEL = "Labels: what is searched"
-FEEDBACK = "Comparisons and grades, in place of labels"
+_PANEL = "Labels: where to search"
+FEEDBACK = "Comparisons and grades, instead of labels"
 
 Reference = Annotated[
     list[str] | None,
     typer.Option(
-        help="File of the points to search among, such as those learned from; by default POINTS themselves.",
+        help="File of points to search among, such as the training points. Default: POINTS themselves.",
         rich_help_panel=_PANEL,
     ),
 ]
@@ -28,7 +28,7 @@ ReferenceWhere = Annotated[
     list[str] | None,
     typer.Option(
         metavar="COLUMN=VALUE",
-        help="Search among these rows of POINTS instead. A --where about the same column does not hold for them.",
+        help="Search among these rows of POINTS instead. A --where on the same column does not apply to them.",
         rich_help_panel=_PANEL,
     ),
 ]
@@ -43,14 +43,14 @@ Comparisons = Annotated[
 Kind = Annotated[
     str | None,
     typer.Option(
-        help="Of comparisons: triplets, quadruplets, pairs, grades, clicks or rankings; by default, the columns tell.",
+        help="Kind of comparisons: triplets, quadruplets, pairs, grades, clicks or rankings. Default: by the columns.",
         rich_help_panel=FEEDBACK,
     ),
 ]
 Queries = Annotated[
     list[str] | None,
     typer.Option(
-        help="File of the queries, where they are not among POINTS; columns are called as there.",
+        help="File of the queries, if they are not among POINTS, with the same columns.",
         rich_help_panel=FEEDBACK,
     ),
 ]
@@ -59,7 +59,7 @@ Names = Annotated[
     typer.Option(
         "--name",
         metavar="ROLE=COLUMN",
-        help="What a column is called, such as document=sku. Give it again for more.",
+        help="Name of a column, such as document=sku. Can be repeated.",
         rich_help_panel=FEEDBACK,
     ),
 ]
@@ -83,8 +83,8 @@ class Testing:
         given = [name for name, value in ways.items() if value]
         if len(given) > 1:
             raise typer.BadParameter(
-                f"{' and '.join(given)} are given: one of them says what is right. A column of labels that is not used "
-                "can be left out with --ignore."
+                f"{' and '.join(given)} are given: only one can say what is right. To leave out a column of labels, "
+                "use --ignore."
             )
         if needed and not given:
             raise typer.BadParameter(
@@ -102,14 +102,14 @@ class Testing:
 
 @dataclass(frozen=True)
 class Tested:
-    """A task, and what its points are called.
+    """A task, and the names of its points.
 
     Attributes
     ----------
     task : LabelTask, RankingTask, ComparisonTask or None
         None if there are points and nothing that says what is right.
     names : dict
-        What `boostmetric.report.write_model_report` is told about ids and labels (and points, without a task).
+        Keyword arguments for `boostmetric.report.write_model_report` about ids and labels (and points, without a task).
     """
 
     task: Any
@@ -134,9 +134,9 @@ def read_task(
     reading : Reading
     testing : Testing
     k : sequence of int, optional
-        Where rankings are cut; by default at 1, 5 and 10, less those beyond the number of points.
+        Results to look at; by default 1, 5 and 10, as far as there are points.
     neighbors : sequence of int
-        How many vote.
+        Neighbours that vote.
     """
     from boostmetric.evaluation import ComparisonTask, LabelTask, RankingTask
     from boostmetric.tables import read_comparisons, read_relevance
@@ -189,7 +189,7 @@ def _rankings(
     if queries is None:
         cuts = _cuts(k, len(documents) - 1)
         return Tested(task.of(documents.points, None, relevance, k=cuts), {"ids": documents.ids})
-    # Queries that nobody judged are not asked; the file may hold many more than were judged.
+    # Queries without judgements are not asked; there may be many.
     judged, number = np.unique(relevance[:, 0].astype(np.int64), return_inverse=True)
     asked = queries.take(judged)
     relevance = np.column_stack([number, relevance[:, 1:]])
@@ -201,7 +201,7 @@ def _rankings(
 
 
 def parse_names(texts: Sequence[str] | None) -> dict[str, str]:
-    """Roles and the columns that have them."""
+    """Parse ROLE=COLUMN into a dict."""
     found = {}
     for text in texts or ():
         role, sign, column = text.partition("=")
@@ -212,14 +212,14 @@ def parse_names(texts: Sequence[str] | None) -> dict[str, str]:
 
 
 def load_model(path: Path, rank: int | None = None) -> "MahalanobisMetric":
-    """A model, cut to fewer dimensions if asked for."""
+    """Load a model, and cut it to `rank` dimensions if given."""
     from boostmetric.metric import MahalanobisMetric
 
     return cut(MahalanobisMetric.load(path), rank)
 
 
 def cut(metric: "MahalanobisMetric", rank: int | None) -> "MahalanobisMetric":
-    """The nearest metric of a rank, which must not be more than it has."""
+    """The best approximation of a rank no larger than the metric has."""
     full = len(metric.truncate().components)
     if rank is not None and rank > full:
         raise ValueError(f"The model has rank {full:,}, so it cannot be cut to {rank:,} dimensions. Lower --rank.")

@@ -1,4 +1,4 @@
-"""``boostmetric transform``: points as the learned metric sees them."""
+"""``boostmetric transform``: map points by a learned metric."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -25,13 +25,13 @@ def transform(
     ignore: Ignore = None,
     where: Where = None,
     rank: Rank = None,
-    dtype: Annotated[Literal["float16", "float32", "float64"], typer.Option(help="Of the numbers.")] = "float32",
+    dtype: Annotated[Literal["float16", "float32", "float64"], typer.Option(help="Type of the numbers.")] = "float32",
     force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Map points so that their plain Euclidean distance is the learned one, for any index or program.
 
-    Ids and labels go along under the names of their columns (.npy holds the numbers alone). The vectors are X in .npz,
+    Ids and labels are kept under the names of their columns (.npy holds the numbers alone). The vectors are X in .npz,
     vector in .parquet and .jsonl, and v0, v1, ... in .csv and .tsv.
     """
     check_suffix(output, _FORMATS)

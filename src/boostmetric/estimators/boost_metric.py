@@ -184,15 +184,15 @@ class BoostMetric(Boosting):
         y : array-like of shape (n_samples,)
             Class labels.
         sample_weight : array-like of shape (n_samples,), optional
-            Weights of the comparisons whose anchor a sample is. A sample of weight 0 still serves as target and
-            impostor of others; leave it out of `X` if it should not. They do not weigh the errors that "auto" counts.
+            Weights of the comparisons in which a sample is the anchor. A sample of weight 0 can still be a target or an
+            impostor of others; leave it out of `X` if it should not be. "auto" counts errors without weights.
         eval_set : tuple (X, y), optional
             Held-out samples: stops early and keeps the metric that satisfies most of their comparisons, as
-            `early_stopping` does with a part of the training comparisons. Or, with "auto", the samples to validate on:
-            then what is validated is the fit itself, which callbacks watch, and is not learned again.
+            `early_stopping` does with a part of the training comparisons. With "auto", the samples to validate on: the
+            fit itself is then validated, watched by callbacks, and not repeated on more data.
         resume_from : str or Path, optional
-            Go on from a file that `boostmetric.callbacks.Checkpoint` wrote in a fit to the same data. "auto" chooses
-            where to begin again: set `random_state`, so that it chooses the same.
+            Continue from a file that `boostmetric.callbacks.Checkpoint` wrote in a fit to the same data. "auto" chooses
+            again: set `random_state` so that it makes the same choice.
 
         Returns
         -------
@@ -207,11 +207,11 @@ class BoostMetric(Boosting):
 
     @property
     def _is_auto(self) -> bool:
-        """Whether something is to be chosen by validation."""
+        """Whether validation chooses something."""
         return self.solver == AUTO or (isinstance(self.init, str) and self.init == AUTO)
 
     def _decide(self, source: Any, held_out: Any, earlier: Earlier, watching: Watching) -> Decision:
-        """What the parameters say, or what validation does."""
+        """As the parameters say, or by validation."""
         if not self._is_auto:
             return super()._decide(source, held_out, earlier, watching)
         if earlier.fit is not None and hasattr(self, "init_"):
@@ -224,7 +224,7 @@ class BoostMetric(Boosting):
                 f"as {source.y.tolist()[0]!r}. Give labels of the same kind."
             )
         with ExitStack() as stack:
-            # Validated on other samples than those learned from, the fit itself is watched; else trials of it are not.
+            # With an eval_set callbacks watch the fit itself; trials on parts of the data are not watched.
             callbacks: Sequence[Callback] = self.callbacks or []
             if held_out is not None:
                 callbacks = stack.enter_context(watching(self.n_passes * self.max_iter))
@@ -287,7 +287,7 @@ class BoostMetric(Boosting):
         return self
 
     def _labelled(self, X: Any, y: Any, sample_weight: ArrayLike | None, *, reset: bool) -> Labelled:
-        """Samples with labels, checked."""
+        """Validated samples and labels."""
         samples, labels = checked(
             validate_data,
             self,

@@ -156,7 +156,7 @@ class ComparisonBoostMetric(Boosting):
             Held-out comparisons of the same points (in files: of any points of the same features): stops early and
             keeps the metric that satisfies most of them.
         resume_from : str or Path, optional
-            Go on from a file that `boostmetric.callbacks.Checkpoint` wrote in a fit to the same data.
+            Continue from a file that `boostmetric.callbacks.Checkpoint` wrote in a fit to the same data.
 
         Returns
         -------
@@ -180,7 +180,7 @@ class ComparisonBoostMetric(Boosting):
         return self._fit(Compared(in_memory), held_out, resume_from, (comparisons, y), also)
 
     def _held_out(self, eval_set: Any, given: Any) -> Problem:
-        """Held-out comparisons of the points of the fit."""
+        """Held-out comparisons, of the same points as the fit."""
         held, y = eval_set, None
         if isinstance(eval_set, tuple) and len(eval_set) == 2 and not isinstance(eval_set[0], Comparisons):
             held, y = eval_set if n_dimensions(eval_set[0]) > 1 else (eval_set, None)
@@ -225,7 +225,7 @@ class ComparisonBoostMetric(Boosting):
         Parameters
         ----------
         comparisons, y, points, sample_weight
-            As in `fit`. The points may be other ones in every batch.
+            As in `fit`. The points may differ between batches.
 
         Returns
         -------
@@ -320,7 +320,7 @@ class ComparisonBoostMetric(Boosting):
         return satisfied(self._problem(comparisons, y, given, None, reset=False), self.components_)
 
     def _given_points(self, comparisons: object, points: Any, *, fitted: bool = False) -> Any:
-        """The points that were meant, or an error; None for tuples, which bring their own."""
+        """The points that comparisons refer to, or an error; None for tuples, which contain theirs."""
         if isinstance(comparisons, ComparisonFiles):
             raise TypeError(
                 "ComparisonFiles are for fit and score. Read them for anything else: boostmetric.tables.read_points, "
@@ -356,7 +356,7 @@ class ComparisonBoostMetric(Boosting):
         return Problem(points, as_comparisons(rows, as_numpy(y), sample_weight, by_number=not hold_points(comparisons)))
 
     def _problem_in(self, files: ComparisonFiles, *, reset: bool) -> Learnable:
-        """What is in files, read by this process or left to the workers of a cluster."""
+        """The problem in files, read by this process or left to the workers of a cluster."""
         if not isinstance(self.engine, (str, SharingBackend)):
             given, comparisons = files.read()
             return Problem(self._check_points(given, reset=reset), comparisons)
@@ -370,7 +370,7 @@ class ComparisonBoostMetric(Boosting):
         return FileProblem(opened)
 
     def _check_features(self, n_features: int, names: list[str] | None, *, reset: bool) -> None:
-        """As `validate_data` checks points, which only the workers have."""
+        """Check features as `validate_data` does, since only the workers have the points."""
         if reset:
             self.n_features_in_ = n_features
             self._forget("feature_names_in_")
@@ -420,18 +420,18 @@ class ComparisonBoostMetric(Boosting):
         return copy
 
     def __getstate__(self) -> dict[str, Any]:
-        # The points of the fit are for scoring in this process; a stored model is small.
+        # The points are only for scoring in this process, and a stored model is small.
         state: dict[str, Any] = super().__getstate__()
         return {name: value for name, value in state.items() if name != "_points"}
 
     @property
     def classes_(self) -> NDArray[np.int64]:
-        """What `predict` answers."""
+        """The labels that `predict` returns."""
         return np.array([-1, 1])
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.estimator_type = "classifier"  # cross-validation then deals out similar and dissimilar pairs evenly
+        tags.estimator_type = "classifier"  # so that cross-validation stratifies similar and dissimilar pairs
         tags.classifier_tags = ClassifierTags(multi_class=False)
         return tags
 

@@ -1,4 +1,4 @@
-"""What every metric learner is to its users: a scikit-learn transformer with a metric inside, and callbacks."""
+"""Base class of all metric learners: a scikit-learn transformer with a metric and callbacks."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from boostmetric.solver.result import Progress
 
 
 def all_or_nothing(fit: Method) -> Method:
-    """A fit that ends in an error, or a keyboard interrupt, leaves the learner as it was: as fitted before, or not.
+    """Make a fit leave the learner unchanged if it ends in an error or a keyboard interrupt.
 
-    All of it runs with one thread of BLAS, whose sums, and so the last bits of the metric, depend on how many it has.
+    It runs with one BLAS thread, since the last bits of the metric would depend on the number of threads.
     """
 
     @functools.wraps(fit)
@@ -51,7 +51,7 @@ def all_or_nothing(fit: Method) -> Method:
 class MetricLearner(
     CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, metaclass=ABCMeta
 ):
-    """The use of a learned metric, and what may watch its learning."""
+    """A transformer by a learned metric."""
 
     n_components: int | None
     callbacks: Sequence[Callback] | None
@@ -75,7 +75,7 @@ class MetricLearner(
         return answer
 
     def get_metric(self) -> MahalanobisMetric:
-        """The learned metric, with what is known about it; also a function of two points, as scikit-learn takes it."""
+        """The learned metric with a summary of its fit; callable on two points, as scikit-learn's `metric` parameters are."""
         check_is_fitted(self, "components_")
         return MahalanobisMetric(
             self.components_,
@@ -134,7 +134,7 @@ class MetricLearner(
         return self._plain_metric().distance(points[:, 0], points[:, 1])
 
     def _plain_metric(self) -> MahalanobisMetric:
-        """The learned metric, for a calculation."""
+        """The learned metric without its summary."""
         check_is_fitted(self, "components_")
         return MahalanobisMetric(self.components_)
 
@@ -142,7 +142,7 @@ class MetricLearner(
     def _watched(
         self, max_iter: int, fit_data: tuple[object, object], attributes: Callable[[Progress], dict[str, Any]]
     ) -> Iterator[list[Callback]]:
-        """Callbacks of the user, and those that parameters ask for, entered and left where they have to be.
+        """The user's callbacks and those that parameters ask for; context managers are entered and left.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""scikit-learn's own callback protocol (from its version 1.9), beside ours."""
+"""scikit-learn's own callback protocol (since version 1.9), beside ours."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ except ImportError:  # scikit-learn before 1.9
 
 
 class SklearnCallbacks:
-    """Hands every iteration on to the callbacks that were set with ``estimator.set_callbacks``.
+    """Passes iterations on to the callbacks set with ``estimator.set_callbacks``.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class SklearnCallbacks:
         return self
 
     def on_iteration(self, record: Iteration) -> bool:
-        """One subtask, begun and ended."""
+        """Report one iteration as a subtask."""
         task = self._fit.subcontext(task_name="iteration")
         task.call_on_fit_task_begin(**self._known)
 

@@ -1,4 +1,4 @@
-"""What an estimator says of itself in a model file: name, parameters, and what came out of its fit."""
+"""Summary of a fitted estimator for its model file: name, parameters, and results of the fit."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from boostmetric.solver.result import Iteration
 _LONGEST_TEXT = 200
 _MOST_ITERATIONS = 200
 _ADDRESS = re.compile(r"\bat 0x[0-9A-Fa-f]+")
-# Said elsewhere in the file, by the shapes of the arrays.
+# The shapes of the arrays in the file say it already.
 _LEFT_OUT = ("n_features_in_",)
 
 
 def summary(learner: BaseEstimator) -> dict[str, Any]:
-    """What is known about a fitted estimator, as values of JSON.
+    """Summarise a fitted estimator as JSON values.
 
     Returns
     -------
@@ -62,7 +62,7 @@ def _iterations(learner: BaseEstimator) -> dict[str, Any]:
     drawn: dict[str, Any] = {"iteration": [history[row].number for row in rows]}
     for name in kept[0]:
         values = [numbers[name] for numbers in kept]
-        if any(map(math.isfinite, values)):  # an earlier pass does not keep what it held out
+        if any(map(math.isfinite, values)):  # earlier passes keep no held-out scores
             drawn[name] = [float(f"{value:.6g}") if math.isfinite(value) else None for value in values]
     return {**last, "history": drawn}
 
@@ -73,7 +73,7 @@ def _numbers(record: Iteration) -> dict[str, float]:
 
 
 def plain(value: Any) -> Any:
-    """A value of JSON, or a text about what is none."""
+    """A JSON value, or a text that describes the object."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, str | bool | int):
@@ -85,5 +85,5 @@ def plain(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return f"array of shape {value.shape}"
     text = repr(value)
-    # The address of an object says nothing to a reader, and would make every file another one.
+    # An address would tell a reader nothing, and would make every file different.
     return type(value).__name__ if _ADDRESS.search(text) else text[:_LONGEST_TEXT]
