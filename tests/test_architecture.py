@@ -1,8 +1,14 @@
 """Rules of the layout that import-linter does not know: few loose modules, and one meaning for every name."""
 
 import ast
+import inspect
 from collections import Counter
 from pathlib import Path
+
+import numpy as np
+import pytest
+
+from boostmetric import BoostMetric, ComparisonBoostMetric, Points
 
 SOURCE = Path(__file__).parents[1] / "src" / "boostmetric"
 MODULES = sorted(SOURCE.rglob("*.py"))
@@ -45,3 +51,41 @@ def test_types_of_arrays_are_named_once():
         if isinstance(target, ast.Name) and ast.unparse(node.value).startswith("NDArray[")
     ]
     assert repeated(targets) == {}
+
+
+class Stack:
+    """Remembers the functions of ours between `fit` and the loop."""
+
+    def on_iteration(self, record):
+        ours = [frame for frame in inspect.stack() if Path(frame.filename).is_relative_to(SOURCE)]
+        names = [frame.function for frame in ours]
+        self.between = names[names.index("boost") + 1 : names.index("fit")]
+        return True
+
+
+@pytest.mark.parametrize("loss", ["exponential", "logistic"])
+@pytest.mark.parametrize("kind", ["labels", "passes", "comparisons"])
+def test_few_frames_lie_between_fit_and_the_loop(kind, loss):
+    X, y = np.random.default_rng(0).standard_normal((30, 3)), np.arange(30) % 3
+    stack = Stack()
+    if kind == "comparisons":
+        ComparisonBoostMetric(loss=loss, callbacks=[stack]).fit([[0, 1, 2], [3, 4, 5]], points=Points(X))
+    else:
+        BoostMetric(loss=loss, n_passes=1 + (kind == "passes"), callbacks=[stack]).fit(X, y)
+    assert len(stack.between) <= 4, stack.between
+
+
+@pytest.mark.parametrize("kind", ["labels", "auto"])
+def test_a_fit_changes_no_parameter(kind):
+    X, y = np.random.default_rng(0).standard_normal((40, 3)), np.arange(40) % 2
+    metric = BoostMetric.recommended(random_state=0, n_passes=2) if kind == "auto" else BoostMetric(max_iter=5)
+    asked = metric.get_params()
+    seen = []
+
+    class Watch:
+        def on_iteration(self, record):
+            seen.append(metric.get_params())
+
+    metric.set_params(callbacks=[Watch()]).fit(X, y, eval_set=(X, y))
+    assert seen
+    assert all({**params, "callbacks": None} == asked for params in (*seen, metric.get_params()))
