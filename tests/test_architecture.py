@@ -66,7 +66,8 @@ class Stack:
 @pytest.mark.parametrize("loss", ["exponential", "logistic"])
 @pytest.mark.parametrize("kind", ["labels", "passes", "comparisons"])
 def test_few_frames_lie_between_fit_and_the_loop(kind, loss):
-    X, y = np.random.default_rng(0).standard_normal((30, 3)), np.arange(30) % 3
+    y = np.arange(30) % 3
+    X = np.random.default_rng(0).standard_normal((30, 3)) + y[:, None]
     stack = Stack()
     if kind == "comparisons":
         ComparisonBoostMetric(loss=loss, callbacks=[stack]).fit([[0, 1, 2], [3, 4, 5]], points=Points(X))

@@ -75,7 +75,7 @@ class MetricLearner(
         return answer
 
     def get_metric(self) -> MahalanobisMetric:
-        """The learned metric, with a summary of its fit; callable on two points, as scikit-learn expects of a metric."""
+        """The learned metric with a summary of its fit; callable on two points, as scikit-learn expects of a metric."""
         check_is_fitted(self, "components_")
         return MahalanobisMetric(
             self.components_,
