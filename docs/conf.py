@@ -1,4 +1,4 @@
-"""How the documentation site is built: `make docs`."""
+"""Sphinx configuration of the documentation site: `make docs`."""
 
 import sys
 from pathlib import Path
@@ -10,7 +10,7 @@ sys.path.insert(0, str(Path(__file__).parent / "extensions"))
 project = "boostmetric"
 author = "The boostmetric developers"
 copyright = author
-highlight_language = "none"  # of indented blocks, which are commands
+highlight_language = "none"  # for indented blocks, which are commands
 version = release = boostmetric.__version__
 
 extensions = [
@@ -27,15 +27,15 @@ extensions = [
 exclude_patterns = ["_build", "extensions", "templates", "gallery/*.ipynb", "gallery/*.zip"]
 templates_path = ["templates"]
 nitpicky = True
-default_role = "code"  # in docstrings; `repository` makes links of public names
-suppress_warnings = ["misc.highlighting_failure"]  # \\copy, which is psql's, in blocks of SQL
+default_role = "code"  # in docstrings; `repository` turns public names into links
+suppress_warnings = ["misc.highlighting_failure"]  # \\copy, a psql command, in SQL blocks
 
 myst_enable_extensions = ["dollarmath"]
-myst_heading_anchors = 3  # as git hosts make them
+myst_heading_anchors = 3  # same as on git hosts
 myst_dmath_double_inline = False
 
 autosummary_generate = True
-autodoc_typehints = "none"  # the docstrings have them in words
+autodoc_typehints = "none"  # the docstrings describe them in words
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False  # templates/autosummary/class.rst lists them
 
@@ -54,22 +54,22 @@ sphinx_gallery_conf = {
     "gallery_dirs": "gallery",
     "within_subsection_order": "FileNameSortKey",
     "thumbnail_size": (480, 280),
-    "capture_repr": (),  # of what a block ends with; what it prints is shown
-    "reference_url": {"boostmetric": None},  # names in examples lead to the API
+    "capture_repr": (),  # show what a block prints, not its last value
+    "reference_url": {"boostmetric": None},  # names in examples link to the API
     "download_all_examples": False,
     "show_signature": False,
     "write_computation_times": False,
-    "min_reported_time": 3600,  # times of this machine
+    "min_reported_time": 3600,  # hide run times
 }
 
 
 def _skip_inherited(app, what, name, obj, skip, options):
-    """Leave out what scikit-learn's base classes bring along: their documentation is scikit-learn's."""
+    """Skip members inherited from scikit-learn, which documents them."""
     function = getattr(obj, "fget", None) or getattr(obj, "__func__", obj)
     module = getattr(function, "__module__", None) or ""
     return True if what == "class" and not module.startswith("boostmetric") else None
 
 
 def setup(app):
-    """Connect what is above."""
+    """Register the handler."""
     app.connect("autodoc-skip-member", _skip_inherited)

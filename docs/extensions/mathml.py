@@ -1,7 +1,7 @@
-"""Formulas as MathML, which browsers show by themselves: pages need no script, and nothing from elsewhere.
+"""Formulas as MathML, which browsers render natively: pages need no script and no external files.
 
-docutils has the conversion from LaTeX; Sphinx only lacks a renderer that uses it. A formula that cannot be converted
-is a warning, and so an error of the build.
+docutils can convert LaTeX; Sphinx only lacks a renderer that uses it. A formula that cannot be converted is a warning,
+which fails the build.
 """
 
 from docutils import nodes
@@ -21,13 +21,13 @@ def _converted(node, as_block):
 
 
 def visit_inline(translator, node):
-    """Write a formula in a line of text."""
+    """Write an inline formula."""
     translator.body.append(_converted(node, as_block=False))
     raise nodes.SkipNode
 
 
 def visit_block(translator, node):
-    """Write a formula that stands by itself."""
+    """Write a display formula."""
     translator.body.append(f'<div class="math">{_converted(node, as_block=True)}</div>')
     raise nodes.SkipNode
 

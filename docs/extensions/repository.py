@@ -1,8 +1,8 @@
-"""Links of our pages to what lies beside them in the repository, and from names to the API.
+"""Links from pages to files of the repository, and from names to the API.
 
-Pages are written for readers of the repository too, with plain links: `[loop.py](../src/boostmetric/solver/loop.py)`.
-On the site, a Python file linked to becomes a page with its text; any other file is a download, as by default; a folder
-has no page, and is only named. A name in code, such as `Comparisons.from_rankings`, leads to its place in the API.
+Pages are also read in the repository, so they use plain links: `[loop.py](../src/boostmetric/solver/loop.py)`. On the
+site, a linked Python file becomes a page with its source. Any other file is a download, as by default. A folder has no
+page, so its link becomes plain text. A name in code, such as `Comparisons.from_rankings`, links to its API entry.
 """
 
 import pydoc
@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 LINK = re.compile(r"(?<!!)\[([^\]]+)\]\((\.\./[^)#\s]+)\)")
 NAME = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*(?=\(|$)")
-PAGES = "sources"  # of Python files, made anew by every build
+PAGES = "sources"  # for Python files, written by every build
 
 
 def _page_of(file, root):
@@ -51,7 +51,7 @@ def write_source_pages(app):
 
 
 def redirect_links(app, docname, source):
-    """Lead the links of a page to source pages; folders are only named."""
+    """Redirect the links of a page to source pages; folders become plain text."""
     docs = Path(app.srcdir)
 
     def redirected(match):
@@ -66,12 +66,12 @@ def redirect_links(app, docname, source):
 
 
 class NamesToApi(SphinxPostTransform):
-    """Code that is a public name becomes a link to where the API describes it."""
+    """Link code that is a public name to its entry in the API."""
 
     default_priority = 5
 
     def run(self):
-        """Go over the code of a page."""
+        """Visit the code of a page."""
         for literal in list(self.document.findall(nodes.literal)):
             name = NAME.match(literal.astext())
             if name and not _inside_link(literal):
@@ -81,7 +81,7 @@ class NamesToApi(SphinxPostTransform):
                     literal.replace_self(make_refnode(self.app.builder, self.env.docname, to, where, code))
 
     def _find(self, name, literal):
-        """What a name means, if it is the last part of one public name only, and not a mere word such as `load`."""
+        """The object a name refers to, if it ends exactly one public name and is not a plain word like `load`."""
         objects = self.env.get_domain("py").objects
         for full in [name, *(f"{owner}.{name}" for owner in _classes_around(literal))]:
             if full in objects:
@@ -104,7 +104,7 @@ def _inside_link(node):
 
 
 def _classes_around(node):
-    """Full names of the classes in whose description a node is."""
+    """Full names of the classes whose description contains a node."""
     while node is not None:
         if isinstance(node, addnodes.desc) and node["objtype"] == "class":
             yield from node[0]["ids"]
@@ -112,7 +112,7 @@ def _classes_around(node):
 
 
 def setup(app):
-    """Connect to the build."""
+    """Register the handlers."""
     app.connect("builder-inited", write_source_pages)
     app.connect("source-read", redirect_links)
     app.add_post_transform(NamesToApi)
