@@ -1,5 +1,5 @@
-"""Benchmarks: ratios measured in one run, with the quality reached beside the time."""
+"""Benchmarks: ratios measured in one run, reported together with the quality reached."""
 
 
 class LeftOutError(Exception):
-    """What a benchmark needs is not here; results of another machine stay as they are."""
+    """A benchmark cannot run on this machine; existing results are kept."""

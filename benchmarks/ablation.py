@@ -1,4 +1,4 @@
-"""What each ingredient beyond the paper brings, alone and together."""
+"""Effect of each ingredient beyond the paper, alone and together."""
 
 from itertools import islice
 from pathlib import Path
@@ -12,9 +12,9 @@ from boostmetric.paper.datasets import BENCHMARKS, Benchmark, MissingDataError, 
 from boostmetric.paper.protocol import TrainTestSplit, splits
 from boostmetric.paper.protocol import run as run_split
 
-# Of sets with so many samples to learn from one split is enough, and takes long enough.
+# Large sets get one split only: it is accurate enough, and takes long enough.
 _N_SPLITS, _LARGE = 3, 5000
-# The paper's setting with one thing changed.
+# The paper's setting with one change.
 _ALONE: dict[str, dict[str, Any]] = {
     "paper's": {},
     "logistic": {"loss": "logistic"},
@@ -24,7 +24,7 @@ _ALONE: dict[str, dict[str, Any]] = {
     "passes": {"n_passes": 10, "max_iter": 50, "random_state": 0},
     "corrective": {"solver": "corrective", "tol": 1e-3, "max_iter": 50},
 }
-# The recommended setting, and with one thing as it is in the paper.
+# The recommended setting, and with one ingredient as in the paper.
 _TOGETHER: dict[str, dict[str, Any]] = {
     "recommended": {},
     "- logistic": {"loss": "exponential"},
@@ -32,12 +32,12 @@ _TOGETHER: dict[str, dict[str, Any]] = {
     "- corrective": {"solver": "stagewise"},
     "- passes": {"n_passes": 1, "max_iter": 200},
 }
-# Beyond, a fit of the corrective solver takes minutes.
+# With more features, a corrective fit takes minutes.
 _MOST_FEATURES_CORRECTED = 64
 
 
 def run(data_dir: Path | None) -> list[dict[str, object]]:
-    """3-NN test error in per cent, mean of three splits of the paper's sets (one, of 5,000 samples and more)."""
+    """3-NN test error in per cent on the paper's sets, mean of three splits (one from 5,000 samples on)."""
     rows: list[dict[str, object]] = []
     for benchmark in BENCHMARKS:
         try:
@@ -69,7 +69,7 @@ def learner(benchmark: Benchmark, name: str) -> BoostMetric | None:
 
 
 def relative_to_paper(rows: list[dict[str, object]]) -> dict[str, object]:
-    """Geometric mean, over the sets, of the error divided by that of the paper's setting; of no error at all, 0.02."""
+    """Geometric mean over the sets of the error relative to the paper's setting; errors below 0.02 count as 0.02."""
     summary: dict[str, object] = {"set": "relative to the paper's"}
     for name in ("Euclidean", *_ALONE, *_TOGETHER):
         pairs = [(row[name], row["paper's"]) for row in rows]

@@ -22,8 +22,8 @@ _PASSES = 5
 
 def run(data_dir: Path | None) -> list[dict[str, object]]:
     """Letters, 10 targets and all impostors (1.06e9 comparisons): one iteration against one pass of numpy.exp."""
-    load("letters", data_dir)  # says so here if it is missing
-    # In a process of its own, so that the peak of memory is that of the fit alone.
+    load("letters", data_dir)  # raises here if the data are missing
+    # In a separate process, so that the peak memory is that of the fit alone.
     command = [sys.executable, "-m", "benchmarks.billion", str(data_dir or "")]
     answer = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
     return [json.loads(answer.stdout)]
@@ -46,7 +46,7 @@ def measure(data_dir: Path | None) -> dict[str, object]:
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     L = np.sqrt(boosted.step_sizes)[:, None] * boosted.directions
     n_far = comparisons.side_sizes[1].sum()
-    # After the fit, so as not to count in its memory. Into an array that is there: a new one takes ten times as long.
+    # After the fit, so that it does not add to its memory. Into an existing array: a new one takes ten times as long.
     x, out = np.random.default_rng(0).uniform(-50, 0, n_far), np.ones(n_far)
     passes = []
     for _ in range(_PASSES):

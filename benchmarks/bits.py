@@ -1,7 +1,7 @@
-"""``python -m benchmarks.bits record FILE``, then ``compare FILE``: fits whose bits a change of structure must keep.
+"""``python -m benchmarks.bits record FILE``, then ``compare FILE``: fits whose bits a refactoring must keep.
 
 Everything is recorded as arrays: metrics, histories, mined comparisons, model files and exports. Bits depend on the
-processor and on the versions of NumPy, SciPy and numba, so a recording is only good on the machine that made it.
+processor and on the versions of NumPy, SciPy and numba, so a recording is only valid on the machine that made it.
 """
 
 import argparse
@@ -27,7 +27,7 @@ Arrays = dict[str, np.ndarray]
 
 
 def fitted(learner) -> Arrays:
-    """What a fit has learned, and how it went."""
+    """Result and history of a fit."""
     arrays = {"components": learner.components_}
     for name in ("directions_", "step_sizes_", "duality_gap_", "n_iter_", "n_passes_", "threshold_"):
         if hasattr(learner, name):
@@ -270,7 +270,7 @@ def _command_on_comparisons(setting: str) -> Arrays:
 
 
 def _fit(points: Path, *options: str) -> Arrays:
-    """What ``boostmetric fit`` writes, and says in numbers."""
+    """Model and numbers that ``boostmetric fit`` reports."""
     model = points.with_name("model.safetensors")
     command = [sys.executable, "-m", "boostmetric", "fit", str(points), *options, "-o", str(model), "--json"]
     said = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)

@@ -1,4 +1,4 @@
-"""A fit on a Ray cluster of this machine beside one in a process: CPU time, rounds and bytes of an iteration."""
+"""A fit on a local Ray cluster compared with one process: CPU time, rounds and bytes per iteration."""
 
 import importlib.util
 import os
@@ -25,7 +25,7 @@ _N_TURNS = 3
 
 
 def run(data_dir: Path | None) -> list[dict[str, object]]:
-    """2 million triplets, and 100,000 groups, on 100,000 x 128 points: on threads, and on two workers of Ray."""
+    """2 million triplets, and 100,000 groups, on 100,000 x 128 points: threads against two Ray workers."""
     if importlib.util.find_spec("ray") is None:
         raise LeftOutError("It needs ray: pip install 'boostmetric[ray]'.")
     rng = np.random.default_rng(0)
@@ -38,9 +38,9 @@ def run(data_dir: Path | None) -> list[dict[str, object]]:
 
 
 def answered(points: np.ndarray, rng: np.random.Generator, n: int, k: int) -> np.ndarray:
-    """Triplets of n points with k near and k far ones, as a hidden metric says; of a fifth of them the opposite."""
+    """Triplets of n points with k near and k far ones under a hidden metric; a fifth of them are reversed."""
     tuples = rng.integers(0, _N_POINTS, (n, 1 + 2 * k))
-    tuples[:, 0] = np.resize(rng.permutation(_N_POINTS), n)  # groups of one point twice would fall apart
+    tuples[:, 0] = np.resize(rng.permutation(_N_POINTS), n)  # a repeated anchor would break up its group
     ranked = np.sort(tuples, axis=1)
     tuples = tuples[(ranked[:, 1:] != ranked[:, :-1]).all(axis=1)]
     hidden = points * np.linspace(1.0, 0.0, _N_FEATURES)
@@ -54,7 +54,7 @@ def answered(points: np.ndarray, rng: np.random.Generator, n: int, k: int) -> np
 
 
 def compare(kind: str, points: np.ndarray, comparisons: Comparisons) -> list[dict[str, object]]:
-    """A row for one thread, for as many as there are workers, and for workers: medians, measured in turn."""
+    """Rows for one thread, for one thread per worker, and for Ray workers: medians of runs in turn."""
     runs: dict[str, list[dict[str, float]]] = {}
     for _ in range(_N_TURNS):
         backends: dict[str, Backend] = {
@@ -76,19 +76,19 @@ def compare(kind: str, points: np.ndarray, comparisons: Comparisons) -> list[dic
 
 
 def median_of(rows: list[dict[str, float]]) -> dict[str, float]:
-    """The median of each figure: other work on the machine disturbs some of them."""
+    """Median of each figure, since other work on the machine disturbs some runs."""
     return {name: float(np.median([row[name] for row in rows])) for name in rows[0]}
 
 
 def rounds_alone(points: np.ndarray, comparisons: Comparisons) -> Iterator[dict[str, object]]:
-    """So few comparisons that rounds take the time: what each costs, and each process in it."""
+    """Cost of a round and of each process, with so few comparisons that rounds dominate."""
     for n_processes in (1, 2, 4, 8):
         row = measure(points, comparisons, _Counting(RayEngine(None, n_processes, 1)))
         yield {"comparisons": f"{_FEW:,} triplets", "on": f"{n_processes} processes of Ray"} | row
 
 
 class _Counting:
-    """A Ray cluster, whose processes can be asked for their traffic."""
+    """A Ray cluster that exposes its traffic."""
 
     workers: RayShardPool
 
@@ -102,7 +102,7 @@ class _Counting:
 
 
 def measure(points: np.ndarray, comparisons: Comparisons, backend: Backend) -> dict[str, float]:
-    """Time, CPU time and traffic of an iteration, without the first three."""
+    """Time, CPU time and traffic per iteration, without the first three."""
     marks: list[tuple[float, float, float, tuple[int, int, int]]] = []
 
     def mark(record: object) -> None:
@@ -125,7 +125,7 @@ def measure(points: np.ndarray, comparisons: Comparisons, backend: Backend) -> d
 
 
 def cpu_seconds() -> float:
-    """Of this process and of the workers that Ray named after their class."""
+    """CPU seconds of this process and of its Ray workers, which are found by their process names."""
     total, ticks = 0.0, os.sysconf("SC_CLK_TCK")
     for folder in Path("/proc").iterdir():
         with suppress(OSError, ValueError):

@@ -33,7 +33,7 @@ print(json.dumps({
 
 
 def run(data_dir: Path | None) -> list[dict[str, object]]:
-    """A new process: import, compile (or load the kernels from the cache), first fit on Wine, 100 iterations."""
+    """In a new process: import, compile (or load cached kernels), first fit on Wine with 100 iterations."""
     del data_dir
     rows: list[dict[str, object]] = []
     with tempfile.TemporaryDirectory() as cache:

@@ -20,7 +20,7 @@ _COMPARED = [name for name in LEARNERS if "SCML" not in name]
 
 
 def run(data_dir: Path | None) -> list[dict[str, object]]:
-    """Concentric circles in noise, 250 triplets, 50 to 20,000 dimensions: seconds of a fit, and 3-NN error."""
+    """Concentric circles in noise, 250 triplets, 50 to 20,000 dimensions: seconds per fit, and 3-NN error."""
     del data_dir
     seconds: dict[str, dict[int, float]] = {learner: {} for learner in _COMPARED}
     errors: dict[str, dict[int, float]] = {learner: {} for learner in _COMPARED}
@@ -29,7 +29,7 @@ def run(data_dir: Path | None) -> list[dict[str, object]]:
         for learner in _COMPARED:
             python = environment(learner)
             if python is None or not np.isfinite(list(seconds[learner].values())).all():
-                continue  # too long, or failed, in fewer dimensions already
+                continue  # took too long, or failed, in fewer dimensions
             repeats = 3 if learner == "BoostMetric" else 1
             fits = [fit(python, learner, split.X_train, split.y_train, 1, _TIME_LIMIT) for _ in range(repeats)]
             seconds[learner][dimension] = min(time for _, time in fits)
@@ -51,7 +51,7 @@ def run(data_dir: Path | None) -> list[dict[str, object]]:
 
 
 def said(time: float | None) -> object:
-    """A time as the table has it; a learner is not run where it took too long, or failed, in fewer dimensions."""
+    """Table entry for a time; a learner is not run if it took too long, or failed, in fewer dimensions."""
     if time is None:
         return "not run"
     return "failed" if np.isnan(time) else f"over {_TIME_LIMIT}" if time == np.inf else time

@@ -1,4 +1,4 @@
-"""How many exponentials a device makes in a second."""
+"""Exponentials per second of a device."""
 
 import torch
 import triton
@@ -18,5 +18,5 @@ def _many(x, rounds: tl.constexpr, block: tl.constexpr):
 
 
 def many(x: torch.Tensor) -> None:
-    """Replace each number by what ROUNDS exponentials make of it."""
+    """Apply ROUNDS exponentials to each number, in place."""
     _many[(len(x) // _BLOCK,)](x, rounds=ROUNDS, block=_BLOCK)

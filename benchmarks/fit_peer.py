@@ -1,7 +1,7 @@
-"""``python fit_peer.py NAME IN OUT``: fit one metric learner, in an environment that need not have boostmetric.
+"""``python fit_peer.py NAME IN OUT``: fit one metric learner, in an environment that may lack boostmetric.
 
-IN has arrays X and y, and the number k of neighbours; OUT receives the linear map L and the seconds of the fit, without
-imports and compilation.
+IN holds the arrays X and y and the number k of neighbours. OUT receives the linear map L and the seconds of the fit,
+without imports and compilation.
 """
 
 import sys

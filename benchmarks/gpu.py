@@ -1,7 +1,7 @@
-"""A GPU against its ceilings, and against the CPU beside it.
+"""A GPU compared with its limits and with the CPU of the same machine.
 
-Floors are computed first: the fewest bytes, products and exponentials of an iteration over the rates that this device
-was measured to have. No program takes less; how near ours comes is the figure.
+The lower bound of an iteration is its minimum number of bytes, products and exponentials, divided by the rates measured
+on this device. No program can be faster; the figure is how close ours comes.
 """
 
 import gzip
@@ -30,7 +30,7 @@ _CPU = ThreadBackend(N_THREADS)
 
 
 def run(data_dir: Path | None) -> list[dict[str, object]]:
-    """All impostors, lists, and MNIST on a GPU: floors, times, memory, and the CPU of the same machine."""
+    """All impostors, lists, and MNIST on a GPU: lower bounds, times, memory, and the CPU of the same machine."""
     if torch_device("auto", np.empty(0)) is None:
         raise LeftOutError("It needs torch and a GPU that torch sees.")
     rows = []
@@ -42,7 +42,7 @@ def run(data_dir: Path | None) -> list[dict[str, object]]:
 
 
 def measured(data_dir: Path | None) -> Iterator[dict[str, object]]:
-    """One figure after the other."""
+    """Run the measurements one after the other."""
     rates = Rates()
     yield rates.row
     for n, n_on_cpu in ((20_000, 6), (60_000, 4), (200_000, 0)):
@@ -55,7 +55,7 @@ def measured(data_dir: Path | None) -> Iterator[dict[str, object]]:
 
 
 class Rates:
-    """What the device does at best, measured: bytes copied, products of matrices of 16 bits, exponentials."""
+    """Measured peak rates of the device: bytes copied, 16-bit matrix products, exponentials."""
 
     def __init__(self) -> None:
         import torch
@@ -68,7 +68,7 @@ class Rates:
 
     @property
     def row(self) -> dict[str, object]:
-        """As others."""
+        """The rates as a row of the results."""
         import torch
         import triton
 
@@ -97,7 +97,7 @@ def seconds(work: Callable[[], object], repeats: int = 7) -> float:
 
 
 def _bytes_per_second() -> float:
-    """Read and written by a copy."""
+    """Bytes read and written by a copy."""
     import torch
 
     a = torch.randn(2**30, device="cuda")
@@ -106,7 +106,7 @@ def _bytes_per_second() -> float:
 
 
 def _flops_per_second() -> float:
-    """Of a large product of matrices."""
+    """Rate of a large matrix product."""
     import torch
 
     a, b = torch.randn((2, 8192, 8192), dtype=torch.float16, device="cuda")
@@ -114,7 +114,7 @@ def _flops_per_second() -> float:
 
 
 def _exponentials_per_second() -> float:
-    """Of numbers that stay in registers."""
+    """Rate for numbers that stay in registers."""
     import torch
 
     from benchmarks import exponentials
@@ -124,23 +124,23 @@ def _exponentials_per_second() -> float:
 
 
 class Clock:
-    """When each iteration ended."""
+    """Times at which iterations ended."""
 
     def __init__(self) -> None:
         self.times: list[float] = []
 
     def __call__(self, record: object) -> None:
-        """Called after each."""
+        """Record the end of an iteration."""
         self.times.append(perf_counter())
 
     @property
     def seconds(self) -> float:
-        """Median time of an iteration, without the first, in which kernels are compiled."""
+        """Median time of an iteration, without the first, which compiles kernels."""
         return float(np.median(np.diff(self.times)))
 
 
 def clustered(n: int, n_features: int, n_classes: int = 10, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Classes that overlap, in float32: each a cloud along directions of its own, in noise."""
+    """Overlapping classes in float32: clouds in a hidden subspace, with noise."""
     rng = np.random.default_rng(seed)
     y = rng.integers(n_classes, size=n)
     centres = 1.5 * rng.standard_normal((n_classes, 5))
@@ -153,7 +153,7 @@ def clustered(n: int, n_features: int, n_classes: int = 10, seed: int = 0) -> tu
 def all_impostors(
     n: int, rates: Rates, n_on_cpu: int, n_features: int = 50, n_iterations: int = 30
 ) -> dict[str, object]:
-    """Iterations over all impostors of n points, beside some on the CPU."""
+    """Iterations over all impostors of n points, and some of them on the CPU."""
     X, y = clustered(n, n_features)
     start = perf_counter()
     comparisons = Comparisons.from_labels(X, y, n_impostors="all", device="cuda")
@@ -161,8 +161,8 @@ def all_impostors(
     with peak() as used:
         clock = Clock()
         boosted = learn(X, comparisons, max_iter=n_iterations, backend=_GPU, on_iteration=[clock])
-    # Passes over all pairs: weights, direction (two exponentials), table of the direction; each product of numbers in
-    # two halves is three.
+    # Passes over all pairs: weights, direction (two exponentials), table of the direction. A product in single
+    # precision is three products of halves.
     pairs = n * (n - np.bincount(y).mean())
     products = 3 * 2 * pairs * (3 * n_features + n_features + 16) / rates.flops
     exponentials = 4 * pairs / rates.exponentials
@@ -184,7 +184,7 @@ def all_impostors(
 def beside_the_cpu(
     X: np.ndarray, comparisons: Comparisons, n_iterations: int, clock: Clock, boosted: Boosted
 ) -> dict[str, object]:
-    """So many of the iterations on the CPU of the same machine; none is no figure."""
+    """The first iterations on the CPU of the same machine, for comparison; an empty dict for 0 iterations."""
     if not n_iterations:
         return {}
     clock_of_cpu = Clock()
@@ -198,7 +198,7 @@ def beside_the_cpu(
 
 
 def listed(n_points: int, n_near: int, n_far: int) -> Comparisons:
-    """Groups of random pairs, one for each point; built on the device, since sorting them takes long."""
+    """Groups of random pairs, one per point; built on the device, because sorting them takes long."""
     import torch
 
     anchor = torch.arange(n_points, device="cuda").repeat_interleave(n_near + n_far)
@@ -220,7 +220,7 @@ def listed(n_points: int, n_near: int, n_far: int) -> Comparisons:
 def lists(
     n_points: int, rates: Rates, on_cpu: bool, n_features: int = 128, n_iterations: int = 12
 ) -> dict[str, object]:
-    """Iterations over lists of a hundred pairs a point, in bytes."""
+    """Iterations over lists of a hundred pairs per point, against the bytes they must move."""
     import torch
 
     comparisons = listed(n_points, n_near=4, n_far=96)
@@ -233,9 +233,10 @@ def lists(
         boosted = learn(X, comparisons, max_iter=n_iterations, backend=_GPU, on_iteration=[clock])
         n_moments, verbs = _verbs(X, comparisons)
     n_members = len(comparisons.members)
-    # Numbers of four bytes. A direction reads, for every member, a point, and where the point and the coefficient are,
-    # twice the latter; and three arrays of points for sums over pieces. Growths: two points, one number. Moments: two
-    # numbers each time. The step: a distance changed and read again by three, a coefficient written.
+    # Numbers have four bytes. For every member, a direction reads a point and the positions of the point and the
+    # coefficient, the latter twice; it also uses three arrays of points for sums over pieces. Growths: two points, one
+    # number. Moments: two numbers per evaluation. The step updates a distance, which is read three more times, and
+    # writes a coefficient.
     direction = 4 * (n_members * (n_features + 5) + 3 * n_points * n_features)
     streamed = 4 * n_members * (3 + 2 * n_moments + 3 + 1 + 1 + 2)
     row: dict[str, object] = {
@@ -255,7 +256,7 @@ def lists(
 
 
 def _verbs(X: np.ndarray, comparisons: Comparisons) -> tuple[float, dict[str, float]]:
-    """How many moments an iteration asks for, and the time of each verb."""
+    """Number of moment evaluations per iteration, and the time of each verb."""
     with _GPU.pool(Frame.of(X).points, comparisons, EXPONENTIAL) as pool:
         (shard,) = pool.shards
         counted: list[int] = []
@@ -293,7 +294,7 @@ def _boost_on(pool: object, n_features: int, n_iterations: int) -> Boosted:
 
 
 def equality() -> Iterator[dict[str, object]]:
-    """X after 50 iterations, against the CPU's."""
+    """Difference of X from the CPU's after 50 iterations."""
     X, y = clustered(4_000, 30)
     problems = {
         "all impostors, n = 4,000": (X, Comparisons.from_labels(X, y, n_impostors="all")),
@@ -317,7 +318,7 @@ def equality() -> Iterator[dict[str, object]]:
 
 
 def mnist(data_dir: Path | None) -> Iterator[dict[str, object]]:
-    """The whole of MNIST, if its four files are in the folder, or as many random numbers: from samples to metric."""
+    """All of MNIST from samples to metric; synthetic data of the same size if its four files are not in the folder."""
     names = ("train-images-idx3", "train-labels-idx1", "t10k-images-idx3", "t10k-labels-idx1")
     files = [None if data_dir is None else data_dir / f"{name}-ubyte.gz" for name in names]
     if all(file is not None and file.exists() for file in files):
@@ -357,7 +358,7 @@ def mnist(data_dir: Path | None) -> Iterator[dict[str, object]]:
 
 
 def reduced(train: np.ndarray, test: np.ndarray, n_components: int) -> tuple[np.ndarray, np.ndarray]:
-    """Principal components, in float32, on the device."""
+    """Principal components in float32, computed on the device."""
     import torch
 
     a, b = (torch.tensor(images, dtype=torch.float64, device="cuda") / 255 for images in (train, test))
@@ -392,7 +393,7 @@ def crossover() -> Iterator[dict[str, object]]:
 
 @contextmanager
 def peak() -> Iterator[list[int]]:
-    """The most memory of the device that is held inside."""
+    """Peak device memory inside the context."""
     import torch
 
     torch.cuda.empty_cache()

@@ -1,4 +1,4 @@
-"""One boosting iteration: ours against the literal transcription of the paper."""
+"""One boosting iteration, compared with the literal transcription of the paper."""
 
 from pathlib import Path
 from time import perf_counter
@@ -15,7 +15,7 @@ _ITERATIONS = 25
 
 
 def run(data_dir: Path | None) -> list[dict[str, object]]:
-    """One iteration on Letters (10,500 x 16, k = 3, 94,500 triplets), ours against tests/reference.py."""
+    """One iteration on Letters (10,500 x 16, k = 3, 94,500 triplets), compared with tests/reference.py."""
     (letters,) = [benchmark for benchmark in BENCHMARKS if benchmark.name == "Letters"]
     split = next(splits(letters, load("letters", data_dir)))
     comparisons = Comparisons.from_labels(split.X_train, split.y_train)
@@ -55,7 +55,7 @@ def run(data_dir: Path | None) -> list[dict[str, object]]:
 
 
 def seconds_per_iteration(solve) -> tuple[float, np.ndarray]:  # type: ignore[no-untyped-def]
-    """Time of an iteration without what comes before the first: the difference of two runs, best of three."""
+    """Time of an iteration without setup: the difference of two runs, best of three."""
     times = []
     for _ in range(3):
         start = perf_counter()

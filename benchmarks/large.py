@@ -1,4 +1,4 @@
-"""A hundred million triplets in files, learned from by workers that read them: time, traffic, and memory."""
+"""A hundred million triplets in files that workers read themselves: time, traffic and memory."""
 
 import importlib.util
 import os
@@ -17,7 +17,7 @@ from boostmetric.solver.plan import Settings
 from boostmetric.tables import ComparisonFiles
 
 _N_POINTS, _N_FEATURES = 100_000, 64
-# Each point with all combinations of some near and some far ones, as of results that were clicked and passed over.
+# All combinations of some near and some far points per anchor, like clicked and skipped results.
 _N_NEAR, _N_FAR = 20, 50
 _POINTS_PER_FILE = 2_000
 _ITERATIONS = 6
@@ -25,7 +25,7 @@ _N_WORKERS = 2
 
 
 def run(data_dir: Path | None) -> list[dict[str, object]]:
-    """100 million triplets of 100,000 x 64 points in 50 Parquet files, on two workers of Ray, apart and together."""
+    """100 million triplets of 100,000 x 64 points in 50 Parquet files: two Ray workers, in two processes or one."""
     del data_dir
     if importlib.util.find_spec("ray") is None or importlib.util.find_spec("pyarrow") is None:
         raise LeftOutError("It needs ray and pyarrow: pip install 'boostmetric[ray,data]'.")
@@ -37,7 +37,7 @@ def run(data_dir: Path | None) -> list[dict[str, object]]:
 
 
 def write(folder: Path) -> int:
-    """Points and triplets; of a fifth of the anchors the triplets are the wrong way round."""
+    """Write points and triplets; for a fifth of the anchors the triplets are reversed."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -65,7 +65,7 @@ def write(folder: Path) -> int:
 
 
 class _Counting:
-    """A Ray cluster, whose processes can be asked for their traffic."""
+    """A Ray cluster that exposes its traffic."""
 
     workers: RayShardPool
 
@@ -80,7 +80,7 @@ class _Counting:
 
 
 def measure(folder: Path, n_triplets: int, workers_per_process: int) -> dict[str, object]:
-    """Time until the first iteration, time and traffic of the others, and the most memory of each process."""
+    """Time until the first iteration, time and traffic of the others, and peak memory per process."""
     files = ComparisonFiles(folder / "points.parquet", str(folder / "triplets-*.parquet"), id="id")
     marks: list[tuple[float, tuple[int, ...]]] = []
     backend = _Counting(workers_per_process)
@@ -92,7 +92,7 @@ def measure(folder: Path, n_triplets: int, workers_per_process: int) -> dict[str
             peaks.extend(memory())
 
     with suppress(OSError):
-        Path("/proc/self/clear_refs").write_text("5")  # what was used so far does not count
+        Path("/proc/self/clear_refs").write_text("5")  # reset the peak
     begun = perf_counter()
     boosted = solve(FileProblem(files.opened()), Settings(backend=backend), max_iter=_ITERATIONS, on_iteration=[mark])
     n = len(marks) - 1
@@ -114,7 +114,7 @@ def measure(folder: Path, n_triplets: int, workers_per_process: int) -> dict[str
 
 
 def memory() -> list[float]:
-    """The most that was used, in GB: by this process, then by each worker."""
+    """Peak memory in GB: of this process, then of each worker."""
     ours, workers = 0.0, []
     for folder in Path("/proc").iterdir():
         with suppress(OSError, ValueError, IndexError):

@@ -1,4 +1,4 @@
-"""Every metric learner that can be installed today, on the same splits, in one run."""
+"""All metric learners that can be installed today, on the same splits, in one run."""
 
 import subprocess
 import sys
@@ -14,14 +14,14 @@ from boostmetric.paper.datasets import BENCHMARKS, Benchmark, MissingDataError, 
 from boostmetric.paper.protocol import TrainTestSplit, splits
 
 ENVIRONMENTS = Path(__file__).parents[1] / ".venv-peers"
-# metric-learn raises on every fit under scikit-learn 1.6 and later, so it has an environment of its own.
+# metric-learn raises on every fit under scikit-learn 1.6 and later, so it gets its own environment.
 REQUIREMENTS = {"metric-learn": ["metric-learn==0.7.0", "scikit-learn<1.6"], "mlpack": ["mlpack"]}
 TIME_LIMIT = 120
 DIGITS = Benchmark("Digits", "digits", 1257, 540, 64, 10, n_runs=1)
 
 
 def run(data_dir: Path | None) -> list[dict[str, object]]:
-    """Fit time and 3-NN error on one split of Letters, Vehicle, Digits and USPS (PCA 64), at most 120 s a fit."""
+    """Fit time and 3-NN error on one split of Letters, Vehicle, Digits and USPS (PCA 64), at most 120 s per fit."""
     chosen = {benchmark.name: benchmark for benchmark in BENCHMARKS}
     rows: list[dict[str, object]] = []
     for benchmark in (chosen["Letters"], chosen["Vehicle"], DIGITS, chosen["USPS-2"]):
@@ -57,7 +57,7 @@ def compare(name: str, split: TrainTestSplit) -> list[dict[str, object]]:
 
 
 def environment(learner: str) -> Path | None:
-    """The Python to run a learner with; None if its packages cannot be installed."""
+    """Python interpreter for a learner; None if its packages cannot be installed."""
     package = learner.split()[0]
     if package not in REQUIREMENTS:
         return Path(sys.executable)
@@ -76,7 +76,7 @@ def environment(learner: str) -> Path | None:
 def fit(
     python: Path, learner: str, X: np.ndarray, y: np.ndarray, k: int = 3, time_limit: float = TIME_LIMIT
 ) -> tuple[np.ndarray | None, float]:
-    """The learned map, and the seconds of the fit; no map if it took too long, or failed, which is said."""
+    """The learned map and the seconds of the fit; without a map, inf seconds if it took too long, nan if it failed."""
     with tempfile.TemporaryDirectory() as folder:
         source, target = Path(folder) / "in.npz", Path(folder) / "out.npz"
         np.savez(source, X=X, y=y, k=k)

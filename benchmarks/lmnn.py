@@ -1,4 +1,4 @@
-"""Our LMNN beside metric-learn's and mlpack's: the same errors, in less time."""
+"""Our LMNN compared with metric-learn's and mlpack's: the same errors in less time."""
 
 import subprocess
 from pathlib import Path
@@ -18,7 +18,7 @@ TIME_LIMIT = 1200
 
 
 def run(data_dir: Path | None) -> list[dict[str, object]]:
-    """3-NN error on ten splits of Wine, Iris, Vehicle and Balance; and on Letters fit time, objective and error."""
+    """3-NN error on ten splits of Wine, Iris, Vehicle and Balance; fit time, objective and error on Letters."""
     chosen = {benchmark.name: benchmark for benchmark in BENCHMARKS}
     rows: list[dict[str, object]] = []
     for name in [*SMALL, LARGE]:
@@ -33,7 +33,7 @@ def run(data_dir: Path | None) -> list[dict[str, object]]:
 
 
 def compare(benchmark: Benchmark, chosen: list[TrainTestSplit]) -> list[dict[str, object]]:
-    """One row a learner: means over the splits, and the difference of our error with its standard error."""
+    """One row per learner: means over the splits, and the difference from our error with its standard error."""
     found = {
         learner: [
             answer(learner, split, benchmark.n_neighbors) for split in track(chosen, f"{benchmark.name} {learner}")
@@ -63,7 +63,7 @@ def compare(benchmark: Benchmark, chosen: list[TrainTestSplit]) -> list[dict[str
 
 
 def answer(learner: str, split: TrainTestSplit, n_neighbors: int) -> tuple[float, float, float]:
-    """Seconds of a fit, test error, and objective; infinite seconds if it took too long."""
+    """Seconds of a fit, test error and objective; inf seconds if it took too long."""
     python = environment(learner)
     if python is None:
         return np.nan, np.nan, np.nan
@@ -74,7 +74,7 @@ def answer(learner: str, split: TrainTestSplit, n_neighbors: int) -> tuple[float
 
 
 def objective(L: np.ndarray, split: TrainTestSplit, n_neighbors: int) -> float:
-    """What LMNN minimises, at any map, with targets of the Euclidean distance."""
+    """LMNN's objective for any map, with targets under the Euclidean distance."""
     X, y = split.X_train, split.y_train
     around = Neighborhoods.of(X, y, n_neighbors, np.ones(len(y)), quiet=True)
     mapped = X @ L.T
@@ -90,7 +90,7 @@ def version(learner: str) -> str:
 
 
 def shown(value: float, over: float = TIME_LIMIT) -> object:
-    """A figure for the table; infinities are times over the limit."""
+    """Table entry for a figure; inf means over the time limit."""
     if np.isnan(value):
         return "-"
     return f"over {over:.0f}" if np.isinf(value) else float(value)

@@ -1,4 +1,4 @@
-"""Mining against boosting on what it finds, and our neighbour search against others."""
+"""Mining compared with boosting on its result, and our neighbour search compared with others."""
 
 from pathlib import Path
 from time import perf_counter
@@ -14,7 +14,7 @@ _N, _FEATURES, _CLASSES, _TARGETS, _IMPOSTORS = 50_000, 50, 10, 3, 50
 
 
 def run(data_dir: Path | None) -> list[dict[str, object]]:
-    """50,000 x 50, 10 classes, 3 targets and 50 impostors: mining against 100 iterations; searches for one class."""
+    """50,000 x 50, 10 classes, 3 targets and 50 impostors: mining against 100 iterations; search for one class."""
     del data_dir
     rng = np.random.default_rng(0)
     y = rng.integers(0, _CLASSES, _N)

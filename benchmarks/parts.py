@@ -1,4 +1,4 @@
-"""Targets and impostors part by part, from files to files, beside all points at once: time, CPU time and memory."""
+"""Mining targets and impostors from files in parts, compared with all points at once: time, CPU time and memory."""
 
 import importlib.util
 import json
@@ -48,7 +48,7 @@ def write_points(folder: Path) -> None:
 
 
 def measure(way: str, folder: str) -> dict[str, object]:
-    """In a process of its own, for its memory; with workers that run already."""
+    """One way to mine, run in its own process to measure memory; Ray workers are already running."""
     from boostmetric import Comparisons
     from boostmetric.engines.ray import RayEngine
     from boostmetric.mining import mine_neighbors
@@ -76,10 +76,10 @@ def measure(way: str, folder: str) -> dict[str, object]:
 
 
 def used() -> list[tuple[float, float]]:
-    """CPU seconds and the most memory: of this process first, then of the workers of the cluster that it started."""
+    """CPU seconds and peak memory: of this process first, then of the workers of the cluster it started."""
     found, ours, ticks = {}, os.getpid(), os.sysconf("SC_CLK_TCK")
     for folder in Path("/proc").iterdir():
-        with suppress(OSError, ValueError, IndexError):  # not a process, or one of the system
+        with suppress(OSError, ValueError, IndexError):  # not a process, or a system process
             fields = (folder / "stat").read_text().rpartition(")")[2].split()
             memory = int((folder / "status").read_text().partition("VmHWM:")[2].split()[0]) / 1024
             worker = (folder / "cmdline").read_bytes().startswith((b"ray::IDLE", b"ray::answer"))

@@ -1,4 +1,4 @@
-"""Error and fit time beside the metric learner that scikit-learn has."""
+"""Error and fit time compared with scikit-learn's metric learner."""
 
 from pathlib import Path
 from statistics import mean
@@ -14,7 +14,7 @@ _SETS = ("Wine", "Bal", "Iris", "Vehicle", "Breast-Cancer", "Diabetes")
 
 
 def run(data_dir: Path | None) -> list[dict[str, object]]:
-    """Small sets of the paper, ten splits: 3-NN error in per cent and fit time, scikit-learn's NCA and BoostMetric."""
+    """Small sets of the paper, ten splits: 3-NN error in per cent and fit time of NCA and BoostMetric."""
     wine = load("wine")
     BoostMetric(max_iter=1).fit(*wine)  # compile
     rows: list[dict[str, object]] = []

@@ -1,4 +1,4 @@
-"""What an installation costs: size of the archives, of the package, of all that it needs, and the time of an import."""
+"""Cost of an installation: size of the archives, the package and its dependencies, and import time."""
 
 import subprocess
 from pathlib import Path
@@ -12,7 +12,7 @@ _SCRIPT = "import time; start = time.perf_counter(); {}; print(time.perf_counter
 
 
 def run(data_dir: Path | None) -> list[dict[str, object]]:
-    """Sizes of what ``make release-check`` built and installed, and of its imports (best of five new processes)."""
+    """Sizes of what ``make release-check`` built and installed, and import times (best of five new processes)."""
     del data_dir
     python = _ROOT / ".venv-release" / "bin" / "python"
     archives = sorted((_ROOT / "dist").glob("boostmetric-*"))
@@ -36,12 +36,12 @@ def _kind(archive: Path) -> str:
 
 
 def _size(folder: Path) -> float:
-    """In MB, less what Python and numba compiled there."""
+    """Size in MB, without files that Python and numba compiled."""
     files = (path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
     return sum(path.stat().st_size for path in files) / 1e6
 
 
 def _answer(python: Path, script: str) -> str:
-    # Not in this folder, whose benchmarks would be found first.
+    # Not in this folder, where `benchmarks` would be imported first.
     done = subprocess.run([python, "-c", script], cwd=python.parent, capture_output=True, text=True, check=True)
     return done.stdout.strip()

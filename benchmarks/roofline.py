@@ -1,4 +1,4 @@
-"""How close each verb comes to the speed of the memory."""
+"""How close each verb comes to memory bandwidth."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -26,7 +26,7 @@ N_THREADS = 2
 def labelled_problem(
     n_pairs: int, n_features: int = 16, n_near: int = 3, n_far: int = 47
 ) -> tuple[np.ndarray, Comparisons]:
-    """Points whose neighbours are near them in memory too, as in data that come class by class; about as many pairs."""
+    """About n_pairs pairs of points that are also near each other in memory, as in data sorted by class."""
     rng = np.random.default_rng(0)
     n_points = n_pairs // (n_near + n_far)
     points = rng.standard_normal((n_points, n_features))
@@ -38,10 +38,10 @@ def labelled_problem(
 
 
 def run(data_dir: Path | None) -> list[dict[str, object]]:
-    """Ten million pairs in groups of 3 x 47, 16 features, two threads: bytes a verb must move against a plain copy.
+    """Ten million pairs in groups of 3 x 47, 16 features, two threads: bytes a verb must move, compared with a copy.
 
-    Streamed: arrays that are read or written in order, each once; they come from memory. Gathered: what is reached
-    through an index, as the row of a point for every pair; the data here are such that it comes from the caches.
+    Streamed arrays are read or written in order, each once, and come from memory. Gathered data are reached through an
+    index, such as the row of a point for every pair; here they come from the caches.
     """
     del data_dir
     points, comparisons = labelled_problem(10_000_000)
@@ -124,7 +124,7 @@ def best_of(function: Callable[[], object], prepare: Callable[[], object], n: in
 
 
 def copy_bandwidth() -> float:
-    """Bytes read and written per nanosecond by a copy of large arrays on as many threads."""
+    """Bytes read and written per nanosecond by a copy of large arrays on N_THREADS threads."""
 
     class Part:
         def __init__(self) -> None:

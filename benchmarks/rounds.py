@@ -1,4 +1,4 @@
-"""How often an engine that is asked for several steps at once is asked in an iteration, and how exact the steps are."""
+"""Rounds per iteration of a backend that is asked for several steps at once, and the accuracy of the steps."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,7 +28,7 @@ _ITERATIONS = 80
 
 
 def run(data_dir: Path | None) -> list[dict[str, object]]:
-    """Rounds and steps of iterations as on a cluster, and their steps beside those that are asked for one by one."""
+    """Rounds and steps per iteration as on a cluster, and their steps compared with those found one by one."""
     rows: list[dict[str, object]] = []
     for name, X, y in sets(data_dir):
         for scale, points in (("raw", X), ("standardised", StandardScaler().fit_transform(X))):
@@ -44,7 +44,7 @@ def run(data_dir: Path | None) -> list[dict[str, object]]:
 
 
 def sets(data_dir: Path | None) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-    """Two of scikit-learn's and those of the paper, at most so many samples and features of each."""
+    """Two data sets of scikit-learn's and those of the paper, with a limited number of samples and features."""
     rng = np.random.default_rng(0)
     named = {benchmark.name: benchmark.source for benchmark in BENCHMARKS}
     for name, source in {"Digits": load_digits, "Breast cancer, diagnostic": load_breast_cancer, **named}.items():
@@ -61,7 +61,7 @@ def sets(data_dir: Path | None) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
 
 
 class _Counting:
-    """A thread that is asked for as many steps at once as a cluster, and how often it is."""
+    """A thread that is asked for as many steps at once as a cluster, and counts the calls."""
 
     rounding = RayShardPool.rounding
     steps_at_once = RayShardPool.steps_at_once
@@ -81,13 +81,13 @@ class _Counting:
 
 
 def measure(points: np.ndarray, comparisons: Comparisons, loss: str) -> dict[str, object]:
-    """Of a fit: how many iterations took two, three or more rounds, and the steps they asked for."""
+    """Fit, and count the iterations that took two, three or more rounds, and the steps they asked for."""
     backend, rounds, steps, errors = _Counting(), [], [], []
 
     def find_step(oracle, v, guess=None):
         before = backend.n_evaluations, backend.n_steps
         step = exact_step(oracle, v, guess)
-        rounds.append(1 + backend.n_evaluations - before[0])  # and one for the step and the direction
+        rounds.append(1 + backend.n_evaluations - before[0])  # plus one for the step and the direction
         steps.append(backend.n_steps - before[1])
         errors.append(abs(step.size / one_by_one(oracle, v) - 1))
         return step
@@ -109,14 +109,14 @@ def measure(points: np.ndarray, comparisons: Comparisons, loss: str) -> dict[str
 
 
 def one_by_one(oracle: Oracle, v: float) -> float:
-    """The step that is found without a histogram, and with one step at a time."""
+    """The step found without a histogram, asking for one step at a time."""
     asked = copy(oracle)
     asked.histogram, asked.steps_at_once = lambda: None, 1
     return exact_step(asked, v).size
 
 
 def in_all(rows: list[dict[str, object]]) -> Iterator[dict[str, object]]:
-    """All fits of one kind together."""
+    """Totals over all fits of each kind."""
     for kind, loss in (
         ("groups", "exponential"),
         ("groups", "logistic"),

@@ -1,4 +1,4 @@
-"""Time of an iteration against the number of pairs, and of threads."""
+"""Time of an iteration against the number of pairs and threads."""
 
 from pathlib import Path
 from time import perf_counter
@@ -14,14 +14,14 @@ _SIZES = (10**4, 10**5, 10**6, 10**7, 10**8)
 
 
 def run(data_dir: Path | None) -> list[dict[str, object]]:
-    """Groups of 3 x 47 pairs, 16 features, 1e4 to 1e8 pairs: seconds an iteration with one thread and with two."""
+    """Groups of 3 x 47 pairs, 16 features, 1e4 to 1e8 pairs: seconds per iteration with one and two threads."""
     del data_dir
     rows: list[dict[str, object]] = []
     for n_pairs in _SIZES:
         points, comparisons = labelled_problem(n_pairs)
         n_iterations = int(np.clip(2 * 10**8 // n_pairs, 6, 400))
         best = {1: np.inf, 2: np.inf}
-        for _ in range(2 if n_pairs == max(_SIZES) else 3):  # in turn, because the machine is not always as fast
+        for _ in range(2 if n_pairs == max(_SIZES) else 3):  # in turn, because the machine's speed varies
             for n_threads in best:
                 seconds, loss = seconds_per_iteration(points, comparisons, n_iterations, n_threads)
                 best[n_threads] = min(best[n_threads], seconds)
@@ -56,7 +56,7 @@ def seconds_per_iteration(
 
 
 def exponent(rows: list[dict[str, object]]) -> float | str:
-    """Slope of the logarithm of the time against that of the number of pairs, over all rows so far."""
+    """Slope of log time against log number of pairs, over all rows so far."""
     if len(rows) < 2:
         return "-"
     pairs, seconds = (np.log([float(row[key]) for row in rows]) for key in ("pairs", "1 thread, s"))  # type: ignore[arg-type]

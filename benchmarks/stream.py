@@ -1,4 +1,4 @@
-"""A stream of small batches against one fit to everything."""
+"""A stream of small batches compared with one fit to everything."""
 
 from pathlib import Path
 
