@@ -2,10 +2,9 @@
 Circles hidden in noise
 =======================
 
-Four circles lie in two dimensions, one inside the other; eight more dimensions hold nothing but noise, and more of it
-than there is signal. Which two dimensions matter? Neither the directions of largest variance (PCA) nor the best linear
-separation of the classes (LDA) can tell. Comparisons of *neighbours* can: this is the illustration of section 3.1 of
-the paper.
+Four concentric circles lie in two dimensions. Eight more dimensions contain only noise, which is stronger than the
+signal. Which two dimensions matter? Neither the directions of largest variance (PCA) nor the best linear separation of
+the classes (LDA) can tell. Comparing *neighbours* can. This is the illustration of section 3.1 of the paper.
 """
 
 import matplotlib.pyplot as plt
@@ -19,7 +18,7 @@ from boostmetric import BoostMetric
 # %%
 # The data
 # --------
-# The class of a point is its circle. We make one set to learn from, and another to judge by.
+# The class of a point is its circle. We generate one set for training and another for testing.
 
 
 def circles_in_noise(rng, n=1000):
@@ -37,8 +36,8 @@ X_new, y_new = circles_in_noise(rng)
 # %%
 # Learning
 # --------
-# ``BoostMetric`` asks that the three nearest points of a point's own circle come closer than the three nearest points
-# of other circles. ``n_components=2`` keeps the two directions that count most.
+# For each point, ``BoostMetric`` moves the three nearest points of its own circle closer than the three nearest points
+# of other circles. ``n_components=2`` keeps the two most important directions.
 
 projections = {
     "PCA": PCA(2).fit(X),
@@ -50,12 +49,12 @@ print("What the metric looks at, in units of the most important direction:")
 print(np.abs(metric.components_ / np.abs(metric.components_).max()).round(2))
 
 # %%
-# The first two columns are the circles, the others are noise: the metric has found them.
+# The first two columns are the circles and the others are noise: the metric has found the circles.
 #
 # New points
 # ----------
-# What was learned holds for points that were not there: here they are, with the error of a 3-nearest-neighbour
-# classifier that sees two dimensions only.
+# The metric also works for new points. The figure shows them, with the error of a 3-nearest-neighbour classifier that
+# sees only two dimensions.
 
 figure, panels = plt.subplots(1, 3, figsize=(11, 4.2), layout="constrained")
 for panel, (name, projection) in zip(panels, projections.items()):

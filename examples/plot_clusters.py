@@ -2,8 +2,9 @@
 Clusters as you mean them
 =========================
 
-Data can be grouped in more than one way. k-means follows the largest distances, whatever they mean; a few pairs marked
-"belong together" or "do not" say which way is wanted. This was the first use of metric learning (Xing et al., 2002).
+Data can be grouped in more than one way. k-means follows the largest distances, whatever they mean. A few pairs marked
+as "belong together" or "do not belong together" tell which grouping you want. This was the first use of metric learning
+(Xing et al., 2002).
 """
 
 import matplotlib.pyplot as plt
@@ -16,8 +17,8 @@ from boostmetric import ComparisonBoostMetric
 # %%
 # Two ways to group
 # -----------------
-# Points form three stripes, which are what we mean. Along the stripes they are in two heaps, far apart, which we do
-# not care about.
+# The points form three stripes, which are the groups we want. Along the stripes they form two clusters that are far
+# apart, which we do not care about.
 
 rng = np.random.default_rng(0)
 stripe, heap = np.arange(300) % 3, rng.integers(2, size=300)
@@ -27,8 +28,8 @@ X = X @ np.array([[0.9, 0.4], [-0.4, 0.9]])
 # %%
 # Twenty pairs
 # ------------
-# Someone looks at twenty random pairs of points and marks them: 1 for the same stripe, -1 for different ones. The
-# metric makes the former closer than the latter.
+# Someone labels twenty random pairs of points: 1 for the same stripe, -1 for different stripes. The metric makes the
+# former closer than the latter.
 
 pairs = np.array([rng.choice(300, 2, replace=False) for _ in range(20)])
 together = np.where(stripe[pairs[:, 0]] == stripe[pairs[:, 1]], 1, -1)
@@ -42,7 +43,8 @@ for name, points in (("k-means", X), ("k-means after metric learning", metric.tr
 # %%
 # The groups
 # ----------
-# On the left also what was said: blue lines join what belongs together, orange ones what does not.
+# The left panel also shows the labelled pairs: blue lines join points that belong together, orange lines points that do
+# not.
 
 figure, panels = plt.subplots(1, 2, figsize=(10, 4), sharey=True, layout="constrained")
 for panel, (name, group) in zip(panels, groups.items()):

@@ -2,8 +2,8 @@
 Digits under changing light
 ===========================
 
-Two photographs of the same thing differ where the light differs, and pixel by pixel that difference can be larger than
-the one between two things. A learned metric finds out by itself what to overlook.
+Two photographs of the same object differ if the light differs. Pixel by pixel, this difference can be larger than the
+difference between two objects. A learned metric finds out by itself what to ignore.
 """
 
 import matplotlib.pyplot as plt
@@ -19,13 +19,13 @@ from boostmetric.retrieval import MetricIndex
 # %%
 # The data
 # --------
-# The handwritten digits of scikit-learn, eight by eight pixels, are easy for nearest neighbours as they are:
+# scikit-learn's handwritten digits, with eight by eight pixels, are easy for nearest neighbours:
 
 X, y = load_digits(return_X_y=True)
 print(f"3-NN accuracy without a lamp: {cross_val_score(KNeighborsClassifier(3), X, y).mean():.3f}")
 
 # %%
-# So we turn on a lamp. Every picture gets a brightness, and a shade from some side, all at random.
+# So we turn on a lamp. Every picture gets a random brightness and a random gradient of light.
 
 rng = np.random.default_rng(0)
 row, column = np.mgrid[-1:1:8j, -1:1:8j].reshape(2, -1)
@@ -36,8 +36,8 @@ X_train, X_test, y_train, y_test = train_test_split(X, y, train_size=900, strati
 # %%
 # Learning
 # --------
-# Nobody tells the metric about lamps. It sees 900 pictures and their labels, and compares: the nearest pictures of
-# the same digit should come closer than the nearest ones of other digits.
+# The metric knows nothing about lamps. It sees 900 pictures and their labels, and learns from comparisons: the nearest
+# pictures of the same digit should be closer than the nearest pictures of other digits.
 
 metric = BoostMetric(n_impostors=10).fit(X_train, y_train)
 result = evaluate(metric, X_test, y_test, reference=(X_train, y_train))
@@ -46,8 +46,8 @@ print(result)
 # %%
 # Before and after
 # ----------------
-# What the search finds for pictures that the Euclidean distance (*before*) gets wrong. Results with a blue frame show
-# the right digit. Before, they were taken under the same light; after, the light no longer matters.
+# The figure shows search results for pictures that the Euclidean distance (*before*) gets wrong. Results with a blue
+# frame show the right digit. Before, the results have the same light as the query; after, the light no longer matters.
 
 searches = {"before": MetricIndex(), "after": MetricIndex(metric)}
 for index in searches.values():

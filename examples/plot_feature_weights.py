@@ -2,8 +2,8 @@
 Which features matter?
 ======================
 
-The Euclidean distance believes in units: a feature in milligrams counts a million times as much as the same feature in
-grams. A learned metric weighs the features by what they are good for, and its weights can be read.
+The Euclidean distance depends on units: a feature in milligrams counts a million times as much as the same feature in
+grams. A learned metric weights the features by how useful they are, and you can read the weights.
 """
 
 import matplotlib.pyplot as plt
@@ -19,8 +19,8 @@ from boostmetric.baselines import MMC, Euclidean
 # %%
 # The data
 # --------
-# Thirteen measurements of wines from three growers, in all kinds of units. To see whether noise is recognised, we add
-# three columns of it, each as spread out as the one measurement with the largest numbers.
+# The data are thirteen measurements of wines from three growers, in different units. To see whether the metrics
+# recognise noise, we add three columns of it, each with the spread of the measurement with the largest numbers.
 
 wine = load_wine()
 rng = np.random.default_rng(0)
@@ -31,8 +31,8 @@ names = [*(name.replace("_", " ") for name in wine.feature_names), "noise 1", "n
 # %%
 # Three metrics
 # -------------
-# ``MMC`` with ``diagonal=True`` learns one weight for each feature and nothing else. ``BoostMetric`` learns a full
-# matrix, with the interplay of the features; as their units differ, it begins with standardized ones. The errors are
+# ``MMC`` with ``diagonal=True`` only learns one weight for each feature. ``BoostMetric`` learns a full matrix, which
+# includes interactions between features. Since the units differ, it starts from standardized features. The errors are
 # those of a 3-nearest-neighbour classifier in five-fold cross-validation.
 
 metrics = {
@@ -50,8 +50,8 @@ for name, error in errors.items():
 # %%
 # Weights that can be compared
 # ----------------------------
-# An entry of the diagonal of the matrix is the weight of a feature in *its* unit. Times the variance of the feature
-# the unit is gone: what remains is the share of the squared distances that the feature makes up on its own.
+# A diagonal entry of the matrix is the weight of a feature in *its* unit. Multiplying by the variance of the feature
+# removes the unit. The result is the share of the squared distances that comes from this feature alone.
 
 shares = {}
 for name, metric in metrics.items():
@@ -67,5 +67,5 @@ panels[0].invert_yaxis()
 plt.show()
 
 # %%
-# Few features suffice to tell the growers apart roughly, which is what ``MMC`` finds. The full matrix uses more of
-# them, and makes fewer errors.
+# A few features are enough to separate the growers roughly, and ``MMC`` finds these. The full matrix uses more features
+# and makes fewer errors.

@@ -2,11 +2,11 @@
 Colours as people see them
 ==========================
 
-People cannot say how far two things are apart, but they can say which of two is more like a third: "is this olive more
+People cannot say how far apart two things are, but they can say which of two is more like a third: "is this olive more
 like that green, or more like that brown?" From such answers, called triplets, a metric learns to see as they do.
 
-The answers here are simulated: a judge follows CIELAB, the colour space that was made to match human judgements, and is
-not always sure. The metric is not told about it: it gets three numbers for a colour, its red, green and blue.
+The answers here are simulated. The judge follows CIELAB, a colour space designed to match human judgements, and is not
+always sure. The metric does not know about CIELAB: it only gets the red, green and blue values of each colour.
 """
 
 import matplotlib.pyplot as plt
@@ -17,7 +17,7 @@ from boostmetric import ComparisonBoostMetric
 # %%
 # The judges
 # ----------
-# CIELAB from the amounts of red, green and blue light (sRGB primaries, daylight D65; IEC 61966-2-1 and CIE 15).
+# This converts red, green and blue values to CIELAB (sRGB primaries, daylight D65; IEC 61966-2-1 and CIE 15).
 
 
 def lab(rgb):
@@ -30,7 +30,7 @@ def lab(rgb):
 
 
 def judge(rng, colours, n, doubt=8.0):
-    """Triplets (i, j, k), colour i being more like j than like k: the closer the call, the more often it is wrong."""
+    """Triplets (i, j, k): colour i is more like j than like k. The closer the call, the more often it is wrong."""
     i, j, k = np.array([rng.choice(len(colours), 3, replace=False) for _ in range(n)]).T
     seen = lab(colours)
     margin = np.linalg.norm(seen[i] - seen[k], axis=1) - np.linalg.norm(seen[i] - seen[j], axis=1)
@@ -47,10 +47,10 @@ print(f"{1 - sure.mean():.1%} of the answers contradict the judge's own eyes")
 # %%
 # How many answers does it take?
 # ------------------------------
-# Nobody can predict what a judge says in doubt: the best that any metric could do on new answers is to be right where
-# the judge is sure. (And CIELAB is not a linear map of red, green and blue, which is all that a Mahalanobis metric
-# can learn.) ``init="identity"`` begins with the Euclidean distance, so that few answers do no harm, and the logistic
-# loss forgives wrong ones.
+# Nobody can predict what a judge says when in doubt. On new answers, the best a metric can do is to be right where the
+# judge is sure. (Besides, a Mahalanobis metric can only learn a linear map of red, green and blue, and CIELAB is not
+# one.) ``init="identity"`` starts from the Euclidean distance, so that few answers do no harm. The logistic loss
+# tolerates wrong answers.
 
 sizes = [3, 10, 30, 100, 300, 1000]
 agreement = []
@@ -65,8 +65,8 @@ print(f"Euclidean distance of red, green and blue: {euclidean:.1%}")
 # %%
 # What it has learned
 # -------------------
-# How much red, green and blue count; and, for the colour on the left of each palette, the nearest of 2,000 colours,
-# before (in RGB) and after.
+# We print the weights of red, green and blue. The palettes show, for the colour on the left, the nearest of 2,000
+# colours, before (in RGB) and after learning.
 
 weights = np.diag(metric.get_mahalanobis_matrix())
 print("weights of red, green and blue:", (weights / weights.sum()).round(2))

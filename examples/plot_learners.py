@@ -2,8 +2,8 @@
 Metric learners side by side
 ============================
 
-Every learner here makes a linear map from labelled samples, and each means something else by a good one. All are
-scikit-learn transformers, so one loop tries them all, on three sets on which they do very differently.
+Every learner in this example finds a linear map from labelled samples, and each has a different idea of a good one. All
+are scikit-learn transformers, so one loop can try them all. We use three data sets with very different results.
 """
 
 import matplotlib.pyplot as plt
@@ -21,8 +21,8 @@ from boostmetric.baselines import LMNN, MMC, NCA, RCA
 # %%
 # The sets
 # --------
-# Wines of three growers, which form three heaps. Circles in eight dimensions of noise, where every class surrounds
-# the next. Five of the handwritten digits: 64 pixels, for which two dimensions are few.
+# Wines of three growers form three clusters. For circles in eight dimensions of noise, every class surrounds the next.
+# Five of the handwritten digits have 64 pixels, for which two dimensions are few.
 
 rng = np.random.default_rng(0)
 circle, angle = np.arange(800) % 4, rng.uniform(0, 2 * np.pi, 800)
@@ -37,9 +37,9 @@ sets = {
 # %%
 # The learners
 # ------------
-# PCA knows no labels. LDA, RCA and MMC look at classes as a whole: RCA at how they vary inside, MMC at how far they
-# are apart. NCA, LMNN and BoostMetric look at neighbours: the last one, here also in five passes, each with
-# neighbours found anew under the metric so far.
+# PCA does not use labels. LDA, RCA and MMC look at classes as a whole: RCA at the variation within them, MMC at the
+# distances between them. NCA, LMNN and BoostMetric look at neighbours. We also run BoostMetric in five passes, each of
+# which finds the neighbours again under the current metric.
 
 learners = {
     "PCA": PCA(2),
@@ -53,8 +53,8 @@ learners = {
 }
 
 # %%
-# Half of each set is learned from; the panels show the other half, and the error of a 3-nearest-neighbour classifier
-# in these two dimensions. The closer the learner's idea is to the shape of the classes, the tidier the panel.
+# We train on half of each set. The panels show the other half, and the error of a 3-nearest-neighbour classifier in
+# these two dimensions. The better the learner's idea matches the shape of the classes, the tidier the panel.
 
 figure, panels = plt.subplots(3, 8, figsize=(14, 5.8), layout="constrained")
 for line, (name, (X, y)) in zip(panels, sets.items()):
@@ -74,11 +74,11 @@ for line, (name, (X, y)) in zip(panels, sets.items()):
 plt.show()
 
 # %%
-# Classes that are heaps are easy for all; where classes surround each other it takes neighbours to see it.
+# Classes that form clusters are easy for all learners. If classes surround each other, only learners that look at
+# neighbours can separate them.
 #
-# Two dimensions are not what a metric is usually cut to. NCA and LMNN *learn* as many dimensions as they are asked
-# for; BoostMetric learns a metric, and then *keeps* the most important ones of its dimensions. A few more make up for
-# it:
+# In practice you would rarely cut a metric to two dimensions. NCA and LMNN *learn* exactly as many dimensions as you
+# ask for. BoostMetric learns a metric and then *keeps* its most important dimensions. A few more make up for it:
 
 metric = BoostMetric(n_impostors=10).fit(X_train, y_train).get_metric()
 for n_components in (2, 4, 8):

@@ -1,12 +1,12 @@
 """
-Flats in the order of their likeness
-====================================
+Ranking flats by similarity
+===========================
 
-"More like this one": a site for flats wants to show similar ones. What is similar? People were given a flat and put
-eight others in order, the most similar first. From such rankings a metric learns how much a room weighs against a
-minute on foot.
+"More like this": a site for flats wants to show similar ones. What is similar? People were given a flat and ranked
+eight others, the most similar first. From such rankings a metric learns how much a room counts compared with a minute
+on foot.
 
-Flats and people are simulated here, so that what the people had in mind is known and can be compared.
+Flats and people are simulated, so we know what the people had in mind and can compare.
 """
 
 import matplotlib.pyplot as plt
@@ -18,9 +18,8 @@ from boostmetric.evaluation import evaluate_rankings
 # %%
 # Flats and people
 # ----------------
-# Features in units of their spread, as one would have them after ``StandardScaler``. People look at rent, rooms and
-# minutes to the station, hardly at size (which the rooms tell) and not at floor and year; and their order is not free
-# of whims.
+# Features are standardized, as after ``StandardScaler``. People look at rent, rooms and minutes to the station, hardly
+# at size (which goes with the rooms), and not at floor and year. Their rankings are somewhat random.
 
 names = ["rent", "size", "rooms", "floor", "minutes", "year"]
 importance = np.array([4.0, 0.5, 2.0, 0.0, 3.0, 0.0])
@@ -35,7 +34,7 @@ def flats(n):
 
 
 def unlikeness(a, b):
-    """What people have in mind: squared differences, weighted, and a whim."""
+    """What people have in mind: weighted squared differences, with some randomness."""
     squared = (importance * (a - b) ** 2).sum(axis=-1)
     return squared * rng.lognormal(0, 0.5, squared.shape)
 
@@ -50,9 +49,9 @@ print("flat 0 is most like", rankings[0, 0], "and least like", rankings[0, -1])
 # %%
 # Learning
 # --------
-# A ranking says that each result is more like the query than all below it; the logistic loss forgives whims. To
-# judge, new people look for flats among 300 new ones, and grade each: 2 for the ten best, 1 for the next twenty.
-# nDCG@10 is 1 when the ten best come first, and falls as good ones come late.
+# A ranking says that each result is more like the query than all results below it. The logistic loss tolerates the
+# randomness. For the test, new people look for flats among 300 new ones and grade each: 2 for the ten best, 1 for the
+# next twenty. nDCG@10 is 1 if the ten best come first, and falls as good ones come later.
 
 asked, offers = flats(200), flats(300)
 place = np.argsort(np.argsort(unlikeness(asked[:, None], offers), axis=1), axis=1)
@@ -75,7 +74,7 @@ print(f" with the weights in people's minds, but not their whims: {best:.3f}")
 # %%
 # What people look at
 # -------------------
-# The metric's weights, beside those that the people had in mind.
+# The figure shows the metric's weights next to those that the people had in mind.
 
 weight = np.diag(metric.get_mahalanobis_matrix())
 figure, (curve, bars) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")

@@ -2,12 +2,12 @@
 Short vectors for search
 ========================
 
-A vector index pays for every dimension, in memory and in time. A learned metric brings the dimensions into the order of
-what they are good for: cut behind the first few, and most of the quality is still there.
+Every dimension of a vector index costs memory and time. A learned metric sorts the dimensions by how useful they are.
+If you keep only the first few, most of the quality remains.
 
-The vectors here stand in for the embeddings of a neural network, which would have to be downloaded: latent semantic
-analysis of the documentation of SciPy's functions, as it is on this machine. Functions of one subpackage, such as
-``scipy.signal``, should find each other.
+The vectors in this example replace the embeddings of a neural network, which would need a download. They are a latent
+semantic analysis of the documentation of SciPy's functions, as installed on this machine. Functions of one subpackage,
+such as ``scipy.signal``, should find each other.
 """
 
 import importlib
@@ -27,8 +27,8 @@ from boostmetric.evaluation import LabelTask, scores_by_rank
 # %%
 # Vectors of texts
 # ----------------
-# Words are counted, rare ones count more, and 100 directions are kept: a classic, and like most embeddings made
-# without knowing what we are going to look for.
+# We count words, weight rare ones higher, and keep 100 directions. This is a classic method. Like most embeddings,
+# these vectors are made without knowing what we are going to search for.
 
 texts, y = [], []
 for subpackage in ("fft", "interpolate", "linalg", "ndimage", "optimize", "signal", "sparse", "special", "stats"):
@@ -48,8 +48,8 @@ print(f"{len(texts)} texts, {X.shape[1]} dimensions")
 # %%
 # Learning and cutting
 # --------------------
-# One fit; ``scores_by_rank`` then cuts the metric to any number of dimensions. Beside it the vectors are cut as they
-# are: latent semantic analysis puts the directions of largest variance first.
+# We fit once; ``scores_by_rank`` then cuts the metric to any number of dimensions. For comparison, we also cut the
+# original vectors, in which latent semantic analysis puts the directions of largest variance first.
 
 X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.5, stratify=y, random_state=0)
 metric = BoostMetric(n_impostors=10, max_iter=200).fit(X_train, y_train)
@@ -66,7 +66,7 @@ for rank in ranks:
 # %%
 # Also as a picture
 # -----------------
-# Two dimensions are too few to search with, but enough to look at.
+# Two dimensions are too few for search, but enough for a picture.
 
 figure, (curve, before, after) = plt.subplots(1, 3, figsize=(12, 4.2), layout="constrained")
 curve.semilogx(ranks, list(plain.values()), "o-", color="0.6", label="cut as they are")

@@ -2,8 +2,8 @@
 Learning from a stream
 ======================
 
-Answers come in all day: someone picks this result and not that one. ``partial_fit`` learns from a batch of them and
-forgets it; the metric is there to use at any time, and memory does not grow.
+Answers arrive all day: someone picks this result and not that one. ``partial_fit`` learns from a batch of answers and
+does not store it. The metric can be used at any time, and memory does not grow.
 """
 
 import matplotlib.pyplot as plt
@@ -14,8 +14,8 @@ from boostmetric import ComparisonBoostMetric
 # %%
 # The stream
 # ----------
-# A simulated judge gets points with six features and looks at the first two, at their sum above all; a little at the
-# third, and not at the others. One answer in ten is wrong.
+# A simulated judge sees points with six features. The judge looks at the first two, mainly at their sum, a little
+# at the third, and not at the others. One answer in ten is wrong.
 
 rng = np.random.default_rng(0)
 L = np.array([[2.0, 1.5, 0, 0, 0, 0], [0, 0.7, 0, 0, 0, 0], [0, 0, 0.5, 0, 0, 0]])
@@ -33,8 +33,7 @@ def batch(n=20, wrong=0.1):
 # %%
 # Batch by batch
 # --------------
-# After each batch we ask for the metric, and count how many of 2,000 new comparisons (without wrong answers) it gets
-# right.
+# After each batch we test the metric on 2,000 new comparisons (without wrong answers).
 
 test, test_points = batch(2000, wrong=0)
 batches = [batch() for _ in range(200)]
@@ -47,7 +46,7 @@ for number, (triplets, points) in enumerate(batches, start=1):
         print(f"after batch {number:3d}: {scores[-1]:.1%} right")
 
 # %%
-# For comparison: one fit to all of the stream, had we kept it. With the logistic loss, wrong answers do little harm.
+# For comparison, we fit once to the whole stream. With the logistic loss, wrong answers do little harm.
 
 everything = np.vstack([60 * number + triplets for number, (triplets, _) in enumerate(batches)])
 at_once = ComparisonBoostMetric(loss="logistic").fit(everything, points=np.vstack([points for _, points in batches]))
@@ -57,8 +56,8 @@ print(f"one fit to all:  {together:.1%} right")
 # %%
 # How the metric moves
 # --------------------
-# On the right, all points that the metric puts at the same distance from the centre, in the first two features: short
-# where the judge looks closely. Metrics are scaled to the same area of the ellipse.
+# The right panel shows all points at the same distance from the centre under the metric, in the first two features. The
+# ellipse is short in directions that matter to the judge. Metrics are scaled so that all ellipses have the same area.
 
 figure, (curve, ellipses) = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained")
 curve.plot(range(1, 201), scores, color="#3b6ea5", label="partial_fit")
