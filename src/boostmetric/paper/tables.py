@@ -12,7 +12,7 @@ from boostmetric.paper.benchmarks import BENCHMARKS, Benchmark
 from boostmetric.paper.experiments import SYSTEMS, TABLE_3, TRACE_WEIGHTS
 from boostmetric.paper.runner import OK, FitRow
 
-# PaperTable 3, as printed: mean (standard deviation).
+# Table 3, as printed: mean (standard deviation).
 _PRINTED_3 = {
     "Bal": ("8.98 (2.59)", "8.88 (2.52)", "8.88 (2.52)", "8.88 (2.52)", "8.93 (2.52)"),
     "Breast-Cancer": ("2.11 (0.69)", "2.11 (0.69)", "2.11 (0.69)", "2.11 (0.69)", "2.11 (0.69)"),
@@ -81,7 +81,7 @@ class Results:
         return [row.figures[figure] for row in rows if row.status == OK]
 
     def errors(self, data: str, system: str) -> list[float]:
-        """Those of PaperTable 2."""
+        """The rows of Table 2."""
         return self.figures("table2", data, system, "error")
 
     def trouble(self, experiment: str, data: str, system: str) -> FitRow | None:
@@ -122,13 +122,13 @@ def table1(results: Results) -> PaperTable:
         "Sizes as used; small, below, as printed where that differs. The time is that of a fit of BoostMetric with the "
         "paper's setting."
     )
-    return PaperTable("PaperTable 1: the data sets", caption, header, rows)
+    return PaperTable("Table 1: the data sets", caption, header, rows)
 
 
 def table2(results: Results) -> PaperTable:
     """Test errors of all systems."""
     return PaperTable(
-        "PaperTable 2: test errors of a 3-nearest-neighbour classifier, in per cent",
+        "Table 2: test errors of a 3-nearest-neighbour classifier, in per cent",
         "Mean (standard deviation) over the splits, the best of a row in bold; small, below, as printed in the paper. "
         "The columns after BoostMetric are not in the paper.",
         ["set", *SYSTEMS],
@@ -183,7 +183,7 @@ def table3(results: Results) -> PaperTable:
         rows.append(row)
     caption = "Mean (standard deviation) over the splits; small, below, as printed."
     return PaperTable(
-        "PaperTable 3: test errors for several values of v", caption, ["v", *(f"{v:g}" for v in TRACE_WEIGHTS)], rows
+        "Table 3: test errors for several values of v", caption, ["v", *(f"{v:g}" for v in TRACE_WEIGHTS)], rows
     )
 
 
