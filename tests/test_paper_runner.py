@@ -199,7 +199,7 @@ def test_figures_and_report(tmp_path):
     html, text = (tmp_path / "report.html").read_text(), (tmp_path / "paper.md").read_text()
     assert not re.search(r"https?://", html)  # nothing is loaded from elsewhere
     assert "&lt;odd&gt; &amp; bad" in html
-    for part in ("PaperTable 1", "PaperTable 2", "PaperTable 3", "Test sizes", "Lost data sets", "0.542, 0.414, 0.007"):
+    for part in ("Table 1", "Table 2", "Table 3", "Test sizes", "Lost data sets", "0.542, 0.414, 0.007"):
         assert part in html
         assert part in text
     assert html.count("data:image/png;base64,") == 4
@@ -211,6 +211,6 @@ def test_parts_that_are_not_wanted_are_left_out(tmp_path):
     result = CliRunner().invoke(app, ["paper", "table1", "-o", str(tmp_path)])
     assert result.exit_code == 0, result.output
     text = (tmp_path / "paper.md").read_text()
-    assert "PaperTable 1" in text
-    assert "PaperTable 2" not in text
+    assert "Table 1" in text
+    assert "Table 2" not in text
     assert not (tmp_path / "figures").exists()
