@@ -421,7 +421,7 @@ def test_bad_input_is_named(build, message):
 
 
 def test_point_numbers_must_be_whole():
-    with pytest.raises(TypeError, match=r"results\[0\] must hold whole point numbers, but their type is float64"):
+    with pytest.raises(TypeError, match=r"results\[0\] must hold integer point numbers, but their type is float64"):
         Comparisons.from_rankings([3], [[1.5, 2.0]])
 
 

@@ -340,5 +340,5 @@ def test_numbers_beyond_the_points_at_prediction(fitted):
         fitted.predict([[0, 1, 200]])
     with pytest.raises(ValueError, match=r"name point 200, but there are only 200 points"):
         fitted.score([[0, 1, 200]])
-    with pytest.raises(TypeError, match="whole point numbers"):
+    with pytest.raises(TypeError, match="integer point numbers"):
         fitted.predict([[0.5, 1.0, 2.0]])

@@ -399,7 +399,7 @@ def test_errors_of_labels(y, options, message):
 
 
 def test_wrong_types():
-    with pytest.raises(TypeError, match="positives must hold whole point numbers"):
+    with pytest.raises(TypeError, match="positives must hold integer point numbers"):
         mine_triplets(Q, D, [[0.0, 1.0]])
     with pytest.raises(TypeError, match="metric must be"):
         mine_triplets(Q, D, P, metric="cosine")

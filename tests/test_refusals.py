@@ -37,7 +37,7 @@ MASKED = np.ma.masked_array(X, mask=X > 1)
         (lambda: METRIC.transform(sparse.csr_array(X * 1j)), "The points must be numbers: their type is complex128"),
         (
             lambda: METRIC.transform([[1.0, 2.0], [1e308, 1e308]]),
-            "Row 1 of the points is NaN or infinite, or becomes too",
+            "Row 1 of the points is NaN or infinite, or overflows",
         ),
         (lambda: METRIC.distance(X, X[:5]), r"shapes \(12, 2\) and \(5, 2\) cannot be paired row by row"),
         (lambda: METRIC(X, X), r"takes two points, and \(12,\) pairs are given"),
@@ -76,8 +76,8 @@ MASKED = np.ma.masked_array(X, mask=X > 1)
         (lambda: recall_at_k([[1, 0]], [np.nan], 1), r"n_relevant\[0\] is nan"),
         (lambda: scores_by_rank(METRIC, LabelTask.of(X, Y), ranks=3), "ranks must be a list. Got 3"),
         (lambda: evaluate_rankings(None, X, None, [[0, 1, 1j]], k=1), "relevance.* must be numbers"),
-        (lambda: split_classes(np.array(["a", None, "b"], dtype=object)), "classes must be all texts or all numbers"),
-        (lambda: mine_triplets(X, None, [[0, 1]], groups=[None, "a"] * 6), "groups must be all texts or all numbers"),
+        (lambda: split_classes(np.array(["a", None, "b"], dtype=object)), "classes must be all strings or all numbers"),
+        (lambda: mine_triplets(X, None, [[0, 1]], groups=[None, "a"] * 6), "groups must be all strings or all numbers"),
         (lambda: mine_triplets(X, None, [[0, 1]], excluded=[[0], [1, 2]]), "excluded must be an array"),
         (lambda: write_model_report("never.html", METRIC, title=3), "title must be a text. Got 3"),
         (lambda: MetricIndex(METRIC).add([["a", "b"]]), "X must be numbers"),
@@ -85,7 +85,7 @@ MASKED = np.ma.masked_array(X, mask=X > 1)
         (lambda: query_side(METRIC, 1e308), "larger than can be held"),
         (
             lambda: query_side(METRIC).document_numbers([[1e200, 0.0]]),
-            "Row 0 of the points is NaN or infinite, or becomes",
+            "Row 0 of the points is NaN or infinite, or overflows",
         ),
         (lambda: query_side(MahalanobisMetric([[1e150]])).transform_queries([[1e10]]), "Row 0 of the points is NaN"),
         (

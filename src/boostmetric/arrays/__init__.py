@@ -1,4 +1,4 @@
-"""Arrays: their types, coordinates, rows of different lengths, tensors, and checks of what users give.
+"""Array types, coordinates, ragged rows, tensors, and validation of user input.
 
-Nothing is imported here: loading a model needs NumPy and safetensors only.
+Nothing is imported here, because loading a model must need only NumPy and safetensors.
 """

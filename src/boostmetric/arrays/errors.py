@@ -1,4 +1,4 @@
-"""Errors that know which parameters they are about, so that a command line can name its options instead."""
+"""Errors that know which parameters they are about, so that the command line can show its own option names."""
 
 from __future__ import annotations
 
@@ -8,20 +8,19 @@ from typing import Any
 
 
 class NamesParameters(Exception):  # noqa: N818 - mixed into errors
-    """Mixed into an error: its message names parameters, and can name them otherwise.
+    """Mixin for errors whose message names parameters and can be rendered with other names for them.
 
     Parameters
     ----------
     text : str
-        The message as a format string. A field that is not among `values`, such as ``{n_neighbors}``, names a
-        parameter.
+        Message as a format string. A field that is not in `values`, such as ``{n_neighbors}``, names a parameter.
     **values
-        The other fields.
+        Values of the other fields.
 
     Attributes
     ----------
     parameters : tuple of str
-        The parameters that the message names.
+        Parameters named in the message.
 
     Examples
     --------
@@ -42,7 +41,7 @@ class NamesParameters(Exception):  # noqa: N818 - mixed into errors
         super().__init__(self.told({}))
 
     def told(self, names: Mapping[str, str]) -> str:
-        """The message, with other names for parameters."""
+        """Render the message with other names for the parameters."""
         return self._text.format(**self._values, **{name: names.get(name, name) for name in self.parameters})
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -54,32 +53,33 @@ def _rebuilt(kind: type[NamesParameters], text: str, values: dict[str, Any]) -> 
 
 
 class ParameterError(NamesParameters, ValueError):
-    """A value that cannot be used."""
+    """Invalid value of a parameter."""
 
 
 class MissingFileError(NamesParameters, FileNotFoundError):
-    """A file that is not there."""
+    """File not found."""
 
 
 class NotEnoughMemoryError(NamesParameters, MemoryError):
-    """Work that does not fit into memory."""
+    """Not enough memory for the requested work."""
 
 
 def literal(text: str) -> str:
-    """A text as a part of a format string that stands for itself."""
+    """Escape braces so that `text` appears literally in a format string."""
     return text.replace("{", "{{").replace("}", "}}")
 
 
 def refusal(name: str, rule: str, value: object) -> ParameterError:
-    """The error about a parameter that is not as it must be.
+    """Return the error for a parameter with an invalid value.
 
     Parameters
     ----------
     name : str
+        Name of the parameter.
     rule : str
-        What it must be, such as "must be positive".
+        What the value must satisfy, such as "must be positive".
     value : object
-        What was received.
+        Value that was received.
     """
     subject = f"{{{name}}}" if name.isidentifier() else literal(name)
     return ParameterError(f"{subject} {{rule}}. Got {{value!r}}.", rule=rule, value=value)

@@ -1,10 +1,10 @@
-"""The coordinates in which we compute: centred, scaled by a power of two, and rotated into the span of the data.
+"""Coordinates for the computation: centred, scaled by a power of two, and rotated into the span of the data.
 
-A Mahalanobis metric only sees differences of points, so the origin is free; it is put at the mean, because the
-Laplacian form of A_hat subtracts large numbers when the data lie far from zero. Dividing by a power of two loses no
-bits and keeps squares away from overflow and underflow. When there are fewer points than features, all differences lie
-in a space no larger than the number of points: a rotation into it is exact and makes 10,000 features with 500 points
-500. Sparse points are scaled only: a mean or a rotation would fill them.
+A Mahalanobis metric only sees differences between points, so the origin is arbitrary. We put it at the mean, because
+the Laplacian form of A_hat subtracts large numbers when the data are far from zero. Dividing by a power of two loses no
+bits and keeps squares from overflowing or underflowing. With fewer points than features, all differences lie in a space
+of at most as many dimensions as points; rotating into it is exact and reduces, for example, 10,000 features with 500
+points to 500 dimensions. Sparse points are only scaled, because centring or rotating would make them dense.
 """
 
 from __future__ import annotations
@@ -22,38 +22,38 @@ from boostmetric.arrays.types import FloatArray
 Coordinates: TypeAlias = NDArray[np.float64] | sparse.csr_array
 Given: TypeAlias = NDArray[np.floating[Any]] | sparse.csr_array
 
-# Squares of the spread must be ordinary float64 numbers, since step sizes and eigenvalues are returned in its units.
+# The square of the spread must be a normal float64, since step sizes and eigenvalues are returned in its units.
 _MOST_EXPONENT = 510
 
 
 @dataclass(frozen=True)
 class Axes:
-    """The way back from the coordinates of the computation.
+    """Mapping from the coordinates of the computation back to the original features.
 
     Attributes
     ----------
     exponent : int
         The largest coordinate after centring lies between ``2**(exponent - 1)`` and ``2**exponent``.
     basis : ndarray of shape (n_features, n_dimensions) or None
-        Orthonormal columns that span the centred points; None where no rotation was needed.
+        Orthonormal columns that span the centred points; None if no rotation was needed.
     """
 
     exponent: int
     basis: FloatArray | None
 
     def lift(self, vectors: FloatArray) -> FloatArray:
-        """Rows of `vectors`, given in these coordinates, as directions among the original features."""
+        """Convert the rows of `vectors` from these coordinates to directions in the original features."""
         return vectors if self.basis is None else vectors @ self.basis.T
 
     def as_map(self, rows: FloatArray) -> FloatArray:
-        """A linear map of these coordinates as one of the points that were given."""
+        """Convert a linear map on these coordinates to one on the original points."""
         return np.ldexp(self.lift(rows), -self.exponent)
 
     def lower(self, vectors: FloatArray, known: FloatArray | None = None) -> FloatArray:
-        """Directions among the original features in these coordinates, less what the points do not reach.
+        """Convert directions in the original features to these coordinates, dropping parts outside the points' span.
 
-        Coordinates that are `known` from an earlier frame of the same points are taken over if they fit this one, so
-        that no bit changes; another computer may have factorised the points in another way.
+        Coordinates `known` from an earlier frame of the same points are reused if they fit this one, so that no bit
+        changes. They may not fit: another computer may have factorised the points differently.
         """
         if self.basis is None:
             return vectors
@@ -65,7 +65,7 @@ class Axes:
 
 @dataclass(frozen=True)
 class Frame(Axes):
-    """Points in the coordinates of the computation, and the way back.
+    """Points in the coordinates of the computation, with the mapping back.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class Frame(Axes):
 
     @classmethod
     def of(cls, points: Given) -> Frame:
-        """Coordinates for the given points. Cost: one QR factorisation when there are fewer points than features."""
+        """Build the frame of the given points. Cost: one QR factorisation if there are fewer points than features."""
         centred, exponent = scale_in_range(points)
         if sparse.issparse(centred) or points.shape[0] >= points.shape[1]:
             return cls(exponent, None, centred)
@@ -85,28 +85,28 @@ class Frame(Axes):
         return cls(exponent, basis, np.ascontiguousarray(centred @ basis))
 
     def coordinates_of(self, points: Given) -> Coordinates:
-        """Other points in these coordinates, up to a shift that no distance sees."""
+        """Convert other points to these coordinates, up to a shift that does not affect distances."""
         centred, exponent = centre_and_scale(points)
         coordinates = times_power_of_two(centred, exponent - self.exponent)
         return coordinates if self.basis is None else np.ascontiguousarray(coordinates @ self.basis)
 
 
 def largest_size(numbers: NDArray[Any]) -> float:
-    """The largest absolute value, without an array of all of them."""
+    """Largest absolute value, computed without an array of absolute values."""
     return float(max(numbers.max(initial=0.0), -numbers.min(initial=0.0)))
 
 
 def centre_and_scale(points: Given) -> tuple[Coordinates, int]:
-    """Points less their mean, divided by the power of two that brings the largest coordinate into [1/2, 1)."""
+    """Centre points and divide them by the power of two that brings the largest coordinate into [1/2, 1)."""
     if sparse.issparse(points):
         rows = sparse.csr_array(points, dtype=np.float64)
         _, size = np.frexp(np.abs(rows.data).max(initial=0.0))
         return times_power_of_two(rows, -int(size)), int(size)
-    # Once before the mean, whose sum could overflow, and once after.
+    # Scale before taking the mean, whose sum could overflow, and again after it.
     _, size = np.frexp(largest_size(points))
     scaled = points.astype(np.float64, order="C")
     np.ldexp(scaled, -int(size), out=scaled)
-    scaled -= scaled[0]  # equal points are then exactly zero, which the mean alone does not promise
+    scaled -= scaled[0]  # makes equal points exactly zero, which the mean alone does not guarantee
     scaled -= scaled.mean(axis=0)
     largest = largest_size(scaled)
     if largest == 0.0:
@@ -117,17 +117,18 @@ def centre_and_scale(points: Given) -> tuple[Coordinates, int]:
 
 @dataclass(frozen=True)
 class Shift:
-    """Dense points less one point, divided by a power of two that brings the largest coordinate into [1/2, 1).
+    """Shift of dense points by one point, and division by the power of two that brings the largest into [1/2, 1).
 
-    All follows from that point and the range of each coordinate, to the last bit: so those who have a part of the
-    points each get the same numbers as one who has them all, which with a mean, a sum in some order, they would not.
+    The result depends only on that point and the range of each coordinate, down to the last bit. So workers that each
+    hold a part of the points get the same numbers as one that holds them all; with a mean, whose sum depends on the
+    order, they would not.
 
     Attributes
     ----------
     origin : ndarray of shape (n_features,)
-        The point, divided by ``2**size`` already, so that no difference overflows.
+        The point, already divided by ``2**size`` so that no difference overflows.
     size, spread : int
-        Exponents to divide by before and after.
+        Exponents of the powers of two to divide by before and after the shift.
     """
 
     origin: FloatArray
@@ -136,16 +137,16 @@ class Shift:
 
     @classmethod
     def of(cls, point: NDArray[Any], low: NDArray[Any], high: NDArray[Any]) -> Shift:
-        """For points whose coordinates lie between `low` and `high`, both of which some point has."""
+        """Build the shift for points whose coordinates range from `low` to `high`, both attained."""
         size = int(np.frexp(max(largest_size(low), largest_size(high)))[1])
         shift = cls(np.ldexp(point.astype(np.float64), -size), size, 0)
-        # Rounding keeps the order, so that no other difference is larger.
+        # Rounding preserves order, so no other difference is larger.
         largest = max(largest_size(shift.coordinates_of(end[None])) for end in (low, high))
         return replace(shift, spread=int(np.frexp(largest)[1]) if largest else -size)
 
     @classmethod
     def to_the_middle(cls, low: NDArray[Any], high: NDArray[Any]) -> Shift:
-        """Less the middle of the range; an error where squared distances of the points could not be held."""
+        """Shift by the middle of the range; raise an error if squared distances would be out of float64's range."""
         low, high = low.astype(np.float64), high.astype(np.float64)
         shift = cls.of(0.5 * low + 0.5 * high, low, high)
         _check_exponent(shift.exponent)
@@ -153,11 +154,11 @@ class Shift:
 
     @property
     def exponent(self) -> int:
-        """Of the power of two that distances are divided by."""
+        """Exponent of the power of two that distances are divided by."""
         return self.size + self.spread
 
     def coordinates_of(self, points: NDArray[Any]) -> FloatArray:
-        """Points in these coordinates."""
+        """Convert points to these coordinates."""
         placed = points.astype(np.float64, order="C")
         np.ldexp(placed, -self.size, out=placed)
         placed -= self.origin
@@ -165,7 +166,7 @@ class Shift:
 
 
 def scale_in_range(points: Given) -> tuple[Coordinates, int]:
-    """`centre_and_scale`, or an error where squared distances of the points could not be held."""
+    """Same as `centre_and_scale`, but raise an error if squared distances would be out of float64's range."""
     centred, exponent = centre_and_scale(points)
     _check_exponent(exponent)
     return centred, exponent
@@ -175,12 +176,12 @@ def _check_exponent(exponent: int) -> None:
     if abs(exponent) > _MOST_EXPONENT:
         raise ValueError(
             f"The points spread over about 1e{round(exponent * np.log10(2.0))}, and squared distances of that size "
-            "cannot be held. Rescale the features, for example with sklearn.preprocessing.StandardScaler."
+            "do not fit into float64. Rescale the features, for example with sklearn.preprocessing.StandardScaler."
         )
 
 
 def times_power_of_two(points: Any, exponent: int) -> Any:
-    """Points, dense or sparse, in other units; no bit changes as long as they stay in range."""
+    """Multiply dense or sparse points by ``2**exponent``; exact as long as they stay in range."""
     if sparse.issparse(points):
         return sparse.csr_array((np.ldexp(points.data, exponent), points.indices, points.indptr), shape=points.shape)
     return np.ldexp(points, exponent)

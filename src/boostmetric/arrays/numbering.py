@@ -1,4 +1,4 @@
-"""Point numbers as users give them: checked, with errors that name the first bad one, and paired."""
+"""Validation and pairing of point numbers given by users; errors name the first bad one."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from boostmetric.arrays.ragged import Ragged
 from boostmetric.arrays.tensors import as_numpy
 from boostmetric.arrays.validation import as_numbers
 
-# Pairs and points are numbered with 32 bits: half the memory, and far pairs are what there is most of.
+# Pairs and points are numbered with 32 bits, which halves the memory of far pairs, the largest arrays.
 _LARGEST_POINT = 2**31 - 2
-# Weights are added up over as many comparisons as there may be.
+# Sums of weights over any number of comparisons must not overflow.
 _LARGEST_WEIGHT = 1e100
 
 
 def as_array(name: str, values: ArrayLike) -> NDArray[Any]:
-    """An array, or an error if the rows of `values` have different lengths."""
+    """Convert `values` to an array; raise an error if its rows have different lengths."""
     try:
         return np.asarray(as_numpy(values))
     except ValueError:
@@ -27,11 +27,11 @@ def as_array(name: str, values: ArrayLike) -> NDArray[Any]:
 
 
 def check_numbers(name: str, values: ArrayLike) -> NDArray[np.int64]:
-    """Point numbers of any shape as int64, or an error that names the first bad one."""
+    """Convert point numbers of any shape to int64; raise an error that names the first bad one."""
     numbers = as_array(name, values)
     if numbers.size and not np.issubdtype(numbers.dtype, np.integer):
         raise TypeError(
-            f"{name} must hold whole point numbers, but their type is {numbers.dtype}. "
+            f"{name} must hold integer point numbers, but their type is {numbers.dtype}. "
             "If the values are whole, convert them with .astype(int)."
         )
     bad = (numbers < 0) | (numbers > _LARGEST_POINT) if numbers.size else np.zeros(numbers.shape, dtype=bool)
@@ -41,14 +41,14 @@ def check_numbers(name: str, values: ArrayLike) -> NDArray[np.int64]:
         remedy = (
             "point numbers count from 0 and cannot be negative"
             if value < 0
-            else f"point numbers above {_LARGEST_POINT} cannot be held"
+            else f"point numbers above {_LARGEST_POINT} are not supported"
         )
         raise ValueError(f"{name}{list(place) if place else ''} is {value}: {remedy}.")
     return numbers.astype(np.int64)
 
 
 def check_rows(name: str, rows: ArrayLike, n_columns: int, meaning: str) -> NDArray[np.int64]:
-    """Rows of point numbers, or an error."""
+    """Convert rows of point numbers to int64, or raise an error."""
     numbers = as_array(name, rows)
     if numbers.ndim != 2 or numbers.shape[1] != n_columns:
         raise ValueError(f"{name} must be rows of {n_columns} point numbers, {meaning}. Got shape {numbers.shape}.")
@@ -58,7 +58,7 @@ def check_rows(name: str, rows: ArrayLike, n_columns: int, meaning: str) -> NDAr
 
 
 def check_in_range(largest: int, n_points: int) -> None:
-    """Refuse numbers of points that are not there."""
+    """Raise an error if the largest point number is out of range."""
     if largest >= n_points:
         raise ValueError(
             f"The comparisons name point {largest}, but there are only {n_points} points (0 to {n_points - 1}). Check "
@@ -67,7 +67,7 @@ def check_in_range(largest: int, n_points: int) -> None:
 
 
 def refuse_rows(name: str, rows: NDArray[np.int64], bad: NDArray[np.bool_], reason: str, remedy: str) -> None:
-    """Raise an error that names the first bad row, where there is one."""
+    """Raise an error that names the first bad row, if there is one."""
     if bad.any():
         first = int(np.flatnonzero(bad)[0])
         raise ValueError(
@@ -77,7 +77,7 @@ def refuse_rows(name: str, rows: NDArray[np.int64], bad: NDArray[np.bool_], reas
 
 
 def check_lists(name: str, lists: Sequence[ArrayLike] | NDArray[Any]) -> Ragged:
-    """Point numbers in one list a group, as rows."""
+    """Convert lists of point numbers, one list per group, to rows."""
     if isinstance(lists, np.ndarray) and lists.ndim == 2:
         return Ragged.from_sizes(check_numbers(name, lists).ravel(), np.full(len(lists), lists.shape[1]))
     rows = [as_array(f"{name}[{row}]", numbers) for row, numbers in enumerate(lists)]
@@ -95,7 +95,7 @@ def check_lists(name: str, lists: Sequence[ArrayLike] | NDArray[Any]) -> Ragged:
 
 
 def check_weights(name: str, weights: ArrayLike | None, n_weights: int, of_what: str) -> NDArray[np.float64]:
-    """Weights as float64, ones where none are given; some must be positive."""
+    """Convert weights to float64, with ones if None; at least one must be positive."""
     if weights is None:
         return np.ones(n_weights)
     values = as_numbers(name, weights)
@@ -112,32 +112,34 @@ def check_weights(name: str, weights: ArrayLike | None, n_weights: int, of_what:
         )
     if n_weights and not values.any():
         raise ValueError(
-            f"{name} are all zero, which leaves out every {of_what}. Give a positive weight to those that count."
+            f"{name} are all zero, which leaves out every {of_what}. Give a positive weight to those that matter."
         )
     return values
 
 
 def check_weights_of_anchors(weights: NDArray[np.float64]) -> None:
-    """Refuse weights of samples that leave out everything there is to compare."""
+    """Raise an error if the sample weights leave nothing to compare."""
     if not weights.any():
-        raise ValueError("sample_weight is zero for every sample that has another of its class: nothing is compared.")
+        raise ValueError(
+            "sample_weight is zero for every sample that has another of its class, so there is nothing to compare."
+        )
 
 
 def number_values(name: str, values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Distinct values in ascending order, and the number of each given value among them; or an error."""
+    """Number the distinct values in ascending order; return them and the number of each given value."""
     try:
         distinct, number = np.unique(values, return_inverse=True)
     except TypeError as error:
-        raise TypeError(f"{name} must be all texts or all numbers, and none missing: {error}.") from None
+        raise TypeError(f"{name} must be all strings or all numbers, with none missing: {error}.") from None
     return distinct, number
 
 
 def number_pairs(a: NDArray[Any], b: NDArray[Any]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Distinct unordered pairs of (a, b) in ascending order, and the number of each given pair among them."""
+    """Number the distinct unordered pairs (a, b) in ascending order; return them and the number of each given pair."""
     n = int(max(a.max(initial=-1), b.max(initial=-1))) + 1
     key = np.minimum(a, b).astype(np.int64) * n + np.maximum(a, b)
     if n * n <= 4 * key.size:
-        # Most pairs of points occur: a table of all of them is smaller than the lists, and needs no sorting.
+        # Most pairs of points occur, so a table of all pairs is smaller than the lists and needs no sorting.
         present = np.zeros(n * n, dtype=bool)
         present[key] = True
         distinct = np.flatnonzero(present)

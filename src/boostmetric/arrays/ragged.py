@@ -1,4 +1,4 @@
-"""Rows of different lengths in two arrays."""
+"""Rows of different lengths, stored in two arrays."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Integers = NDArray[np.integer[Any]]
 
 
 def run_starts(*columns: NDArray[Any]) -> NDArray[np.int64]:
-    """Where runs of rows begin that are equal in all columns."""
+    """Start positions of runs of rows that are equal in all columns."""
     if not len(columns[0]):
         return np.empty(0, dtype=np.int64)
     changed = np.any([column[1:] != column[:-1] for column in columns], axis=0)
@@ -33,12 +33,12 @@ class Ragged:
 
     @classmethod
     def from_rows(cls, table: NDArray[Any]) -> Ragged:
-        """The rows of a table, all of one length."""
+        """Make rows of equal length from the rows of a table."""
         return cls.from_sizes(table.ravel(), np.full(len(table), table.shape[1]))
 
     @classmethod
     def from_ranges(cls, values: NDArray[Any], starts: Integers, sizes: Integers) -> Ragged:
-        """Row r is ``values[starts[r]:starts[r] + sizes[r]]``; rows may overlap."""
+        """Take ``values[starts[r]:starts[r] + sizes[r]]`` as row r; rows may overlap."""
         rows = cls.from_sizes(values, sizes)
         # Position in `values` of every element: the start of its row, plus its place in the row.
         position = np.arange(rows.bounds[-1]) + np.repeat(starts - rows.bounds[:-1], sizes)
@@ -46,12 +46,12 @@ class Ragged:
 
     @classmethod
     def from_starts(cls, values: NDArray[Any], starts: Integers) -> Ragged:
-        """Cut `values` into rows that begin at the given places."""
+        """Cut `values` into rows that begin at the given positions."""
         return cls(values, np.append(starts, len(values)).astype(np.int64))
 
     @classmethod
     def stack(cls, parts: list[Ragged]) -> Ragged:
-        """All rows of all parts, one part below the other."""
+        """Concatenate the rows of all parts."""
         values = np.concatenate([part.values for part in parts])
         return cls.from_sizes(values, np.concatenate([part.sizes for part in parts]))
 
@@ -69,9 +69,9 @@ class Ragged:
         return np.repeat(np.arange(len(self)), self.sizes)
 
     def take(self, rows: Integers) -> Ragged:
-        """The given rows in the given order."""
+        """Select the given rows, in the given order."""
         return Ragged.from_ranges(self.values, self.bounds[rows], self.sizes[rows])
 
     def where(self, kept: NDArray[np.bool_]) -> Ragged:
-        """The rows without the values that are not kept."""
+        """Drop the values where `kept` is False."""
         return Ragged.from_sizes(self.values[kept], np.bincount(self.row[kept], minlength=len(self)))

@@ -1,6 +1,6 @@
-"""Torch tensors where arrays are expected: mapped where they are, or copied to the host.
+"""Torch tensors where arrays are expected: mapped on their device, or copied to the host.
 
-Who has a tensor has imported torch: without one, it is not imported here.
+Torch is never imported here for its own sake: whoever passes a tensor has already imported it.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from numpy.typing import NDArray
 
 
 def is_tensor(x: object) -> bool:
-    """Whether something is a torch tensor; if nobody has imported torch, it is not."""
+    """Whether `x` is a torch tensor; False if torch has not been imported."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(x, torch.Tensor)
 
 
 def as_numpy(x: Any) -> Any:
-    """A tensor as an array on the host, float32 where NumPy has no such numbers or few bits; all else as it is.
+    """Copy a tensor to an array on the host, float16 and shorter as float32; return anything else unchanged.
 
-    An array with masked entries is refused: as a plain array it would show what is under the mask.
+    Arrays with masked entries are rejected, because a plain array would expose the values under the mask.
     """
     if np.ma.is_masked(x):
-        raise ValueError("The array has masked entries, which have no value. Fill them, or leave these rows out.")
+        raise ValueError("The array has masked entries, which have no value. Fill them, or drop these rows.")
     if not is_tensor(x):
         return x
     _refuse_sparse(x)
@@ -32,12 +32,12 @@ def as_numpy(x: Any) -> Any:
 
 
 def mapped(points: Any, components: NDArray[np.float64]) -> Any:
-    """Points after a linear map, in their precision and where they are.
+    """Apply a linear map to points, in their precision and on their device.
 
     Parameters
     ----------
     points : ndarray, csr_array or tensor of shape (..., n_features)
-        Of float32 or float64.
+        Points of dtype float32 or float64.
     components : ndarray of shape (n_components, n_features)
 
     Returns
@@ -53,33 +53,35 @@ def mapped(points: Any, components: NDArray[np.float64]) -> Any:
 
 
 def finite(mapped: Any) -> Any:
-    """What points were mapped to, or an error if some of it is not finite. Tensors are not looked at."""
+    """Return mapped points, or raise an error if some are not finite. Tensors are not checked."""
     if not is_tensor(mapped) and not (good := np.isfinite(mapped)).all():
         row = int(np.argmin(good.reshape(-1, good.shape[-1]).all(axis=1))) if good.ndim else 0
         raise ValueError(
-            f"Row {row} of the points is NaN or infinite, or becomes too large to hold under the metric. Repair it, "
-            "leave it out, or rescale the points."
+            f"Row {row} of the points is NaN or infinite, or overflows under the metric. Fix it, drop it, or rescale "
+            "the points."
         )
     return mapped
 
 
 def difference(a: Any, b: Any) -> Any:
-    """Points of `a` less points of `b`, either of which may be a tensor: on its device, and in its precision."""
+    """Subtract points `b` from points `a`; if either is a tensor, on its device and in its precision."""
     try:
         np.broadcast_shapes(tuple(a.shape), tuple(b.shape))
     except ValueError:
         shapes = f"{tuple(a.shape)} and {tuple(b.shape)}"
-        raise ValueError(f"Points of shapes {shapes} cannot be paired row by row. Give as many of each.") from None
+        raise ValueError(
+            f"Points of shapes {shapes} cannot be paired row by row. Give equal numbers of points."
+        ) from None
     if is_tensor(a) != is_tensor(b):
         a, b = (a, a.new_tensor(b)) if is_tensor(a) else (b.new_tensor(a), b)
-    if a.shape != b.shape:  # which only dense points broadcast to
+    if a.shape != b.shape:  # only dense points broadcast
         a, b = (points.toarray() if hasattr(points, "toarray") else points for points in (a, b))
     with np.errstate(over="ignore", invalid="ignore"):  # see `finite`
         return a - b
 
 
 def lengths(vectors: Any) -> Any:
-    """Euclidean lengths, where the vectors are; of arrays, also where squares could not be held."""
+    """Euclidean lengths of vectors, on their device; for arrays, even if squares would overflow or underflow."""
     if is_tensor(vectors):
         import torch
 
@@ -89,7 +91,7 @@ def lengths(vectors: Any) -> Any:
 
 
 def as_floats(x: Any) -> Any:
-    """A tensor in a precision to compute in: shorter ones become float32, whole numbers float64."""
+    """Convert a tensor to a precision to compute in: short floats become float32, integers float64."""
     _refuse_sparse(x)
     if x.is_complex():
         raise ValueError("Complex data not supported: the tensor holds complex numbers.")
@@ -99,7 +101,7 @@ def as_floats(x: Any) -> Any:
 
 
 def check_samples(x: Any) -> Any:
-    """A tensor of samples as floats, or an error; what it says is what scikit-learn says of arrays."""
+    """Convert a tensor of samples to floats, or raise an error worded like scikit-learn's for arrays."""
     if x.ndim != 2:
         raise ValueError(
             f"Expected 2D tensor, got {x.ndim}D tensor of shape {tuple(x.shape)} instead. Reshape it to (n_samples, "
@@ -111,20 +113,19 @@ def check_samples(x: Any) -> Any:
 
 
 def check_finite(x: Any) -> None:
-    """Refuse a tensor that holds NaN or infinity. Waits for the device."""
+    """Raise an error if a tensor holds NaN or infinity. Synchronises with the device."""
     if not x.isfinite().all():
         what = "NaN" if x.isnan().any() else "infinity"
         raise ValueError(f"Input X contains {what}. Remove or replace these samples.")
 
 
 def _is_short(x: Any) -> bool:
-    """Whether a tensor is of float16, bfloat16 or shorter numbers."""
+    """Whether a tensor has dtype float16, bfloat16 or shorter floats."""
     return bool(x.is_floating_point() and x.element_size() < 4)
 
 
 def _refuse_sparse(x: Any) -> None:
     if str(x.layout) != "torch.strided":
         raise TypeError(
-            f"The tensor has the layout {x.layout}; tensors must be dense. Give x.to_dense(), or a sparse matrix of "
-            "SciPy."
+            f"The tensor has the layout {x.layout}; tensors must be dense. Give x.to_dense(), or a SciPy sparse matrix."
         )

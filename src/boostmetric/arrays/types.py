@@ -1,4 +1,4 @@
-"""Types of arrays, named once."""
+"""Array types shared by all modules."""
 
 from __future__ import annotations
 

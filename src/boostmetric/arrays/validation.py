@@ -1,4 +1,4 @@
-"""Checks of single parameters, with messages that name the value and what would be right; and warnings."""
+"""Checks of single parameters, with messages that show the value and what is allowed; and warnings."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _PACKAGE = str(Path(__file__).parents[1])
 
 
 def check_count(name: str, value: object, *, alternative: str = "") -> None:
-    """Refuse anything but a whole number of at least 1."""
+    """Raise an error unless `value` is a whole number of at least 1."""
     if not isinstance(value, numbers.Integral) or isinstance(value, bool) or not 1 <= int(value) <= sys.maxsize:
         raise refusal(name, f"must be a whole number of at least 1{alternative}", value)
 
 
 def check_number(name: str, value: object, *, above: float | None = None, below: float = math.inf) -> None:
-    """Refuse anything but a finite number of at least 0 (or above `above`), and below `below`."""
+    """Raise an error unless `value` is a finite number of at least 0 (or above `above`) and below `below`."""
     real = isinstance(value, numbers.Real) and not isinstance(value, bool)
     large_enough = real and (value >= 0 if above is None else value > above)  # type: ignore[operator]
     if not (large_enough and value < below):  # type: ignore[operator]
@@ -37,48 +37,48 @@ def check_number(name: str, value: object, *, above: float | None = None, below:
 
 
 def check_choice(name: str, value: object, choices: Collection[str]) -> None:
-    """Refuse anything but one of the given strings."""
+    """Raise an error unless `value` is one of the given strings."""
     if not isinstance(value, str) or value not in choices:
         raise refusal(name, f"must be one of {', '.join(map(repr, choices))}", value)
 
 
 def check_flag(name: str, value: object) -> None:
-    """Refuse anything but True and False."""
+    """Raise an error unless `value` is True or False."""
     if not isinstance(value, bool | np.bool_):
         raise refusal(name, "must be True or False", value)
 
 
 def check_threads(name: str, value: object) -> None:
-    """Refuse anything but None or a whole number other than 0."""
+    """Raise an error unless `value` is None or a nonzero whole number."""
     whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
     if value is not None and not (whole and value != 0):
         raise refusal(name, "must be a whole number of threads, -1 for all processors, or None", value)
 
 
 def checked(check: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-    """The answer of one of scikit-learn's checks of arrays, without the warning of a sum of infinities of both signs.
+    """Run one of scikit-learn's array checks, without its warning about summing infinities of both signs.
 
-    It adds up all numbers before it looks which one is not finite, and says so in its error. Tensors are copied to the
-    host.
+    The check first sums all numbers, and only then looks for those that are not finite, which it reports in its error.
+    Tensors are copied to the host.
     """
     with np.errstate(invalid="ignore"):
         return check(*map(as_numpy, arguments), **options)
 
 
 def as_numbers(name: str, values: Any) -> NDArray[np.float64]:
-    """Real numbers as an array of float64, or an error. They need not be finite."""
+    """Convert real numbers to a float64 array, or raise an error. They need not be finite."""
     try:
         given = np.asarray(as_numpy(values))
         if given.dtype.kind not in "biufOUS":
             raise TypeError(f"their type is {given.dtype}")
-        with np.errstate(over="ignore"):  # of longer types; what does not fit becomes infinite
+        with np.errstate(over="ignore"):  # values of longer types that do not fit become infinite
             return given.astype(np.float64, copy=False)
     except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"{name} must be numbers: {error}. Got {reprlib.repr(values)}.") from error
 
 
 def as_list(name: str, values: Any, *, of: str = "") -> list[Any]:
-    """The entries of a list, tuple, array or other series, or an error."""
+    """Convert a list, tuple, array or other iterable to a list, or raise an error."""
     scalar = isinstance(values, np.ndarray) and values.ndim == 0
     if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable) or scalar:
         raise ValueError(f"{name} must be a list{of}. Got {reprlib.repr(values)}.")
@@ -86,7 +86,7 @@ def as_list(name: str, values: Any, *, of: str = "") -> list[Any]:
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn, pointing at the user's line: the one that led here from outside of this package and of scikit-learn."""
+    """Warn, pointing at the user's line: the innermost one outside this package and scikit-learn."""
     sklearn = sys.modules.get("sklearn")
     ours = (_PACKAGE, *(sklearn.__path__ if sklearn else ()))
     level = 1
@@ -98,7 +98,7 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
 
 
 def n_dimensions(value: object) -> int:
-    """As `numpy.ndim`, where rows of different lengths, of which NumPy makes no array, are a list of lists.
+    """Like `numpy.ndim`, but also accept rows of different lengths, which count as two-dimensional.
 
     Examples
     --------
