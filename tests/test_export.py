@@ -269,7 +269,7 @@ def test_a_sentence_transformer_ends_with_the_metric(metric, tmp_path):
 def test_a_full_folder_is_not_replaced(metric, tmp_path):
     (tmp_path / "empty").mkdir()
     to_sentence_transformers(metric, tmp_path / "empty")
-    with pytest.raises(FileExistsError, match=r"is there already\. Remove it, or name a new folder"):
+    with pytest.raises(FileExistsError, match=r"already exists\. Remove it, or name a new folder"):
         to_sentence_transformers(metric, tmp_path / "empty")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["empty"]
 

@@ -320,7 +320,7 @@ IMPOSSIBLE = np.array([0x110000], dtype=np.uint32).view("U1")
     ("change", "message"),
     [
         ({"directions": b"no array"}, "a part of it is not an array"),
-        ({"problem": bytes_of(IMPOSSIBLE)}, "a text in it has the character 0x110000, which there is not"),
+        ({"problem": bytes_of(IMPOSSIBLE)}, "a string in it has the character 0x110000, which does not exist"),
         ({"directions": bytes_of(np.full((3, 3), np.nan))}, "directions are not finite numbers"),
         ({"step_sizes": bytes_of(np.array(["a", "b", "c"]))}, "step_sizes are not finite numbers"),
     ],
@@ -335,7 +335,7 @@ def test_checkpoint_with_other_members(tmp_path, whole_files, change, message):
 def test_text_of_characters_that_do_not_exist(tmp_path):
     """Found by atheris: a SystemError."""
     np.savez(tmp_path / "p.npz", X=np.eye(1), id=IMPOSSIBLE.astype(">U1"))
-    with pytest.raises(TableError, match=r"not a whole npz file \(a text in it has the character 0x110000"):
+    with pytest.raises(TableError, match=r"not a whole npz file \(a string in it has the character 0x110000"):
         read_points(tmp_path / "p.npz", id="id")
 
 

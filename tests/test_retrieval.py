@@ -459,8 +459,8 @@ def test_models_and_indexes_are_not_taken_for_each_other(tmp_path):
     ("change", "message"),
     [
         ({"points": np.ones((2, 3))}, r"'points' has shape \(2, 3\), not \(any, 2\)"),
-        ({"points": np.ones((2, 2), dtype=np.float32)}, "'points' is of float32, not of float64"),
-        ({"points": np.full((2, 2), np.inf)}, "'points' has numbers that are NaN or infinite"),
+        ({"points": np.ones((2, 2), dtype=np.float32)}, "'points' has dtype float32, not float64"),
+        ({"points": np.full((2, 2), np.inf)}, "'points' has NaN or infinite values"),
         ({"points": None}, "no tensor 'points'"),
         ({"ids": np.arange(3)}, r"'ids' has shape \(3,\), not \(2,\)"),
         ({"ids": np.zeros(2, dtype=int)}, "ids are there twice"),

@@ -1,1 +1,1 @@
-"""Files that are written whole or not at all, and arrays in a checked file."""
+"""Files written atomically, and arrays in files with a checksum."""

@@ -1,4 +1,4 @@
-"""Files that are either whole or not there; and what is raised where one is not as it was written."""
+"""Atomic writing of files and folders, and the exceptions that damaged files raise."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
-# What NumPy and zipfile raise where bytes of npy and npz files are not as they were written. NotImplementedError, of
-# an unknown compression, is a RuntimeError; a wrong shape may ask for more memory than there is.
+# What NumPy and zipfile raise when npy and npz files are damaged. NotImplementedError, for an unknown compression, is a
+# RuntimeError; a wrong shape may ask for more memory than there is.
 BROKEN = (
     BadZipFile,
     zlib.error,
@@ -38,19 +38,19 @@ BROKEN = (
 
 
 def whole_array(loaded: Any) -> NDArray[Any]:
-    """What `numpy.load` returned, or an error where that is no array, or text of characters that do not exist."""
-    if not isinstance(loaded, np.ndarray):  # NumPy gives the bytes of a member that it does not know
+    """Return what `numpy.load` returned, or raise an error if it is not an array or has invalid characters."""
+    if not isinstance(loaded, np.ndarray):  # NumPy returns raw bytes for a member it does not recognise
         raise ValueError("a part of it is not an array")
     if loaded.dtype.kind == "U" and loaded.dtype.itemsize:
         codes = np.ascontiguousarray(loaded.reshape(-1), dtype=loaded.dtype.newbyteorder("=")).view(np.uint32)
-        if codes.max(initial=0) > sys.maxunicode:  # Python's error in making a str of it is a SystemError
-            raise ValueError(f"a text in it has the character {int(codes.max()):#x}, which there is not")
+        if codes.max(initial=0) > sys.maxunicode:  # converting it to str would raise a SystemError
+            raise ValueError(f"a string in it has the character {int(codes.max()):#x}, which does not exist")
     return loaded
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A temporary name beside `path` to write to; renamed to `path` at the end, removed on an error."""
+    """Provide a temporary file beside `path`; it is renamed to `path` at the end, or removed on an error."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(prefix=f".{path.stem}-", suffix=path.suffix, dir=path.parent)
     os.close(handle)
@@ -58,7 +58,7 @@ def replacing(path: Path) -> Iterator[Path]:
     try:
         yield temporary
         with temporary.open("rb+") as written:
-            os.fsync(written)  # on the disk before it has the name, also if the machine stops
+            os.fsync(written)  # on disk before the rename, in case the machine stops
         temporary.chmod(0o666 & ~_umask())
         temporary.replace(path)
     finally:
@@ -67,16 +67,16 @@ def replacing(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
-    """A temporary folder beside `path` to write to; renamed to `path` at the end, removed on an error.
+    """Provide a temporary folder beside `path`; it is renamed to `path` at the end, or removed on an error.
 
     Raises
     ------
     FileExistsError
-        If there is something under the name, other than an empty folder. A full folder cannot be replaced in one step,
-        and may hold more than what was written by us.
+        If `path` exists and is not an empty folder. A full folder cannot be replaced in one step, and may hold files
+        that we did not write.
     """
     if path.exists() and not (path.is_dir() and not any(path.iterdir())):
-        raise FileExistsError(f"{path} is there already. Remove it, or name a new folder.")
+        raise FileExistsError(f"{path} already exists. Remove it, or name a new folder.")
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
     try:
@@ -87,14 +87,14 @@ def new_folder(path: Path) -> Iterator[Path]:
                     os.fsync(written)
         temporary.chmod(0o777 & ~_umask())
         if path.exists():
-            path.rmdir()  # empty; Windows renames to no existing folder
+            path.rmdir()  # empty; Windows cannot rename to an existing folder
         temporary.rename(path)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
 def _umask() -> int:
-    """The permissions that new files shall not have; mkstemp's are for the owner only."""
+    """Permission bits to remove from new files; mkstemp gives access to the owner only."""
     mask = os.umask(0o077)
     os.umask(mask)
     return mask

@@ -1,9 +1,9 @@
-"""Arrays in a file, with what they are and a checksum: the form of everything that is kept, models and indexes alike.
+"""Arrays in a file with metadata and a checksum: the format of all saved models and indexes.
 
-The file is of the safetensors format: a header of text, then the numbers, nothing that could run. Its metadata have one
-entry, ``boostmetric``: JSON with the *kind* of the file, the version of that kind's layout, what the arrays are about,
-and a SHA-256 checksum of all this and of the arrays with their names, types and shapes. safetensors itself has no
-checksum, and a changed bit in a matrix would go unnoticed.
+The format is safetensors: a text header followed by the numbers, and nothing executable. The metadata have one entry,
+``boostmetric``: JSON with the *kind* of the file, the layout version of that kind, a description of the arrays, and a
+SHA-256 checksum over all of this and over the arrays with their names, types and shapes. safetensors itself has no
+checksum, so a flipped bit in a matrix would go unnoticed.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ _LOADERS = {"model": "boostmetric.MahalanobisMetric.load", "index": "boostmetric
 
 @dataclass(frozen=True)
 class TensorFile:
-    """What was read from a file.
+    """Content of a file.
 
     Attributes
     ----------
     path : Path
     kind : str
     version : int
-        Of the layout of this kind.
+        Layout version of this kind.
     written_by : str
-        Version of this library.
+        Version of this library that wrote the file.
     tensors : dict of str to ndarray
     about : dict
-        Values of JSON.
+        Description of the arrays, as JSON values.
     """
 
     path: Path
@@ -55,47 +55,47 @@ class TensorFile:
     about: dict[str, Any]
 
     def error(self, reason: str) -> ValueError:
-        """That the content is not what this kind of file holds."""
+        """Return the error for content that is not valid for this kind of file."""
         return _error(self.path, self.kind, reason)
 
     def tensor(self, name: str, shape: tuple[int | None, ...], dtypes: Collection[str] = FLOATS) -> NDArray[Any]:
-        """An array of the given shape, where None stands for any length, and of one of the types; finite if of floats.
+        """Return the array `name`, checked for shape (None allows any length), type and, for floats, finiteness.
 
         Raises
         ------
         ValueError
-            If it is not there, or another one.
+            If it is missing or fails a check.
         """
         if name not in self.tensors:
             raise self.error(f"it has no tensor {name!r}, only {', '.join(sorted(self.tensors)) or 'none'}")
         found = self.tensors[name]
         if found.dtype.name not in dtypes:
-            raise self.error(f"its tensor {name!r} is of {found.dtype.name}, not of {' or '.join(dtypes)}")
+            raise self.error(f"its tensor {name!r} has dtype {found.dtype.name}, not {' or '.join(dtypes)}")
         fits = len(found.shape) == len(shape)
         if not fits or any(size not in (None, length) for size, length in zip(shape, found.shape, strict=True)):
             wanted = str(shape).replace("None", "any")
             raise self.error(f"its tensor {name!r} has shape {found.shape}, not {wanted}")
         if found.dtype.kind == "f" and not np.isfinite(found).all():
-            raise self.error(f"its tensor {name!r} has numbers that are NaN or infinite")
+            raise self.error(f"its tensor {name!r} has NaN or infinite values")
         return found
 
 
 def write_tensors(
     path: str | Path, kind: str, version: int, tensors: Mapping[str, NDArray[Any]], about: Mapping[str, Any]
 ) -> None:
-    """Write arrays to a file that is either whole or not there.
+    """Write arrays to a file atomically.
 
     Parameters
     ----------
     path : str or Path
-        Replaced if it is there.
+        File to write; replaced if it exists.
     kind : {"model", "index"}
     version : int
-        Of the layout of this kind; raised when an older reader would misunderstand a new file.
+        Layout version of this kind, incremented when an older reader would misread a new file.
     tensors : mapping of str to ndarray
-        Of booleans, integers, or real numbers.
+        Arrays of booleans, integers or real numbers.
     about : mapping
-        Values of JSON, and no NaN: those are not JSON.
+        Description of the arrays, as JSON values; no NaN, which JSON does not have.
 
     Examples
     --------
@@ -108,14 +108,14 @@ def write_tensors(
     >>> read_tensors(path, "model", 1).about
     {'made_by': 'hand'}
     """
-    # Little-endian, in order of the rows, and with room for the bytes to be pointed at.
+    # Little-endian and C-contiguous: safetensors writes the bytes as they are in memory.
     plain = {name: np.ascontiguousarray(a, dtype=a.dtype.newbyteorder("<")) for name, a in tensors.items()}
     try:
-        # By way of text, so that the checksum is one of what the reader will see.
+        # Through JSON text, so that the checksum covers what the reader will see.
         head = json.loads(_text({"kind": kind, "version": version, "written_by": __version__, "about": dict(about)}))
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"What is said about the {kind} cannot be written to {str(path)!r} as JSON ({error}). Use text, finite "
+            f"The description of the {kind} cannot be written to {str(path)!r} as JSON ({error}). Use strings, finite "
             "numbers, booleans, None, and lists and dictionaries of these."
         ) from error
     metadata = {_ENTRY: _text({**head, "sha256": _checksum(head, plain)})}
@@ -124,14 +124,14 @@ def write_tensors(
 
 
 def read_tensors(path: str | Path, kind: str, newest: int) -> TensorFile:
-    """Read what `write_tensors` wrote, or say what is wrong with the file. No code of the file runs.
+    """Read what `write_tensors` wrote, or say what is wrong with the file. No code in the file is executed.
 
     Parameters
     ----------
     path : str or Path
     kind : {"model", "index"}
     newest : int
-        Versions of the layout from 1 to this one are understood.
+        Newest layout version understood; all from 1 on are.
 
     Returns
     -------
@@ -142,7 +142,7 @@ def read_tensors(path: str | Path, kind: str, newest: int) -> TensorFile:
     FileNotFoundError
         If there is no file.
     ValueError
-        If it is not of safetensors, not of this library, of another kind, too new, or damaged.
+        If it is not a safetensors file, not from this library, of another kind, too new, or damaged.
     """
     path = Path(path)
     if not path.exists():
@@ -154,11 +154,11 @@ def read_tensors(path: str | Path, kind: str, newest: int) -> TensorFile:
             metadata, names = opened.metadata() or {}, opened.keys()
             tensors = {name: opened.get_tensor(name) for name in names}
     except OSError:
-        raise  # the disk, or permissions: not for us to explain
-    except Exception as error:  # whatever the bytes make safetensors or NumPy stumble over
-        raise _error(path, kind, f"it is not a whole file of safetensors: {error}") from error
+        raise  # disk or permissions: the message says enough
+    except Exception as error:  # anything that safetensors or NumPy may raise on bad bytes
+        raise _error(path, kind, f"it is not a complete safetensors file: {error}") from error
     if _ENTRY not in metadata:
-        raise _error(path, kind, f"it is a file of safetensors, but its metadata have no entry {_ENTRY!r}")
+        raise _error(path, kind, f"it is a safetensors file, but its metadata have no entry {_ENTRY!r}")
     head = _head(path, kind, metadata[_ENTRY])
     if head.get("kind") != kind:
         loader = _LOADERS.get(str(head.get("kind")))
@@ -166,21 +166,21 @@ def read_tensors(path: str | Path, kind: str, newest: int) -> TensorFile:
             path, kind, f"it is of kind {head.get('kind')!r}" + (f", which {loader} reads" if loader else ""), hint=""
         )
     version = head.get("version")
-    # Before the checksum, which another version may take over other things.
+    # Before the checksum, which other versions may compute differently.
     if type(version) is not int or not 1 <= version <= newest:
         raise _error(
             path,
             kind,
-            f"its format has version {version!r}, and boostmetric {__version__} reads "
+            f"its format has version {version!r}, but boostmetric {__version__} reads "
             + ("version 1" if newest == 1 else f"versions 1 to {newest}"),
             hint=" Install a newer boostmetric.",
         )
     written = head.pop("sha256", None)
     if written != _checksum(head, tensors):
-        raise _error(path, kind, "its content does not have the checksum that was written with it, so it has changed")
+        raise _error(path, kind, "its content does not match its checksum, so it has been changed or damaged")
     about, written_by = head.get("about"), head.get("written_by")
     if not isinstance(about, dict) or not isinstance(written_by, str):
-        raise _error(path, kind, "its metadata do not say what it is about, or who wrote it")
+        raise _error(path, kind, "its metadata lack a valid 'about' or 'written_by'")
     return TensorFile(path, kind, version, written_by, tensors, about)
 
 
@@ -195,12 +195,12 @@ def _head(path: Path, kind: str, text: str) -> dict[str, Any]:
 
 
 def _text(value: object) -> str:
-    """As JSON, in one way only, and in ASCII."""
+    """Canonical JSON, in ASCII."""
     return json.dumps(value, sort_keys=True, allow_nan=False, separators=(",", ":"))
 
 
 def _checksum(head: dict[str, Any], tensors: Mapping[str, NDArray[Any]]) -> str:
-    """Of what the file says, in whatever order and spacing it says it."""
+    """Checksum of the content, independent of the order and spacing of the file."""
     names = sorted(tensors)
     shapes = [[name, tensors[name].dtype.name, list(tensors[name].shape)] for name in names]
     try:
