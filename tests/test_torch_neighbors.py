@@ -144,7 +144,7 @@ def test_too_little_memory_halves_the_block(asked, monkeypatch):
     assert np.array_equal(nearest(points, None, 3, device=DEVICE), nearest(points, None, 3))
     assert set(asked) == {18, 12}  # 300 halved, and what is left
     monkeypatch.setattr(on_device.DeviceSearch, "_nearest", lambda *given: scarce(given[0], np.empty(21)))
-    with pytest.raises(MemoryError, match=r"GB or so are needed on device 'cpu', but: no room\. Set device=.cpu"):
+    with pytest.raises(MemoryError, match=r"GB are needed on device 'cpu', but: no room\. Set device=.cpu"):
         nearest(points, None, 3, device=DEVICE)
 
 

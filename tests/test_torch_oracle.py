@@ -281,7 +281,7 @@ def test_out_of_memory(n_impostors, shard, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(shard, "_move", fail_in_the_second_iteration)
         message = (
-            r"[\d.]+ GB or so are needed on device 'cpu', but: CUDA out of memory\. .*lower n_impostors or n_neighbors"
+            r"About [\d.]+ GB are needed on device 'cpu', but: CUDA out of memory\. .*lower n_impostors or n_neighbors"
         )
         with pytest.raises(MemoryError, match=message) as raised:
             estimator.fit(X, y)
@@ -298,7 +298,8 @@ def test_what_a_gpu_cannot_hold_is_refused_before_any_work(monkeypatch):
     monkeypatch.setattr(torch.cuda, "memory_allocated", lambda device: 10**9)
     memory.check_memory("cuda:0", 39 * 10**8, "Do.")  # of what torch reserved, what is not in use is free
     message = (
-        r"4\.1 GB or so are needed on device 'cuda:0' beside the 1\.0 GB .* holds there, but: 4\.0 GB are free\. Do\."
+        r"About 4\.1 GB are needed on device 'cuda:0' in addition to the 1\.0 GB .* holds there, "
+        r"but: 4\.0 GB are free\. Do\."
     )
     with pytest.raises(MemoryError, match=message):
         memory.check_memory("cuda:0", 41 * 10**8, "Do.")

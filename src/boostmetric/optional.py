@@ -1,4 +1,4 @@
-"""Packages that are not needed by everybody."""
+"""Import of optional packages."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ def require(module: str, extra: str, purpose: str) -> Any:
     Parameters
     ----------
     module : str
-        As imported.
+        Name of the module to import.
     extra : str
-        Of this package: what to install.
+        Extra of boostmetric that installs it.
     purpose : str
-        What it is needed for, as the beginning of a sentence.
+        What needs it: the subject of the error message.
 
     Raises
     ------
     ImportError
-        With the command that installs it.
+        If it is not installed. The message gives the command to install it.
     """
     try:
         return importlib.import_module(module)

@@ -1,1 +1,1 @@
-"""Where work is done: threads, BLAS kept to one of them, and devices."""
+"""Threads, single-threaded BLAS, and devices."""

@@ -1,4 +1,4 @@
-"""BLAS kept to one thread while a fit runs."""
+"""Single-threaded BLAS while a fit runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _blas_limits: threadpool_limits | None = None
 
 
 def _forget_other_threads() -> None:
-    """In a forked process: the lock may be held, and fits be counted, by threads that were not forked along."""
+    """Reset the state in a forked process, where threads that were not forked may hold the lock or be counted."""
     global _blas_lock, _blas_limits
     _blas_lock = Lock()
     _blas_users.clear()
@@ -30,13 +30,13 @@ if hasattr(os, "register_at_fork"):
 
 @contextmanager
 def single_threaded_blas() -> Iterator[None]:
-    """Keep BLAS to one thread: ours are enough, and its sums may depend on how many it uses.
+    """Limit BLAS to one thread: our own threads are enough, and BLAS sums may depend on the number of threads.
 
-    The limit belongs to the process, so fits that overlap in several threads share one: the first sets it, the
-    last takes it back. With a limit for each, one that ends late would restore the limit of another.
+    The limit is process-wide, so fits that overlap in several threads share it: the first sets it, the last removes
+    it. If each fit had its own limit, one that ends late would restore the limit set by another.
     """
     global _blas_limits
-    user = object()  # not a count: wherever a keyboard interrupt comes in between, it is taken back once
+    user = object()  # not a counter: this is removed exactly once, wherever a keyboard interrupt arrives
     try:
         with _blas_lock:
             if _blas_limits is None:

@@ -1,4 +1,4 @@
-"""Threads that do the pieces of a job together."""
+"""Threads that share the pieces of a job."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ _Answer = TypeVar("_Answer")
 
 
 class Crew:
-    """Some threads, the calling one among them; a context manager that ends the others.
+    """Group of threads that includes the calling one; a context manager that ends the others.
 
-    A piece may itself be a job for the crew: whoever has a job does its pieces too, and waits for nobody who has not
-    begun, so that there is no deadlock, and threads that stand idle help.
+    A piece may itself be a job for the crew. The thread that submits a job also works on its pieces and never waits
+    for a piece that has not started, so there is no deadlock, and idle threads help.
 
     Parameters
     ----------
     n_threads : int, default=1
-        At work at once.
+        Number of threads, including the calling one.
 
     Examples
     --------
@@ -35,7 +35,7 @@ class Crew:
         self._pool = ThreadPoolExecutor(n_threads - 1, thread_name_prefix="boostmetric") if n_threads > 1 else None
 
     def each(self, function: Callable[[_Piece], _Answer], pieces: Sequence[_Piece]) -> list[_Answer]:
-        """What a function returns for each piece, in their order, whichever was done first."""
+        """Apply a function to each piece and return the results in the order of the pieces."""
         if self._pool is None or len(pieces) < 2:
             return [function(piece) for piece in pieces]
         answers: dict[int, _Answer] = {}
@@ -49,7 +49,7 @@ class Crew:
                     return
                 answers[i] = function(pieces[i])
 
-        # One hand-over a thread, not one a piece: it costs as much as a kernel over 10,000 pairs.
+        # Submit once per thread, not per piece: a submission costs as much as a kernel over 10,000 pairs.
         others = [self._pool.submit(work) for _ in range(min(self.n_threads, len(pieces)) - 1)]
         try:
             work()

@@ -1,4 +1,4 @@
-"""Which device to work on, by its name."""
+"""Selection of the device by name."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NAMES = 'must be "cpu", "cuda", "cuda:0" (or another number), or "auto"'
 
 
 def check_device(device: object) -> None:
-    """Refuse what is no name of a device, and a device that is not there."""
+    """Raise an error if `device` is not a device name, or names a device that does not exist."""
     if not isinstance(device, str) or not re.fullmatch(r"cpu|auto|cuda(:\d+)?|torch:cpu", device):
         raise ValueError(f"device {_NAMES}. Got {device!r}.")
     if device in ("cpu", "auto"):
@@ -26,15 +26,15 @@ def check_device(device: object) -> None:
 
 
 def torch_device(device: str, points: Any) -> str | None:
-    """Torch's name of the device to work on, or None for our own kernels on the CPU.
+    """Torch's name for the device to use, or None for our own kernels on the CPU.
 
     Parameters
     ----------
     device : str
-        "cpu" are our own kernels. "cuda" is a GPU, which must be there. "auto" is a GPU if there is one for these
-        points, else "cpu". "torch:cpu" runs the code for GPUs on the CPU, slowly: for tests of that code.
+        "cpu" selects our own kernels. "cuda" selects a GPU, which must exist. "auto" selects a GPU if there is one and
+        the points are dense, else "cpu". "torch:cpu" runs the GPU code on the CPU, slowly, to test it.
     points : ndarray or sparse matrix
-        What to work on: a GPU takes dense points only.
+        Points to work on; GPUs take dense points only.
     """
     if device == "cpu":
         return None
@@ -43,14 +43,14 @@ def torch_device(device: str, points: Any) -> str | None:
     check_device(device)
     if sparse.issparse(points):
         raise TypeError(
-            f"device={device!r} takes dense points, and these are sparse. Use device='cpu', which keeps them sparse, "
+            f"device={device!r} takes dense points, but these are sparse. Use device='cpu', which keeps them sparse, "
             "or give X.toarray()."
         )
     return "cpu" if device == "torch:cpu" else device
 
 
 def _n_gpus() -> int:
-    """GPUs that torch, if it is installed, can use."""
+    """Number of GPUs that torch can use; 0 if torch is not installed."""
     try:
         import torch
     except ImportError:
