@@ -1,11 +1,11 @@
-"""The bins of a histogram of growths: narrow around zero, and wider with the distance where growths are negative.
+"""Bins of a histogram of growths: narrow around zero, and wider the more negative the growths.
 
-On both sides of zero they have one width, the unit here. Positive growths have no others. Of the negative ones, those
-from 128 widths on have bins of two widths, those from 256 on of four, and so on: 64 bins of each, like floating-point
-numbers with six bits of fraction. In a table of bins, those of positive growths come first, then those of negative
-ones, both from zero on.
+Around zero, all bins have the same width, which is the unit here. Positive growths use only these. Negative growths
+beyond 128 widths have bins of two widths, beyond 256 of four, and so on: 64 bins of each width, like floating-point
+numbers with a six-bit fraction. In a table of bins, those of positive growths come first, then those of negative
+growths, both starting at zero.
 
-After a change of the numbers below, touch `singles.py`: numba would use its old machine code, which writes elsewhere.
+After changing the numbers below, touch `singles.py`. Otherwise numba uses its old machine code, which writes elsewhere.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-# Bins of positive growths; those of negative ones that have one width; and as many of each further width.
+# Number of bins for positive growths; for negative growths, number of bins of one width, and of each larger width.
 N_POSITIVE, N_EVEN, N_DOUBLED = 256, 128, 64
-# Weighted moments kept of the growths in a bin.
+# Number of weighted moments of the growths in a bin.
 N_MOMENTS = 10
-# The largest negative growth, in widths; and after so many doublings of the width, it is none.
+# The largest negative growth, in widths; and the number of doublings of the width after which it is negligible.
 _MOST_WIDTHS, _MOST_DOUBLINGS = 2.0**26, 26 + 60
 
 
 def exponent_for(highest: float, lowest: float) -> int:
-    """The least width, as a power of two, for growths from the lowest to the highest.
+    """Exponent of the smallest width, a power of two, that fits growths from the lowest to the highest.
 
     Raises
     ------
     FloatingPointError
-        If one of them is not finite: it would have no place in a table.
+        If one of them is not finite, and so has no bin.
     """
     if not (math.isfinite(lowest) and math.isfinite(highest)):
         raise FloatingPointError(f"Growths along a direction are not finite: from {lowest} to {highest}.")
@@ -39,15 +39,15 @@ def exponent_for(highest: float, lowest: float) -> int:
 
 
 def n_bins_for(lowest: float) -> int:
-    """The size of a table for growths down to the lowest, in widths: all bins of a width are there, or none."""
+    """Number of bins for growths down to the lowest, in widths; each width has all of its bins, or none."""
     _, exponent = math.frexp(max(-lowest, 0.0) / N_EVEN)
     return N_POSITIVE + N_EVEN + N_DOUBLED * max(exponent, 0)
 
 
 def widened(table: NDArray[np.float64], doublings: int) -> NDArray[np.float64]:
-    """The moments in bins that are twice as wide, so many times.
+    """Convert moments to bins whose width is doubled the given number of times.
 
-    Those of one width are joined two by two, and all others are there already.
+    Bins of one width are merged in pairs; the wider bins stay as they are.
     """
     n = N_POSITIVE + N_EVEN
     for _ in range(min(doublings, _MOST_DOUBLINGS)):
@@ -61,21 +61,21 @@ def widened(table: NDArray[np.float64], doublings: int) -> NDArray[np.float64]:
 
 @lru_cache
 def centres_and_halves(n_bins: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The centre of each bin, and half its width; with the sign of its growths, so that offsets go away from zero."""
+    """The centre and half-width of each bin, with the sign of its growths, so that offsets point away from zero."""
     positive, negative = np.arange(N_POSITIVE), np.arange(n_bins - N_POSITIVE)
     doublings = np.maximum(negative // N_DOUBLED - 1, 0)
     half = np.concatenate([np.full(N_POSITIVE, 0.5), -0.5 * np.exp2(doublings)])
     centre = 2 * half * (np.concatenate([positive, negative - N_DOUBLED * doublings]) + 0.5)
     for values in (centre, half):
-        values.setflags(write=False)  # they are kept
+        values.setflags(write=False)  # they are cached
     return centre, half
 
 
 def _shifted(shift: float) -> NDArray[np.float64]:
-    """From moments of an offset x to those of (x + shift) / 2."""
+    """Matrix that converts moments of an offset x to moments of (x + shift) / 2."""
     powers = range(N_MOMENTS)
     return np.array([[math.comb(k, j) * shift ** (k - j) / 2**k if j <= k else 0.0 for k in powers] for j in powers])
 
 
-# Of two bins that are joined, whose offsets are counted from the new centre, in half its width.
+# For two bins that are merged; offsets are then measured from the new centre, in units of the new half-width.
 _OF_THE_NEARER, _OF_THE_FARTHER = _shifted(-1.0), _shifted(1.0)

@@ -1,10 +1,10 @@
 """Loops over groups whose far side is "all points of another class".
 
 Rows are groups, one for each anchor; columns are the points, sorted by class. Row i of `d` holds the squared distances
-of anchor i to all points, and row i of `e` their exponentials exp(lowest_i - d). What would be pairs with points of the
-anchor's own class is left out: columns up to ``left[i]`` and from ``right[i]`` on are gone over, and what these bounds,
-rounded to whole registers, hold of the own class is `EMPTY`. No pair is listed, and growths h are not stored: they
-follow from the coordinates z of the points along the direction, of which there may be several, with factors.
+of anchor i to all points, and row i of `e` their exponentials exp(lowest_i - d). Pairs with points of the anchor's own
+class are left out: loops run over the columns before ``left[i]`` and from ``right[i]`` on. These bounds are rounded to
+whole registers; columns of the own class inside them are `EMPTY`. Pairs are not listed and growths h are not stored:
+they are computed from the coordinates z of the points along the direction, or along several directions with factors.
 
 Near pairs are few. Each row has the same number of places for them, a multiple of eight, in `near_d` and `near_h`.
 """
@@ -34,10 +34,10 @@ from boostmetric.kernels.lanes import (
     total,
 )
 
-# Columns, and rows, worked on at once in products: those of ROWS rows, and the values they are multiplied with, stay in
-# the caches.
+# Columns and rows per tile of a product: the columns of ROWS rows, and the values they are multiplied with, stay in the
+# caches.
 TILE, _STRIP = 512, 4 * ROWS
-# A far side that has come down to this fraction of what it was is no longer read from the table.
+# The table is not used for a far side whose sum has fallen below this fraction of its value at step 0.
 _LEAST_OF_TABLE = 1e-3
 
 
@@ -57,13 +57,13 @@ def _growth(z, factors, own, k):
 
 @part_of_kernel
 def _part(i, part, left, right, n_columns):
-    """First and last column of the two ranges of a row."""
+    """First column, and the one after the last, of one of the two ranges of a row."""
     return (0, left[i]) if part == 0 else (right[i], n_columns)
 
 
 @kernel
 def block_grow(d, z, factors, step, own, left, right):
-    """d += step * h, to the same bits as in `block_weights`."""
+    """Compute d += step * h, to the same bits as in `block_weights`."""
     w = splat(step)
     n_columns = d.shape[1]
     for i in range(own.size):
@@ -76,13 +76,13 @@ def block_grow(d, z, factors, step, own, left, right):
 
 @part_of_kernel
 def _least(x):
-    """The smallest of the eight, eight times."""
+    """Smallest of the eight numbers, in all lanes."""
     return splat(-largest(splat(0.0) - x))
 
 
 @part_of_kernel
 def _exponentials_of_row(d, e, i, left, right):
-    """e = exp(low - d), low being the shortest d; low, and the sums of e and e d."""
+    """Write e = exp(low - d), where low is the smallest d; return low and the sums of e and e d."""
     n_columns = d.shape[1]
     shortest, b0, b1 = splat(EMPTY), splat(0.0), splat(0.0)
     for part in range(2):
@@ -121,14 +121,14 @@ def block_weights(
     unit,
     sums,
 ):
-    """Make a step: d += step * h; writes e, and in place of `near_h` the exponentials of the near pairs.
+    """Make a step, d += step * h; write e, and overwrite `near_h` with the exponentials of the near pairs.
 
-    Also written, for each row: `lowest`, the shift of e; the sums of both sides; and `unit`, the derivative u of the
-    mass divided by these two, relative to the shift in `sums`. Sums as in `group_weights`.
+    Also writes, for each row: `lowest`, the shift of e; the sums of both sides; and `unit`, the derivative u of the
+    mass divided by these two sums, relative to the shift in `sums`. Sums are as in `group_weights`.
 
-    The shift is the shortest of the first eight far distances, which lets one loop do everything; where that is too far
-    from the shortest of all, a second loop makes it good. Either way it follows from the distances alone, so that a
-    fit that goes on from a checkpoint rounds as one that did not stop.
+    The shift is the smallest of the first eight far distances, so that a single loop suffices; if it is too far from
+    the smallest of all, a second loop corrects it. Either way it depends on the distances alone, so a fit resumed from
+    a checkpoint rounds like one that was not interrupted.
     """
     w = splat(step)
     n_columns, n_near = d.shape[1], near_d.shape[1]
@@ -175,7 +175,7 @@ def block_weights(
             margin += u * row_margin
             unit[i] = u / product
             continue
-        unit[i] = log_omega[i] + scale  # its logarithm; the shift of all rows is not known yet
+        unit[i] = log_omega[i] + scale  # its logarithm for now, since the common shift is not known yet
         new_shift = max(shift, unit[i])
         rescale, own_mass = np.exp(shift - new_shift), product * np.exp(unit[i] - new_shift)
         shift = new_shift
@@ -189,7 +189,7 @@ def block_weights(
 
 @kernel
 def block_near_coefficients(near_e, members, unit, far_sum, c):
-    """Coefficients of the near pairs from what `block_weights` has written."""
+    """Compute the coefficients of the near pairs from the output of `block_weights`."""
     c[:] = 0.0
     for i in range(len(members)):
         factor = unit[i] * far_sum[i]
@@ -202,7 +202,7 @@ def block_near_coefficients(near_e, members, unit, far_sum, c):
 
 @kernel
 def block_products(e, left, right, columns, values, factor, out, column_sums):
-    """out = e values and column_sums = e' factor; `columns` is 0, 1, 2, ...; rows of `values` are padded to 16."""
+    """Compute out = e values and column_sums = e' factor; `columns` is 0, 1, ...; rows of `values` are padded to 16."""
     n_rows, n_columns = e.shape
     width = values.shape[1]
     out[:] = 0.0
@@ -225,7 +225,7 @@ def block_products(e, left, right, columns, values, factor, out, column_sums):
 
 @kernel
 def block_flow(e, left, right, factor, value, column_value, out, column_sums):
-    """out = e column_value, and two rows of column_sums: e' factor and e' (factor * value)."""
+    """Compute out = e column_value, and two rows of column_sums: e' factor and e' (factor * value)."""
     n_rows, n_columns = e.shape
     column_sums[:] = 0.0
     for i in range(n_rows):
@@ -242,13 +242,13 @@ def block_flow(e, left, right, factor, value, column_value, out, column_sums):
 
 @kernel
 def block_table(e, left, right, columns, starts, basis, table):
-    """The far sides along a direction, for all steps at once.
+    """Tabulate the far sides along a direction, for all steps at once.
 
-    The growth of a pair is a function of two coordinates, (z_i - z_k)**2, and so is the exponential of any step of it.
-    In a short interval of z_k that function is a polynomial, and its sum over the points in the interval is a sum over
-    a few nodes, with weights that do not depend on the step: table[i, b] is the sum, over the columns k in bin b, of
-    e[i, k] times the polynomials that are 1 at one node and 0 at the others. Within each tile `columns` are sorted by
-    bin, and `basis` in the same order; those in bin b of tile t begin at ``starts[t * N_BINS + b]``.
+    The growth of a pair is a function of two coordinates, (z_i - z_k)**2, and so is its exponential at any step. In a
+    short interval of z_k that function is a polynomial, and its sum over the points in the interval is a sum over a few
+    nodes, with weights that do not depend on the step: table[i, b] is the sum, over the columns k in bin b, of e[i, k]
+    times the polynomials that are 1 at one node and 0 at the others. Within each tile, `columns` and `basis` are sorted
+    by bin; those in bin b of tile t begin at ``starts[t * N_BINS + b]``.
     """
     n_rows, n_columns = e.shape
     row_length = N_BINS * N_NODES
@@ -278,7 +278,7 @@ def _sums_from_table(table, i, nodes, own, w):
 
 @part_of_kernel
 def _far_sums(d, i, z, factors, w, own, left, right, low):
-    """As `_sums_from_table`, from the distances."""
+    """Same as `_sums_from_table`, but from the distances."""
     n_columns = d.shape[1]
     a0, a1, a2 = splat(0.0), splat(0.0), splat(0.0)
     for part in range(2):
@@ -325,7 +325,7 @@ def block_moments(
     least_growth,
     sums,
 ):
-    """As `group_moments`. Far sides come from the table if there is one for this step, and it is good enough."""
+    """Same as `group_moments`; far sides come from the table if it covers this step and is accurate enough."""
     w = splat(step)
     n_near = near_d.shape[1]
     shift, s0, s1, s2 = NOTHING, 0.0, 0.0, 0.0

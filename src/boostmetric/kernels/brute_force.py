@@ -1,7 +1,7 @@
-"""Nearest neighbours by brute force: all distances, of which only the shortest are kept.
+"""Nearest neighbours by brute force: compute all distances and keep the shortest.
 
-Points come in *panels*: sixteen of them, feature after feature, so that the products of eight queries with a panel are
-one run of `add_products`. What is compared is |p|^2 / 2 - q'p, which orders the points as their distance from q does.
+Points are stored in *panels* of sixteen, feature by feature, so that the products of eight queries with a panel are one
+call of `add_products`. Points are compared by |p|^2 / 2 - q'p, which orders them like their distance from q.
 """
 
 import math
@@ -19,13 +19,13 @@ from boostmetric.kernels.lanes import (
 )
 
 PANEL = 2 * WIDTH
-# Queries, and panels, worked on at once: their products are taken while both are in the caches.
+# Queries and panels per tile, so that both stay in the caches while they are multiplied.
 _STRIP, _PANELS = 8 * ROWS, 16
 
 
 @kernel
 def fill_panels(points, place, panels):
-    """Write each point to its place: panel after panel, in each feature after feature."""
+    """Write each point to its position: panel by panel, and feature by feature in each."""
     n_features = points.shape[1]
     for i in range(points.shape[0]):
         panel, lane = place[i] // PANEL, place[i] % PANEL
@@ -49,7 +49,7 @@ def _sift_down(values, numbers, value, number):
 
 @part_of_kernel
 def _multiply(queries, q, panels, panel, features, products):
-    """products = inner products of the next ROWS queries with the points of a panel."""
+    """Write to `products` the inner products of the next ROWS queries with the points of a panel."""
     n_features = queries.shape[1]
     for i in range(0, ROWS * PANEL, WIDTH):
         store(products, i, splat(0.0))
@@ -59,11 +59,11 @@ def _multiply(queries, q, panels, panel, features, products):
 
 @kernel
 def propose(queries, panels, features, half_norms, skipped, products, values, numbers):
-    """Heaps of the smallest |p|^2 / 2 - q'p of each query, with the numbers of their points.
+    """Fill heaps with the smallest |p|^2 / 2 - q'p of each query, and the numbers of their points.
 
-    The heaps come in full of infinities. `features` counts 0, 1, ... D - 1 for every panel; `half_norms` are infinite
-    for places that hold no point; the queries are a multiple of ROWS. Left out are the panels from skipped[0] to before
-    skipped[1]. Scratch: `products` of shape (ROWS, PANEL).
+    The heaps must be full of infinities. `features` counts 0, 1, ... D - 1 for every panel; `half_norms` is infinite at
+    positions without a point; the number of queries is a multiple of ROWS. Panels from skipped[0] to before skipped[1]
+    are left out. Scratch: `products` of shape (ROWS, PANEL).
     """
     n_queries, n_features = queries.shape
     n_panels = len(panels) // n_features
@@ -89,7 +89,7 @@ def propose(queries, panels, features, half_norms, skipped, products, values, nu
 
 @kernel
 def select(products, half_norms, label, own, values, numbers):
-    """As `propose`, where the products are known; left out are the points of class own[q]."""
+    """Same as `propose`, with known products; points of class own[q] are left out."""
     for q in range(products.shape[0]):
         row = products[q]
         for p in range(row.size):
@@ -100,7 +100,7 @@ def select(products, half_norms, label, own, values, numbers):
 
 @part_of_kernel
 def _distance(a, b):
-    """The distance of two points, to the same bits in all kernels."""
+    """Distance between two points, to the same bits in all kernels."""
     square = 0.0
     for f in range(a.size):
         difference = a[f] - b[f]
@@ -110,7 +110,7 @@ def _distance(a, b):
 
 @kernel
 def distances(points, queries, candidates, out):
-    """out[q, c] = distance of query q and the point candidates[q, c]."""
+    """Compute out[q, c], the distance between query q and the point candidates[q, c]."""
     for q in range(candidates.shape[0]):
         for c in range(candidates.shape[1]):
             out[q, c] = _distance(queries[q], points[candidates[q, c]])
@@ -118,10 +118,10 @@ def distances(points, queries, candidates, out):
 
 @kernel
 def pick(distance, rounding, most_rounding, picked, reach):
-    """Columns of the nearest, one after the other, and how far the last choice looked; `distance` is used up.
+    """Pick the columns of the nearest points in order, and the limit of the last choice; overwrites `distance`.
 
-    The next is the first of those no farther than the nearest one left, up to the rounding, which is at most a fraction
-    of that distance.
+    The next point is the first one that is no farther than the nearest remaining one, up to the rounding, which is at
+    most a fraction of that distance.
     """
     for q in range(distance.shape[0]):
         row = distance[q]
@@ -140,9 +140,9 @@ def pick(distance, rounding, most_rounding, picked, reach):
 
 @kernel
 def within(queries, panels, features, half_norms, skipped, limits, products, numbers, counts):
-    """Numbers of the points with |p|^2 / 2 - q'p of at most `limits`, and how many there are.
+    """List the points with |p|^2 / 2 - q'p of at most `limits`, and count them.
 
-    A row of `numbers` holds as many as there is room for; `counts` may be larger. Else as `propose`.
+    A row of `numbers` holds as many as fit; `counts` may be larger. Otherwise as `propose`.
     """
     n_queries, n_features = queries.shape
     n_panels = len(panels) // n_features
@@ -169,7 +169,7 @@ def within(queries, panels, features, half_norms, skipped, limits, products, num
 
 @part_of_kernel
 def _lower(values, value):
-    """Put a value into a heap of the smallest."""
+    """Replace the root of a heap of the smallest values."""
     parent, child = 0, 1
     while child < values.size:
         if child + 1 < values.size and values[child + 1] > values[child]:
@@ -183,11 +183,11 @@ def _lower(values, value):
 
 @kernel
 def list_nearest(products, half_norms, label, own, margin, limits, same, others, numbers, counts):
-    """Numbers of the points that may be among the nearest of their side, in ascending order, and how many there are.
+    """List the points that may be among the nearest of their side, in ascending order, and count them.
 
-    Sides are the class own[q], and the others. `limits`, of shape (n_queries, 2), are those of |p|^2 / 2 - q'p; they
-    are lowered to the largest value in a heap of the smallest so far (`same` and `others`, that come in full of
-    infinities) and a margin. A row of `numbers` holds as many as there is room for; `counts` may be larger.
+    The sides are the class own[q], and all other classes. `limits`, of shape (n_queries, 2), bounds |p|^2 / 2 - q'p; it
+    is lowered to the largest value in a heap of the smallest so far (`same` and `others`, which must be full of
+    infinities) plus a margin. A row of `numbers` holds as many as fit; `counts` may be larger.
     """
     for q in range(products.shape[0]):
         row = products[q]
@@ -211,18 +211,18 @@ def list_nearest(products, half_norms, label, own, margin, limits, same, others,
 
 @kernel
 def listed_distances(points, queries, row, numbers, out):
-    """out[i] = distance of query row[i] and the point numbers[i]."""
+    """Compute out[i], the distance between query row[i] and the point numbers[i]."""
     for i in range(numbers.size):
         out[i] = _distance(queries[row[i]], points[numbers[i]])
 
 
 @kernel
 def keep_nearest(distance, bounds, rounding, most_rounding, smallest, kept, farthest):
-    """Which points `pick` may yet choose as one of the nearest, when others with higher numbers may come.
+    """Mark the points that `pick` may still choose if points with higher numbers follow.
 
-    Points are in rows, in ascending order of their numbers. One that comes after as many that are no farther as are
-    wanted, is never chosen; nor is one beyond the farthest of the wanted, and the rounding. `farthest` is infinite in
-    rows with fewer than are wanted. Scratch: `smallest`, for as many as are wanted.
+    Points are in rows, in ascending order of their numbers. With k points wanted, a point is never chosen if k earlier
+    ones are no farther, or if it is farther than the k-th nearest plus the rounding. `farthest` is infinite in rows
+    with fewer than k points. Scratch: `smallest`, of length k.
     """
     wanted = smallest.size
     for r in range(bounds.size - 1):

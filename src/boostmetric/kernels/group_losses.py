@@ -1,7 +1,7 @@
-"""The losses of a group, for the kernels: functions of l = log(N F).
+"""Losses of a group for the kernels, as functions of l = log(N F).
 
-The exponential loss has no function here: it is the logarithm of a sum over all groups, so the kernels carry a shift
-along. Every other loss is a weighted sum of phi(l) over the groups. To add one, write phi, name it in `CODES`, and call
+The exponential loss has no function here: it is the logarithm of a sum over all groups, so the kernels keep track of a
+shift. Every other loss is a weighted sum of phi(l) over the groups. To add one, write phi, name it in `CODES`, and call
 it in `group_loss`.
 """
 
@@ -32,7 +32,7 @@ def _softplus(x):
 
 @part_of_kernel
 def _smooth_hinge(x):
-    """0 up to x = -1, (1 + x)**2 / 2 up to 0, then x + 1/2; its derivative is 1 + x, cut to [0, 1]."""
+    """0 up to x = -1, (1 + x)**2 / 2 up to 0, then x + 1/2; its derivative is 1 + x, clipped to [0, 1]."""
     zero, one = splat(0.0), splat(1.0)
     slope = smaller(larger(one + x, zero), one)
     bend = at_least(x, zero) + (slope - one) / larger(slope, splat(1e-100))

@@ -1,21 +1,21 @@
 """Loops over groups: near pairs against far pairs.
 
-Groups come eight at a time, side by side: a *batch* has eight lanes, one for each group, and the same number of near
-and of far places in every lane. Place p of lane l is number ``offset + 8 p + l`` of the arrays `d`, `h` and `members`,
+Groups are processed eight at a time: a *batch* has eight lanes, one for each group, and the same number of near places
+and of far places in every lane. Place p of lane l is element ``offset + 8 p + l`` of the arrays `d`, `h` and `members`,
 near places before far ones. A group with fewer pairs than its batch has places leaves some empty, and a batch may have
-empty lanes; in an empty place d is `EMPTY` (far) or minus that (near), which weighs nothing, and h is 0. A group that
-is unlike the others is a batch by itself, its pairs spread over all lanes: its lanes are *joined*, their sums are
-added up, and the first lane alone has a weight.
+empty lanes; in an empty place d is `EMPTY` (far) or minus that (near), so it adds nothing, and h is 0. A group whose
+size is unlike the others is a batch by itself, with its pairs spread over all lanes: its lanes are *joined*, their sums
+are added up, and only the first lane has a weight.
 
-A batch is a row of `batches`: near places, far places, offset, joined or not. Arrays about groups have one number for
-each lane of each batch.
+A batch is a row of `batches`: near places, far places, offset, joined or not. Per-group arrays have one number for each
+lane of each batch.
 
 Distances d and growths h are stored for every place: a pair that several groups share is stored several times, but the
-evaluations of a step then read memory in sequence.
+evaluations of a step then read memory sequentially.
 
-The *mass* of a group with sums N and F and weight omega is omega N F (exponential loss), of which the loss is the
-logarithm of the sum over all groups, or omega phi(l) with l = log(N F) (other losses, see `group_losses`), of which it
-is the mean. The derivative of the mass by l is omega N F, or omega phi'(l).
+The *mass* of a group with sums N and F and weight omega is omega N F for the exponential loss, which is the logarithm
+of the sum over all groups. For the other losses (see `group_losses`) it is omega phi(l) with l = log(N F), and the loss
+is the mean over all groups. The derivative of the mass by l is omega N F, or omega phi'(l).
 """
 
 from boostmetric.kernels.group_losses import EXPONENTIAL, group_loss
@@ -37,19 +37,19 @@ from boostmetric.kernels.lanes import (
     total,
 )
 
-# The distance in an empty place: beyond all others, and its sums do not overflow.
+# The distance in an empty place: larger than all others, but sums of it do not overflow.
 EMPTY = 1e300
-# Sums of exponentials between these have lost nothing to the limits of `exp`.
+# Sums of exponentials in this range are not affected by the limits of `exp`.
 _LEAST_SUM, _MOST_SUM = 1e-100, 1e100
 NOTHING = -1e308  # a shift below all others
 
-# Comparisons are counted one by one up to this many for each member.
+# Comparisons are counted one by one if there are at most this many per member, else by sorting.
 _FEW_PER_MEMBER = 16
 
 
 @kernel
 def grow(d, h, step):
-    """d += step * h, to the same bits as in `group_weights`."""
+    """Compute d += step * h, to the same bits as in `group_weights`."""
     w = splat(step)
     for i in range(0, d.size, WIDTH):
         store(d, i, multiply_add(w, load(h, i), load(d, i)))
@@ -57,13 +57,13 @@ def grow(d, h, step):
 
 @part_of_kernel
 def _over_lanes(joined, lanes):
-    """Sums of a batch: of each lane, or of all where lanes are joined."""
+    """Sums of a batch: per lane, or over all lanes if they are joined."""
     return splat(total(lanes)) if joined else lanes
 
 
 @part_of_kernel
 def _longest(d, h, w, begin, end, joined):
-    """The largest d + w h over near places."""
+    """Largest d + w h over near places."""
     top = splat(-EMPTY)
     for i in range(begin, end, WIDTH):
         top = larger(top, multiply_add(w, load(h, i), load(d, i)))
@@ -72,7 +72,7 @@ def _longest(d, h, w, begin, end, joined):
 
 @part_of_kernel
 def _shortest(d, h, w, begin, end, joined):
-    """The smallest d + w h over far places."""
+    """Smallest d + w h over far places."""
     low = splat(EMPTY)
     for i in range(begin, end, WIDTH):
         low = smaller(low, multiply_add(w, load(h, i), load(d, i)))
@@ -105,7 +105,7 @@ def _far_sums(d, h, w, begin, end, low, joined):
 
 @part_of_kernel
 def in_range(sums):
-    """Whether sums of exponentials are to be trusted: the shift was close enough to the largest exponent."""
+    """Whether sums of exponentials are accurate: the shift was close enough to the largest exponent."""
     return not (any_at_least(splat(_LEAST_SUM), sums) or any_at_least(sums, splat(_MOST_SUM)))
 
 
@@ -120,12 +120,12 @@ def log_derivatives(near, far):
 
 @kernel
 def group_moments(loss, d, h, step, batches, omega, log_omega, lowest, sums):
-    """Mass and its derivatives by the step, over all groups, at a step.
+    """Compute the mass of all groups, and its derivatives by the step, at a given step.
 
     d/dw log(N F) = m = E_near[h] - E_far[h], and the second derivative is q = Var_near[h] + Var_far[h]. Writes
-    sums = (shift, mass, first derivative, second derivative), the last three relative to exp(shift). `lowest` are the
-    shortest far distances at step 0. Growths are rarely negative, so they are a good shift at any step; where they are
-    not, the shortest at that step is looked for.
+    sums = (shift, mass, first derivative, second derivative), the last three relative to exp(shift). `lowest` holds the
+    shortest far distances at step 0. Growths are rarely negative, so these are a good shift at any step; if not, the
+    shortest distance at that step is used.
     """
     w = splat(step)
     shift, s0, s1, s2 = splat(NOTHING), splat(0.0), splat(0.0), splat(0.0)
@@ -161,7 +161,7 @@ def group_moments(loss, d, h, step, batches, omega, log_omega, lowest, sums):
 
 @part_of_kernel
 def _sort(x):
-    """Shell's sort: numba's own takes seconds to compile."""
+    """Shellsort, because numba's own sort takes seconds to compile."""
     gap = x.size // 2
     while gap > 0:
         for i in range(gap, x.size):
@@ -175,7 +175,7 @@ def _sort(x):
 
 @part_of_kernel
 def _count_below(x, value):
-    """How many of the sorted x are below a value."""
+    """Number of elements of the sorted x that are below a value."""
     low, high = 0, x.size
     while low < high:
         middle = (low + high) // 2
@@ -188,7 +188,7 @@ def _count_below(x, value):
 
 @part_of_kernel
 def _count_by_sorting(d, begin, middle, end, apart, near):
-    """Comparisons whose far pair is no longer than their near pair, among the places `apart` from each other."""
+    """Number of comparisons whose far pair is no longer than their near pair, over places with stride `apart`."""
     n_near = (middle - begin + apart - 1) // apart
     for i in range(n_near):
         near[i] = d[begin + i * apart]
@@ -202,7 +202,7 @@ def _count_by_sorting(d, begin, middle, end, apart, near):
 
 @part_of_kernel
 def _violated(d, begin, middle, end, joined, omega, near):
-    """Weight of the comparisons of a batch whose far pair is no longer than their near pair; `omega` of its lanes."""
+    """Weight of the comparisons of a batch whose far pair is no longer than their near pair; `omega` is per lane."""
     n_near, n_far = (middle - begin) // WIDTH, (end - middle) // WIDTH
     if joined:
         return omega[0] * _count_by_sorting(d, begin, middle, end, 1, near)
@@ -223,12 +223,12 @@ def _violated(d, begin, middle, end, joined, omega, near):
 
 @kernel
 def group_weights(loss, d, h, step, members, batches, omega, log_omega, lowest, unit, near_sum, far_sum, near, c, sums):
-    """Make a step: d += step * h; writes the coefficients of the pairs, and `lowest` for the next `group_moments`.
+    """Make a step, d += step * h; write the coefficients of the pairs, and `lowest` for the next `group_moments`.
 
-    Coefficients: c_p = -u_g e^{d_p} / N_g for near pairs, +u_g e^{-d_q} / F_g for far pairs, u_g being the derivative
-    of the mass of a group by log(N F), all of them added up over the groups that share a pair, relative to the shift in
-    `sums`. Writes sums = (shift, mass, u-weighted margin, weight of violated comparisons). The growths h are used up.
-    Scratch: `near` as long as the largest near side.
+    Coefficients are c_p = -u_g e^{d_p} / N_g for near pairs and +u_g e^{-d_q} / F_g for far pairs, where u_g is the
+    derivative of the mass of a group by log(N F). They are added up over the groups that share a pair, and relative to
+    the shift in `sums`. Writes sums = (shift, mass, u-weighted margin, weight of violated comparisons). Overwrites the
+    growths h. Scratch: `near`, as long as the largest near side.
     """
     eight = near[:WIDTH]
     w, zero = splat(step), splat(0.0)
@@ -267,7 +267,7 @@ def group_weights(loss, d, h, step, members, batches, omega, log_omega, lowest, 
             shift = new_shift
             s0 = multiply_add(s0, rescale, mass)
             margin = multiply_add(margin, rescale, mass * (b1 / b0 - a1 / a0))
-            store(unit, WIDTH * b, scale)  # its logarithm; the shift of all groups is not known yet
+            store(unit, WIDTH * b, scale)  # its logarithm for now, since the common shift is not known yet
         store(lowest, WIDTH * b, low)
         store(near_sum, WIDTH * b, a0)
         store(far_sum, WIDTH * b, b0)

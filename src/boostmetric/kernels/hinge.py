@@ -5,11 +5,11 @@ from boostmetric.kernels.lanes import kernel
 
 @kernel
 def hinge(d, members, bounds, omega, width, far, c, sums):
-    """Sum of omega * ramp(t) over all comparisons, t = 1 + d_near - d_far; c = its derivative by each distance.
+    """Sum omega * ramp(t) over all comparisons, with t = 1 + d_near - d_far; c is its derivative by each distance.
 
     The ramp is the hinge max(0, t) with its corner rounded off: t**2 / (2 width) for 0 < t < width, and t - width / 2
-    beyond. `sums`: this loss, that of the hinge itself, the derivatives u by t added up, and the weight of the
-    comparisons that are not satisfied. Scratch: `far`, as long as the longest far side.
+    beyond. Writes sums = (this loss, the loss of the exact hinge, sum of the derivatives u by t, weight of violated
+    comparisons). Scratch: `far`, as long as the longest far side.
     """
     c[:] = 0.0
     loss, exact, slopes, violated = 0.0, 0.0, 0.0, 0.0

@@ -1,4 +1,4 @@
-"""Lanczos' iteration for a symmetric matrix that is formed."""
+"""Lanczos iteration for an explicit symmetric matrix."""
 
 import math
 
@@ -27,9 +27,9 @@ def _add(factor, a, i, b, j, n):
 
 @kernel
 def take_half(matrix, scale, half):
-    """half = the lower triangle of a symmetric matrix, times a factor, with half of its diagonal.
+    """Write to `half` the lower triangle of a symmetric matrix times a factor, with half of its diagonal.
 
-    Zeros fill up the registers that the diagonal is in; what is right of them is never read.
+    The registers that contain the diagonal are padded with zeros; entries to the right of them are never read.
     """
     for i in range(len(matrix)):
         for k in range(i):
@@ -41,7 +41,7 @@ def take_half(matrix, scale, half):
 
 @part_of_kernel
 def _times_symmetric(half, x, j, y, new):
-    """y[new:] = (H + H') x[j:], H being a lower triangle; each of its numbers is read once."""
+    """Compute y[new:] = (H + H') x[j:], where H is a lower triangle; each of its entries is read once."""
     n, width = half.shape
     for k in range(0, width, WIDTH):
         store(y, new + k, splat(0.0))
@@ -57,11 +57,11 @@ def _times_symmetric(half, x, j, y, new):
 
 @kernel
 def lanczos_steps(half, basis, diagonal, beside, first, last):
-    """Steps `first` to `last` of Lanczos' iteration, every vector made orthogonal to all before it, twice.
+    """Run steps `first` to `last` of the Lanczos iteration; each vector is orthogonalised to all earlier ones, twice.
 
-    `half` comes from `take_half`. Rows of the basis, of which the first must be a unit vector, are padded with zeros to
-    a multiple of WIDTH. Writes the tridiagonal matrix (`diagonal`, `beside`) that the matrix is on the basis. Returns
-    how many steps were made: fewer if the matrix maps the space of the basis to itself.
+    `half` comes from `take_half`. Rows of the basis are padded with zeros to a multiple of WIDTH; the first must be a
+    unit vector. Writes the tridiagonal matrix (`diagonal`, `beside`) that represents the matrix in the basis. Returns
+    the number of steps made, which is lower if the matrix maps the span of the basis to itself.
     """
     n, width = half.shape
     for j in range(first, last):

@@ -1,11 +1,12 @@
-"""Eight float64 side by side: a type for compiled functions, and what can be done with it.
+"""Vectors of eight float64: a type for compiled functions, and its operations.
 
-Inside a kernel ``a = load(x, i)`` takes the eight numbers ``x[i:i + 8]``; ``+ - * /`` work on each of the eight; and
-`store` puts them back. One such value is one register of the newest processors, or several of older ones, and the
-bits do not depend on which: nothing is reordered. Only whether `multiply_add` rounds once or twice is the processor's.
+Inside a kernel, ``a = load(x, i)`` takes the eight numbers ``x[i:i + 8]``, ``+ - * /`` work elementwise, and `store`
+writes them back. Such a value is one register on the newest processors and several on older ones. The bits do not
+depend on which, because nothing is reordered; only whether `multiply_add` rounds once or twice depends on the
+processor.
 
-numba looks for changes in the file of a kernel only, when it decides whether compiled code in its cache is still good.
-After a change in this file, or in another that kernels import from, touch theirs; the tests use a cache of their own.
+numba only checks the file of a kernel itself to decide whether cached machine code is still valid. After changing this
+file, or another one that kernels import from, touch the files of the kernels; the tests use their own cache.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _BITS = ir.VectorType(_INT64, WIDTH)
 
 
 def kernel(function: Callable[..., Any]) -> Any:
-    """Compile a kernel, and keep the machine code for the next process where there is a folder to write it to."""
+    """Compile a kernel, and cache the machine code for the next process if there is a writable folder."""
     try:
         return njit(nogil=True, cache=True, error_model="numpy")(function)
     except RuntimeError:  # numba: "no locator available"
@@ -43,7 +44,7 @@ part_of_kernel = njit(nogil=True, error_model="numpy", forceinline=True)
 
 
 class _LanesType(types.Type):
-    """The type of eight float64 side by side."""
+    """Type of a vector of eight float64."""
 
     def __init__(self) -> None:
         super().__init__(name="float64x8")
@@ -99,7 +100,7 @@ def _multiply_add(builder: Any, a: Any, b: Any, c: Any) -> Any:
 
 
 def _across(builder: Any, vector: Any, combine: Callable[[Any, Any], Any]) -> Any:
-    """The eight combined in pairs, and the pairs in pairs."""
+    """Combine the eight numbers in pairs, and the results in pairs again."""
     parts = [builder.extract_element(vector, _number(i)) for i in range(WIDTH)]
     while len(parts) > 1:
         parts = [combine(a, b) for a, b in zip(parts[::2], parts[1::2], strict=True)]
@@ -108,7 +109,7 @@ def _across(builder: Any, vector: Any, combine: Callable[[Any, Any], Any]) -> An
 
 def _data(context: Any, builder: Any, type_: Any, array: Any) -> Any:
     if type_.layout != "C" or type_.dtype not in (types.float64, types.uint32):
-        raise TypeError(f"kernels need contiguous arrays of float64, or of uint32 for indices. Got {type_}")
+        raise TypeError(f"Kernels need contiguous arrays of float64, or of uint32 for indices. Got {type_}")
     return context.make_array(type_)(context, builder, array).data
 
 
@@ -118,7 +119,7 @@ def _address(builder: Any, data: Any, i: Any) -> Any:
 
 @intrinsic
 def load(typing_context, array, i):
-    """array[i:i + 8]."""
+    """Load array[i:i + 8]."""
 
     def codegen(context, builder, signature, args):
         return builder.load(_address(builder, _data(context, builder, signature.args[0], args[0]), args[1]), align=8)
@@ -128,7 +129,7 @@ def load(typing_context, array, i):
 
 @intrinsic
 def store(typing_context, array, i, lanes):
-    """array[i:i + 8] = lanes."""
+    """Store lanes to array[i:i + 8]."""
 
     def codegen(context, builder, signature, args):
         address = _address(builder, _data(context, builder, signature.args[0], args[0]), args[1])
@@ -140,7 +141,7 @@ def store(typing_context, array, i, lanes):
 
 @intrinsic
 def store_past_cache(typing_context, array, i, lanes):
-    """As `store`, for what is not read again soon; the address must be a multiple of 64 bytes."""
+    """Store past the cache, for data not read again soon; the address must be a multiple of 64 bytes."""
 
     def codegen(context, builder, signature, args):
         address = _address(builder, _data(context, builder, signature.args[0], args[0]), args[1])
@@ -153,7 +154,7 @@ def store_past_cache(typing_context, array, i, lanes):
 
 @intrinsic
 def splat(typing_context, x):
-    """Eight times the same number."""
+    """Copy a number to all eight lanes."""
 
     def codegen(context, builder, signature, args):
         return _repeated(builder, args[0])
@@ -163,7 +164,7 @@ def splat(typing_context, x):
 
 @intrinsic
 def multiply_add(typing_context, a, b, c):
-    """a * b + c, rounded once where the processor can."""
+    """Compute a * b + c, rounded once if the processor can."""
 
     def codegen(context, builder, signature, args):
         return _multiply_add(builder, *args)
@@ -173,7 +174,7 @@ def multiply_add(typing_context, a, b, c):
 
 @intrinsic
 def larger(typing_context, a, b):
-    """The larger of two, in each lane."""
+    """Larger of two numbers, in each lane."""
 
     def codegen(context, builder, signature, args):
         return builder.select(builder.fcmp_ordered(">", *args), *args)
@@ -183,7 +184,7 @@ def larger(typing_context, a, b):
 
 @intrinsic
 def smaller(typing_context, a, b):
-    """The smaller of two, in each lane."""
+    """Smaller of two numbers, in each lane."""
 
     def codegen(context, builder, signature, args):
         return builder.select(builder.fcmp_ordered("<", *args), *args)
@@ -203,7 +204,7 @@ def at_least(typing_context, a, b):
 
 @intrinsic
 def any_at_least(typing_context, a, b):
-    """Whether a >= b in some lane."""
+    """Whether a >= b in any lane."""
 
     def codegen(context, builder, signature, args):
         mask = builder.bitcast(builder.fcmp_ordered(">=", *args), ir.IntType(WIDTH))
@@ -214,7 +215,7 @@ def any_at_least(typing_context, a, b):
 
 @intrinsic
 def total(typing_context, lanes):
-    """The sum of the eight."""
+    """Sum of the eight numbers."""
 
     def codegen(context, builder, signature, args):
         return _across(builder, args[0], builder.fadd)
@@ -224,7 +225,7 @@ def total(typing_context, lanes):
 
 @intrinsic
 def largest(typing_context, lanes):
-    """The largest of the eight."""
+    """Largest of the eight numbers."""
 
     def codegen(context, builder, signature, args):
         return _across(builder, args[0], lambda a, b: builder.select(builder.fcmp_ordered(">", a, b), a, b))
@@ -233,7 +234,7 @@ def largest(typing_context, lanes):
 
 
 def aligned_zeros(*shape: int) -> NDArray[np.float64]:
-    """Zeros from an address on that is a multiple of 64 bytes: a register's worth of them is then in one cache line."""
+    """Zeros at an address that is a multiple of 64 bytes, so that each register's worth is in one cache line."""
     n_bytes, line = 8 * math.prod(shape), 8 * WIDTH
     room = np.zeros(n_bytes + line, dtype=np.uint8)
     offset = -room.ctypes.data % line
@@ -241,7 +242,7 @@ def aligned_zeros(*shape: int) -> NDArray[np.float64]:
 
 
 def aligned(array: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The same numbers, at such an address."""
+    """Return the array itself if it is aligned and contiguous, else an aligned copy."""
     if array.ctypes.data % (8 * WIDTH) == 0 and array.flags.c_contiguous:
         return array
     copy = aligned_zeros(*array.shape)
@@ -255,10 +256,10 @@ ROWS = 8
 
 @intrinsic
 def add_products(typing_context, matrix, row, row_length, columns, begin, end, values, width, first, out, place, step):
-    """Some rows of a matrix, times two registers' width of the columns of `values`, added to `out`.
+    """Multiply ROWS rows of a matrix by sixteen columns of `values` (two registers), and add the result to `out`.
 
-    For r < ROWS: ``out[place + r * step:][:16]`` grows by the sum of
-    ``matrix[row + r, columns[p]] * values[p, first:][:16]`` over begin <= p < end. The two matrices have rows of
+    For r < ROWS, adds to ``out[place + r * step:][:16]`` the sum of
+    ``matrix[row + r, columns[p]] * values[p, first:][:16]`` over begin <= p < end. Rows of the two matrices have
     `row_length` and `width` numbers.
     """
 
@@ -293,8 +294,8 @@ _ROUND_BITS = 0x4338000000000000
 _LOG2_E = 1.4426950408889634
 _LN2_HIGH = 0.6931471803691238  # 32 leading bits of ln 2, so that n * _LN2_HIGH is exact
 _LN2_LOW = 1.9082149292705877e-10
-# Terms below e^-300 of the largest in their sum are 0: products of two of them could be subnormal numbers, with which
-# processors are many times slower.
+# Terms below e^-300 times the largest in their sum are set to 0: products of two of them could be subnormal, which
+# makes processors many times slower.
 _SMALLEST, _LARGEST = -300.0, 700.0
 _EXP = (
     2.5110049204818658e-08,
@@ -314,9 +315,9 @@ _EXP = (
 
 @intrinsic
 def exp(typing_context, x):
-    """exp(x), relative error below 4e-16; 0 below -300, and that of 700 above.
+    """Exponential with relative error below 4e-16; 0 for x below -300, and exp(700) for x above 700.
 
-    x = n ln 2 + r with abs(r) <= ln 2 / 2; exp(r) by its Chebyshev polynomial of degree 11 (error 3e-18), 2**n by its
+    x = n ln 2 + r with abs(r) <= ln 2 / 2; exp(r) by its Chebyshev polynomial of degree 11 (error 3e-18), 2**n from its
     bits.
     """
 
@@ -347,9 +348,9 @@ _ROOT_HALF_BITS = 0x3FE6A09E667F3BCD
 
 @intrinsic
 def log(typing_context, x):
-    """log(x) of positive normal numbers, relative error below 1e-15.
+    """Logarithm of positive normal numbers with relative error below 1e-15.
 
-    x = m 2**n with m between sqrt(1/2) and sqrt(2), by the bits of x.
+    x = m 2**n with m between sqrt(1/2) and sqrt(2), from the bits of x.
     """
 
     def codegen(context, builder, signature, args):

@@ -1,18 +1,18 @@
-"""Loops over the distinct pairs of a shard, and the direction.
+"""Loops over the distinct pairs of a shard, for the direction.
 
-Pairs come sorted: those whose first point is i have the numbers ``starts[i]`` to ``starts[i + 1]``, and `second` holds
+Pairs are sorted: those whose first point is i have the numbers ``starts[i]`` to ``starts[i + 1]``, and `second` holds
 their other points, all larger than i.
 """
 
 from boostmetric.kernels.lanes import WIDTH, kernel, load, multiply_add, splat, store, total
 
-# So many rows of the points are read side by side: about as many as a processor fetches ahead of time at once.
+# Number of rows of the points read at the same time: about as many as a processor can prefetch at once.
 _AT_ONCE = 16
 
 
 @kernel
 def times(points, x, out):
-    """out = points x, a row's result depending on nothing but that row: BLAS may round equal rows differently.
+    """Compute out = points x so that each result depends only on its row; BLAS may round equal rows differently.
 
     Rows, and x, are padded with zeros to a multiple of WIDTH.
     """
@@ -26,7 +26,7 @@ def times(points, x, out):
 
 @kernel
 def times_each(points, directions, out):
-    """out[d] = points directions[d], each to the same bits as `times`, in one pass over the points."""
+    """Compute out[d] = points directions[d], to the same bits as `times`, in one pass over the points."""
     n_points, width = points.shape
     for i in range(n_points):
         for d in range(directions.shape[0]):
@@ -38,7 +38,7 @@ def times_each(points, directions, out):
 
 @kernel
 def squared_differences(z, starts, second, out):
-    """out = (z[i] - z[j])**2 for every pair i, j, z being the points along a direction."""
+    """Compute out = (z[i] - z[j])**2 for every pair i, j, where z is the points along a direction."""
     for i in range(starts.size - 1):
         a, others, growths = z[i], second[starts[i] : starts[i + 1]], out[starts[i] : starts[i + 1]]
         for p in range(others.size):
@@ -48,7 +48,7 @@ def squared_differences(z, starts, second, out):
 
 @kernel
 def squared_distances(z, starts, second, out):
-    """out = |z[i] - z[j]|**2 for every pair i, j; rows of z are padded with zeros to a multiple of WIDTH."""
+    """Compute out = |z[i] - z[j]|**2 for every pair i, j; rows of z are padded with zeros to a multiple of WIDTH."""
     width = z.shape[1]
     for i in range(starts.size - 1):
         others, distances = second[starts[i] : starts[i + 1]], out[starts[i] : starts[i + 1]]
@@ -63,7 +63,7 @@ def squared_distances(z, starts, second, out):
 
 @kernel
 def weighted_squared_differences(z, factors, starts, second, out):
-    """out = sum_k factors[k] (z[i, k] - z[j, k])**2 for every pair i, j, z being the points along directions k."""
+    """Compute out = sum_k factors[k] (z[i, k] - z[j, k])**2 for every pair i, j; z is the points along directions k."""
     for i in range(starts.size - 1):
         a = z[i]
         for p in range(starts[i], starts[i + 1]):
@@ -77,7 +77,7 @@ def weighted_squared_differences(z, factors, starts, second, out):
 
 @kernel
 def gather(values, numbers, out):
-    """out = values[numbers]; NumPy's `take` converts the numbers first, and takes several times as long."""
+    """Compute out = values[numbers]; NumPy's `take` is several times slower, because it converts the numbers first."""
     for i in range(numbers.size):
         out[i] = values[numbers[i]]
 
@@ -95,14 +95,15 @@ def degrees(starts, second, c, out):
 
 @kernel
 def half_laplacian(starts, second, c, degree, is_known, points, begin, end, out):
-    """Rows begin to end of (Deg / 2 - W) points, W holding each pair once.
+    """Compute rows begin to end of (Deg / 2 - W) points, where W holds each pair once.
 
     With all rows R, points' R + R' points = sum c (a - b)(a - b)'. Each pair costs one row of the points, half of what
-    the full Laplacian needs. Unless the degrees are known, `degree` is filled on the way, from zeros and for all rows:
-    that of a point is complete when its row has been summed, because the first point of a pair is the smaller.
+    the full Laplacian needs. Unless the degrees are known, `degree` must be zeros and all rows be computed: it is
+    filled on the way, and the degree of a point is complete once its row has been summed, because the first point of a
+    pair is the smaller one.
 
-    The columns, a multiple of WIDTH, are summed two registers at a time, of an odd number the last twice; and all of
-    them for some pairs, before the next pairs.
+    The columns, a multiple of WIDTH, are summed two registers at a time; if the number of registers is odd, the last
+    one is summed twice. All columns are summed for some pairs before the next pairs.
     """
     n_columns = points.shape[1]
     for i in range(begin, end):
@@ -135,7 +136,7 @@ def half_laplacian(starts, second, c, degree, is_known, points, begin, end, out)
 
 @kernel
 def laplacian_vector(starts, second, c, z, out):
-    """out = Lap(c) z, the signed graph Laplacian of the pairs times a vector."""
+    """Compute out = Lap(c) z, the signed graph Laplacian of the pairs times a vector."""
     out[:] = 0.0
     for i in range(starts.size - 1):
         for p in range(starts[i], starts[i + 1]):

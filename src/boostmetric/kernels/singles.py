@@ -1,6 +1,6 @@
 """Loops over single comparisons: one near pair, one far pair.
 
-Arrays are padded to a multiple of eight by comparisons whose log omega is minus infinity.
+Arrays are padded to a multiple of eight with comparisons whose log omega is minus infinity.
 """
 
 import math
@@ -24,23 +24,23 @@ from boostmetric.kernels.lanes import (
     total,
 )
 
-# The exponent, as float64 has it, of the numbers below N_EVEN.
+# Biased float64 exponent of the largest numbers below N_EVEN.
 _EVEN = 1023 + int(math.log2(N_EVEN)) - 1
 
-# Comparisons gone over twice, while they are in the first-level cache.
+# Comparisons per block, which is read twice while it is in the first-level cache.
 BLOCK = 1024
 
 
 @kernel
 def take_differences(values, minuend, subtrahend, out):
-    """out = values[minuend] - values[subtrahend]."""
+    """Compute out = values[minuend] - values[subtrahend]."""
     for r in range(minuend.size):
         out[r] = values[minuend[r]] - values[subtrahend[r]]
 
 
 @kernel
 def single_moments(loss, rho, m, step, omega, log_omega, sums):
-    """As `group_moments`, for single comparisons with margins rho = d_far - d_near and m = h_near - h_far."""
+    """`group_moments` for single comparisons, with margins rho = d_far - d_near and m = h_near - h_far."""
     w = splat(step)
     shift, s0, s1, s2 = splat(NOTHING), splat(0.0), splat(0.0), splat(0.0)
     if loss != EXPONENTIAL:
@@ -70,7 +70,7 @@ def single_moments(loss, rho, m, step, omega, log_omega, sums):
 
 @kernel
 def shrink(rho, m, step):
-    """rho -= step * m, to the same bits as in `single_weights`."""
+    """Compute rho -= step * m, to the same bits as in `single_weights`."""
     w = splat(-step)
     for i in range(0, rho.size, WIDTH):
         store(rho, i, multiply_add(w, load(m, i), load(rho, i)))
@@ -78,7 +78,7 @@ def shrink(rho, m, step):
 
 @kernel
 def single_weights(loss, rho, m, step, near, far, omega, log_omega, u, c, sums):
-    """As `group_weights`, for single comparisons; keeps the weights u for `single_histogram`."""
+    """`group_weights` for single comparisons; also keeps the weights u for `single_histogram`."""
     w, shift = splat(-step), splat(NOTHING)
     for i in range(0, rho.size, WIDTH):
         margin = multiply_add(w, load(m, i), load(rho, i))
@@ -106,11 +106,11 @@ def single_weights(loss, rho, m, step, near, far, omega, log_omega, u, c, sums):
 
 @kernel
 def single_histogram(m, u, width, places, offsets, table):
-    """Weighted moments of m, bin by bin.
+    """Compute weighted moments of m in each bin.
 
-    Bins as in `bins`, the narrowest of the given width, a power of two; table[b, k] receives the sum of u x**k with x
-    the offset from the centre of bin b, away from zero, in half its widths: -1 <= x <= 1. Bins and offsets are noted
-    for BLOCK comparisons before any are added up: that is done for several at once, and without a branch.
+    Bins are as in `bins`; the narrowest have the given width, a power of two. table[b, k] receives the sum of u x**k,
+    where x is the offset from the centre of bin b, away from zero, in half-widths: -1 <= x <= 1. Bins and offsets are
+    computed for BLOCK comparisons before any are added up, because this vectorises, without branches.
     """
     table[:] = 0.0
     scale = 1.0 / width
