@@ -251,5 +251,5 @@ def test_only_points_that_are_compared_are_asked_for():
     for groups in ([0], np.flatnonzero(y[c.anchors] == 3)):
         assert c.subset(groups).points.tolist() == c.subset(groups).listed().points.tolist()
     assert c.subset([]).n_points == 0
-    with pytest.raises(ValueError, match=r"ask listed\(\).pair_numbers\(\)"):
+    with pytest.raises(ValueError, match=r"Use listed\(\).pair_numbers\(\)"):
         c.pair_numbers()

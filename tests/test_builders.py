@@ -334,11 +334,14 @@ def test_comparisons_are_a_sequence_of_groups():
             r"dissimilar\[0\] is \(3, 3\): a point is paired with itself",
         ),
         (lambda: Comparisons.from_groups([[1]], [[2], [3]], anchors=[0]), "far has 2 groups, but there are 1 anchors"),
-        (lambda: Comparisons.from_groups([[1]], [[]], anchors=[0]), r"far\[0\] is empty: leave the group out"),
+        (lambda: Comparisons.from_groups([[1]], [[]], anchors=[0]), r"far\[0\] is empty. Leave the group out"),
         (lambda: Comparisons.from_groups([], [], anchors=[]), "at least one group is needed"),
         (lambda: Comparisons.from_groups([[1]], [[0]], anchors=[0]), r"far\[0\] contains its anchor, point 0"),
-        (lambda: Comparisons.from_groups([[1, 2]], [[2]], anchors=[0]), r"pair \(0, 2\) is near and far in group 0"),
-        (lambda: Comparisons.from_groups([[[0, 1]]], [[[0, 2]], [[0, 3]]]), "near has 1 groups, far has 2"),
+        (
+            lambda: Comparisons.from_groups([[1, 2]], [[2]], anchors=[0]),
+            r"pair \(0, 2\) is both near and far in group 0",
+        ),
+        (lambda: Comparisons.from_groups([[[0, 1]]], [[[0, 2]], [[0, 3]]]), "near has 1 groups, but far has 2"),
         (
             lambda: Comparisons.from_triplets([[0, 1, 2]], weights=[-1]),
             r"weights\[0\] is -1.0: weights must be finite and at least 0",
@@ -355,7 +358,7 @@ def test_comparisons_are_a_sequence_of_groups():
         ),
         (
             lambda: Comparisons.from_rankings([3], [[1]]),
-            "query 3 has 1 result, and a comparison needs two. Give at least two results",
+            "query 3 has 1 result, but a comparison needs two. Give at least two results",
         ),
         (lambda: Comparisons.from_rankings([3], [[]]), "query 3 has 0 results"),
         (
@@ -364,7 +367,7 @@ def test_comparisons_are_a_sequence_of_groups():
         ),
         (
             lambda: Comparisons.from_rankings([3], [[1, 2]], clicks=[[1, 0]]),
-            "query 3 has 2 results, but none that was skipped above a clicked one",
+            "query 3 has 2 results, but none was skipped above a clicked one",
         ),
         (
             lambda: Comparisons.from_rankings([3], [[1, 2]], clicks=[[1, 5]]),
@@ -398,7 +401,7 @@ def test_comparisons_are_a_sequence_of_groups():
         (lambda: Comparisons.from_rankings([3, 4], [[1, 2], [1, -2]]), r"results\[1\]\[1\] is -2"),
         (
             lambda: Comparisons.from_groups([[1], [1, 2]], [[3], [2]], weights=[0, 1], anchors=[0, 0]),
-            r"\(0, 2\) is near and far in group 1",
+            r"\(0, 2\) is both near and far in group 1",
         ),
         (
             lambda: Comparisons.from_groups([[1, 2]], [[3, 4]]),
@@ -426,9 +429,7 @@ def test_point_numbers_must_be_whole():
 
 
 def test_rankings_without_comparisons_are_left_out_with_a_warning():
-    with pytest.warns(
-        UserWarning, match=r"1 of 2 rankings .* The first is that of query 3, which has 1 result"
-    ) as record:
+    with pytest.warns(UserWarning, match=r"1 of 2 rankings .* The first is for query 3, which has 1 result") as record:
         c = Comparisons.from_rankings([3, 4], [[1], [1, 2]])
     assert c.anchors.tolist() == [4]
     assert record[0].filename == __file__

@@ -239,7 +239,7 @@ def test_early_stopping_on_comparisons():
         (PAIRS, {"points": POINTS, "y": np.ones(len(PAIRS))}, "No pair is dissimilar: all of y is 1"),
         (PAIRS, {"points": POINTS, "y": np.zeros(len(PAIRS))}, "1 for similar and -1 for dissimilar pairs. Got 0"),
         (PAIRS, {"points": POINTS, "y": [1, -1]}, "one sign for each of the"),
-        (PAIRS, {"points": POINTS, "y": SIGNS, "sample_weight": SIGNS}, "Pairs cannot be weighted one by one"),
+        (PAIRS, {"points": POINTS, "y": SIGNS, "sample_weight": SIGNS}, "Pairs cannot be weighted individually"),
         (np.zeros((5, 5), int), {"points": POINTS}, r"Got shape \(5, 5\)"),
         (np.zeros((0, 3), int), {"points": POINTS}, "comparisons are empty"),
         (POINTS[[[0, 1, 2, 3, 4]]], {}, r"Got shape \(1, 5, 4\)"),

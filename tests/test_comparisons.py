@@ -164,5 +164,5 @@ def test_ragged_rows():
 
 def test_too_many_members_are_refused_before_any_work(monkeypatch):
     monkeypatch.setattr("boostmetric.comparisons.labels._MOST_MEMBERS", 80)
-    with pytest.raises(ValueError, match=r"n_impostors=5 gives 90 near and far pairs in all; at most 80"):
+    with pytest.raises(ValueError, match=r"n_impostors=5 gives 90 near and far pairs in total; at most 80"):
         Comparisons.from_labels(np.eye(10), [0] * 5 + [1] * 5, n_neighbors=4, n_impostors=5)

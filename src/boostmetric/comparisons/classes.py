@@ -1,4 +1,4 @@
-"""Which class each point belongs to, for far sides that are "all points of another class" and need no list."""
+"""The class of each point, for far sides that are "all points of another class" and need not be listed."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ class Classes:
     Attributes
     ----------
     label : ndarray of shape (n_points,)
-        Class numbers from 0 on; a point of class -1 is in no class, and on no far side.
+        Class numbers from 0; points with -1 belong to no class and are on no far side.
     """
 
     label: NDArray[np.int32]
 
     @property
     def sizes(self) -> IntArray:
-        """Points of each class."""
+        """Number of points in each class."""
         return np.bincount(self.label[self.label >= 0], minlength=int(self.label.max(initial=-1)) + 1)
 
     def others(self, point: int) -> IntArray:
-        """The points of other classes."""
+        """Points of other classes than the given point's."""
         return np.flatnonzero((self.label >= 0) & (self.label != self.label[point]))
 
     def n_others(self, points: IntArray) -> IntArray:
-        """How many points of other classes each point has."""
-        own = np.append(self.sizes, 0)[self.label[points]]  # class -1: the last, of no points
+        """Number of points of other classes, for each given point."""
+        own = np.append(self.sizes, 0)[self.label[points]]  # class -1 selects the appended 0
         return np.asarray(self.sizes.sum() - own)
 
     def n_pairs(self, points: IntArray) -> int:
-        """Distinct pairs of the given points with points of other classes."""
+        """Number of distinct pairs of a given point and a point of another class."""
         given = np.unique(points)
         label = np.full_like(self.label, -1)
         label[given] = self.label[given]
@@ -45,7 +45,7 @@ class Classes:
         return int(self.n_others(given).sum() - seen_twice)
 
     def contain(self, pairs: NDArray[np.int32], points: IntArray) -> NDArray[np.bool_]:
-        """Which pairs are one of the given points with a point of another class."""
+        """Mask of the pairs that consist of a given point and a point of another class."""
         given = np.zeros(int(max(pairs.max(initial=-1), points.max(initial=-1), len(self.label) - 1)) + 1, dtype=bool)
         given[points] = True
         label = np.full(len(given), -1)
@@ -56,7 +56,7 @@ class Classes:
         return np.asarray((with_first | with_second) & (label[first] != label[second]))
 
     def without(self, points: IntArray) -> Classes:
-        """The same, with the given points in no class."""
+        """Copy in which the given points belong to no class."""
         label = self.label.copy()
         label[points] = -1
         return Classes(label)

@@ -1,10 +1,9 @@
 """Comparisons "this pair is closer than that pair", as pairs and groups.
 
-A *pair* is two point numbers. A *group* has near pairs, far pairs and a weight, and stands for every comparison of one
-of its near pairs with one of its far pairs. One triplet is a group of one near and one far pair; three targets and
-all impostors of a point are one group too. The loss of a group factorises into a sum over its near pairs times a sum
-over its far pairs, so the cost of learning grows with the members of the groups and not with the comparisons they stand
-for.
+A *pair* is two point numbers. A *group* has near pairs, far pairs and a weight, and represents every comparison of one
+of its near pairs with one of its far pairs. A triplet is a group with one near and one far pair; three targets and all
+impostors of a point also form one group. The loss of a group factorises into a sum over its near pairs times a sum over
+its far pairs, so the cost of learning grows with the number of members, not with the number of comparisons.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
 
     Int32Array = NDArray[np.int32]
 
-# A subset with fewer members than this fraction of all pairs is numbered by sorting them, not by a pass over the pairs.
+# A subset with fewer members than this fraction of all pairs is numbered by sorting, not by a pass over the pairs.
 _SMALL_SUBSET = 0.1
 
 
@@ -45,30 +44,30 @@ _SMALL_SUBSET = 0.1
 class Comparisons:
     """Pairs of points, and groups that compare near pairs with far pairs.
 
-    Use a builder, such as `from_labels` or `from_triplets`, rather than this constructor, which checks nothing.
+    Use a builder such as `from_labels` or `from_triplets` rather than this constructor, which does not validate.
 
     Attributes
     ----------
     pairs : ndarray of shape (n_pairs, 2)
-        The distinct pairs of points, each once with its smaller number first, in ascending order.
+        Distinct pairs of points, each with its smaller number first, in ascending order.
     members : ndarray of shape (n_members,)
         Pair numbers, group after group, near pairs before far pairs.
     bounds : ndarray of shape (2 * n_groups + 1,)
-        Near pairs of group g: ``members[bounds[2g]:bounds[2g + 1]]``; its far pairs:
-        ``members[bounds[2g + 1]:bounds[2g + 2]]``. A far side without members is *open*: it stands for the pairs of the
-        anchor with all points of another class.
+        Near pairs of group g are ``members[bounds[2g]:bounds[2g + 1]]``, its far pairs
+        ``members[bounds[2g + 1]:bounds[2g + 2]]``. A far side without members is *open*: it represents the pairs of the
+        anchor with all points of other classes.
     weights : ndarray of shape (n_groups,)
-        Positive weights of the groups; weight 2 counts as every comparison of the group given twice.
+        Positive weights of the groups; weight 2 is the same as giving every comparison of the group twice.
     anchors : ndarray of shape (n_groups,)
-        The point, or query, that a group is about, which `split` never puts on both sides. Groups about no single
-        point have negative numbers of their own.
+        The point, or query, that each group is about; `split` never puts it on both sides. Groups that are not about
+        a single point have distinct negative numbers.
     classes : Classes, optional
         The class of each point; None if no far side is open.
 
     Notes
     -----
-    The comparisons are a sequence of groups: ``comparisons[numbers]`` is `subset`, so that scikit-learn's
-    cross-validation can take them as samples.
+    The comparisons are a sequence of groups. ``comparisons[numbers]`` returns a `subset`, so scikit-learn's
+    cross-validation can use them as samples.
 
     Examples
     --------
@@ -104,15 +103,15 @@ class Comparisons:
         y : array-like of shape (n_samples,)
             Their class labels.
         n_neighbors : int, default=3
-            Targets of each point: nearest points of the same class. Points of a smaller class have fewer targets, and
-            a point alone in its class serves as an impostor only; both give a warning.
+            Number of targets of each point: nearest points of the same class. Points of a smaller class have fewer
+            targets, and a point alone in its class is only used as an impostor; both cause a warning.
         n_impostors : int or "all", default=3
-            Impostors of each point: nearest points of other classes, or all of them.
+            Number of impostors of each point: nearest points of other classes. "all" uses all of them.
         sample_weight : array-like of shape (n_samples,), optional
-            Weights of the points' groups. A point of weight 0 has no group and serves the others only.
+            Weights of the points' groups. A point of weight 0 has no group; it is only a target or impostor of others.
         device : {"cpu", "cuda", "auto"} or str, default="cpu"
-            Where nearest points are searched: "cuda" (or "cuda:1" and so on) is a GPU, which takes dense points; "auto"
-            is a GPU if there is one for these points, else the CPU. The comparisons are the same.
+            Where to search nearest points: "cuda" (or "cuda:1" and so on) is a GPU, which takes dense points; "auto"
+            uses a GPU if there is one and the points are dense, else the CPU. The comparisons are the same.
 
         Returns
         -------
@@ -121,8 +120,8 @@ class Comparisons:
 
         Notes
         -----
-        Cost: for every class a search among its own points and one among all others. With ``n_impostors="all"`` the
-        impostors are not listed, and take no memory here; in a fit, 16 bytes for every pair of a sample with a sample.
+        Cost: for every class, one search among its own points and one among all others. With ``n_impostors="all"`` the
+        impostors are not listed and take no memory here; a fit then takes 16 bytes for every ordered pair of samples.
 
         Examples
         --------
@@ -145,7 +144,7 @@ class Comparisons:
         quiet: bool = False,
         device: str = "cpu",
     ) -> Comparisons:
-        """As `from_labels`, perhaps without the warning of small classes."""
+        """Same as `from_labels`, but without the warning about small classes if `quiet`."""
         from boostmetric.comparisons.labels import mine
 
         y = as_numpy(y)
@@ -170,17 +169,18 @@ class Comparisons:
         triplets : array-like of int of shape (n_triplets, 3)
             Point numbers, counted from 0. The three points of a triplet must differ.
         weights : array-like of shape (n_triplets,), optional
-            Weights of the triplets; 2 counts as the triplet given twice, 0 leaves it out.
+            Weights of the triplets; 2 is the same as giving the triplet twice, 0 leaves it out.
         grouped : bool, default=True
-            Whether triplets may form groups, see below; else each stands for itself, also where it is given again.
-            Groups are faster. In the logistic loss, where a group counts once, the metric depends on it.
+            Whether triplets may form groups, see below. Otherwise each is a separate comparison, even if it is given
+            several times. Groups are faster. With the logistic loss, where a group counts once, the learned metric
+            depends on this choice.
 
         Returns
         -------
         Comparisons
-            The triplets of an anchor i that have one weight and are exactly all combinations of some j with some k
-            form one group; all other triplets are single comparisons. A triplet given several times has its weights
-            added up.
+            The triplets of an anchor i that have the same weight and are exactly all combinations of some j with some
+            k form one group; all other triplets are single comparisons. The weights of a triplet given several times
+            are added up.
 
         Examples
         --------
@@ -197,21 +197,21 @@ class Comparisons:
     def from_quadruplets(
         cls, quadruplets: ArrayLike, weights: ArrayLike | None = None, *, grouped: bool = True
     ) -> Comparisons:
-        """Compare by quadruplets (i, j, k, l): points i and j are closer to each other than k and l.
+        """Compare by quadruplets (i, j, k, l): points i and j are closer to each other than k and l are.
 
         Parameters
         ----------
         quadruplets : array-like of int of shape (n_quadruplets, 4)
             Point numbers, counted from 0.
         weights : array-like of shape (n_quadruplets,), optional
-            Weights of the quadruplets; 2 counts as the quadruplet given twice, 0 leaves it out.
+            Weights of the quadruplets; 2 is the same as giving the quadruplet twice, 0 leaves it out.
         grouped : bool, default=True
-            As for `from_triplets`.
+            As in `from_triplets`.
 
         Returns
         -------
         Comparisons
-            Single comparisons. Those whose two pairs share a point are triplets, and form groups as in `from_triplets`.
+            Single comparisons. Those whose two pairs share a point are triplets and form groups as in `from_triplets`.
 
         Examples
         --------
@@ -250,7 +250,7 @@ class Comparisons:
         sides = Ragged.from_sizes(np.concatenate([near, far]), np.array([len(near), len(far)]))
         comparisons = cls._from_pairs(sides, np.ones(1), -np.ones(1, dtype=np.int64))
         for _, (i, j) in comparisons._on_both_sides():
-            raise ValueError(f"The pair ({i}, {j}) is both similar and dissimilar. Remove it from one of them.")
+            raise ValueError(f"The pair ({i}, {j}) is both similar and dissimilar. Remove it from one of the two.")
         return comparisons
 
     @classmethod
@@ -262,15 +262,15 @@ class Comparisons:
         *,
         anchors: ArrayLike | None = None,
     ) -> Comparisons:
-        """Compare group by group: every near pair of a group with every far pair of it.
+        """Compare every near pair of a group with every far pair of that group.
 
         Parameters
         ----------
         near, far : sequence of array-like
-            One array for each group: of shape (n, 2) with pairs of point numbers; or, with `anchors`, of shape (n,)
-            with the points that the anchor should be near to, or far from. Arrays of one size may be stacked.
+            One array per group: of shape (n, 2) with pairs of point numbers or, with `anchors`, of shape (n,) with the
+            points that the anchor should be near to or far from. Arrays of equal size may be stacked.
         weights : array-like of shape (n_groups,), optional
-            Weights of the groups; 2 counts as the group given twice, 0 leaves it out.
+            Weights of the groups; 2 is the same as giving the group twice, 0 leaves it out.
         anchors : array-like of int of shape (n_groups,), optional
             The point that each group is about.
 
@@ -287,7 +287,9 @@ class Comparisons:
         about = None if anchors is None else check_numbers("anchors", anchors).reshape(-1)
         near_pairs, far_pairs = check_side("near", near, about), check_side("far", far, about)
         if len(near_pairs) != len(far_pairs):
-            raise ValueError(f"near has {len(near_pairs)} groups, far has {len(far_pairs)}: give both for each group.")
+            raise ValueError(
+                f"near has {len(near_pairs)} groups, but far has {len(far_pairs)}. Give both for each group."
+            )
         n_groups = len(near_pairs)
         comparisons = cls._from_pairs(
             near_then_far(near_pairs, far_pairs),
@@ -295,7 +297,9 @@ class Comparisons:
             -1 - np.arange(n_groups) if about is None else about,
         )
         for group, (i, j) in comparisons._on_both_sides():
-            raise ValueError(f"The pair ({i}, {j}) is near and far in group {group}. Remove it from one of them.")
+            raise ValueError(
+                f"The pair ({i}, {j}) is both near and far in group {group}. Remove it from one of the two."
+            )
         return comparisons if weights is None else comparisons.reweighted(weights)
 
     @classmethod
@@ -309,31 +313,31 @@ class Comparisons:
         weights: Sequence[ArrayLike] | NDArray[Any] | None = None,
         max_per_query: int | None = None,
     ) -> Comparisons:
-        """Compare results of queries: the better ones should be nearer to the query.
+        """Compare the results of queries: better results should be nearer to the query.
 
         Parameters
         ----------
         queries : array-like of int of shape (n_lists,) or (n_rows,)
-            The query of each list of results, as a point number; it may occur several times. Or the query of each row
-            of a table, whose rows with the same query are one list.
+            Point number of the query of each list of results; a query may occur several times. Or the query of each row
+            of a table, in which rows with the same query form one list.
         results : sequence of n_lists array-likes of int, or array-like of shape (n_rows,)
-            Point numbers, in the order shown; without grades and clicks that is best first.
-        grades : as `results`, optional
-            A grade for each result, larger being better. Between every two neighbouring grades of a list, all results
-            above are compared with all results below: a comparison counts once for every grade it jumps.
-        clicks : as `results`, optional
-            Whether each result was clicked. A clicked result is compared with those above it that were not: they were
-            seen and passed over (Joachims, KDD 2002). Lists without such a comparison are left out.
-        weights : as `results`, optional
-            Weights of the results: a comparison weighs as much as its better result.
+            Point numbers, in the order shown; without grades and clicks, best first.
+        grades : same form as `results`, optional
+            Grade of each result; larger is better. At every step from one grade to the next in a list, all results
+            above are compared with all results below, so a comparison counts once for every step between its grades.
+        clicks : same form as `results`, optional
+            Whether each result was clicked. A clicked result is compared with the unclicked ones above it: they were
+            seen and skipped (Joachims, KDD 2002). Lists without such a comparison are left out.
+        weights : same form as `results`, optional
+            Weights of the results. A comparison has the weight of its better result.
         max_per_query : int, optional
-            Most comparisons of a query, so that a few long lists do not decide everything. They are shared evenly among
-            its groups; of each, the results listed closest to the cut are kept.
+            Maximum number of comparisons per query, so that a few long lists do not dominate. They are shared evenly
+            among its groups; in each group, the results listed closest to the cut are kept.
 
         Returns
         -------
         Comparisons
-            One group for each list and cut (and weight of the results above it).
+            One group for each list and cut (and each distinct weight of the results above it).
 
         Examples
         --------
@@ -351,10 +355,10 @@ class Comparisons:
 
     @classmethod
     def concatenate(cls, parts: Sequence[Comparisons]) -> Comparisons:
-        """All groups of several comparisons of the same points."""
+        """Concatenate the groups of several comparisons of the same points."""
         parts = as_list("parts", parts)
         if not parts:
-            raise ValueError("There is nothing to concatenate.")
+            raise ValueError("There is nothing to concatenate: parts is empty.")
         for part in parts:
             if not isinstance(part, cls):
                 raise TypeError(f"parts must be Comparisons. Got {reprlib.repr(part)}.")
@@ -372,7 +376,7 @@ class Comparisons:
 
     @classmethod
     def _from_single(cls, quadruplets: NDArray[np.int64], weights: FloatArray, grouped: bool) -> Comparisons:
-        """Single comparisons; `grouped`, merged where those of one anchor and weight are a full product."""
+        """Build single comparisons; if `grouped`, merge those of one anchor and weight that form a full product."""
         q, weights = quadruplets[weights > 0], weights[weights > 0]
         pairs, number = number_pairs(q[:, ::2].ravel(), q[:, 1::2].ravel())
         near_and_far = number.reshape(-1, 2)
@@ -385,14 +389,14 @@ class Comparisons:
     def _from_anchors(
         cls, anchors: NDArray[Any], near: Ragged, far: Ragged, weights: FloatArray, classes: Classes | None = None
     ) -> Comparisons:
-        """One group for each anchor: its pairs with the near points against its pairs with the far points."""
+        """Build one group per anchor: its pairs with the near points against its pairs with the far points."""
         sides = near_then_far(near, far)
         anchor = np.repeat(anchors, near.sizes + far.sizes)
         return cls._build(anchor, sides.values, sides.bounds, weights, anchors.astype(np.int64), classes)
 
     @classmethod
     def _from_pairs(cls, sides: Ragged, weights: FloatArray, anchors: NDArray[np.int64]) -> Comparisons:
-        """Groups whose near and far sides are rows of pairs of point numbers."""
+        """Build groups whose near and far sides are rows of pairs of point numbers."""
         return cls._build(sides.values[:, 0], sides.values[:, 1], sides.bounds, weights, anchors)
 
     @classmethod
@@ -405,7 +409,7 @@ class Comparisons:
         anchors: NDArray[np.int64],
         classes: Classes | None = None,
     ) -> Comparisons:
-        """Number the pairs of all members, and leave out groups of weight 0."""
+        """Number the pairs of all members and drop groups of weight 0."""
         pairs, members = number_pairs(first, second)
         comparisons = cls(pairs, members, bounds, weights, anchors, classes)
         return comparisons if weights.all() else comparisons.subset(weights > 0)
@@ -420,17 +424,17 @@ class Comparisons:
 
     @property
     def n_groups(self) -> int:
-        """Number of groups, single comparisons included."""
+        """Number of groups, including single comparisons."""
         return len(self.weights)
 
     @property
     def is_open(self) -> NDArray[np.bool_]:
-        """Which groups have a far side of all points of another class."""
+        """Mask of the groups whose far side is all points of other classes."""
         return np.asarray(self.bounds[1::2] == self.bounds[2::2])
 
     @property
     def side_sizes(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Number of near pairs and of far pairs of each group."""
+        """Number of near pairs and number of far pairs of each group."""
         near, far = np.diff(self.bounds).reshape(-1, 2).T
         if self.classes is not None:
             far = np.where(self.is_open, self.classes.n_others(np.where(self.is_open, self.anchors, 0)), far)
@@ -438,12 +442,12 @@ class Comparisons:
 
     @property
     def n_comparisons(self) -> int:
-        """Number of comparisons "near pair closer than far pair" that the groups stand for."""
+        """Number of comparisons "near pair closer than far pair" that the groups represent."""
         return int(np.dot(*self.side_sizes))
 
     @property
     def total_weight(self) -> float:
-        """Weights of all comparisons added up: their number, if no weights were given."""
+        """Sum of the weights of all comparisons; their number if no weights were given."""
         near, far = self.side_sizes
         return float(np.dot(self.weights, near * far))
 
@@ -454,20 +458,20 @@ class Comparisons:
         occurs = np.zeros(max(int(self.pairs.max(initial=-1)) + 1, len(label)), dtype=bool)
         occurs[: len(label)] = label >= 0
         own = np.unique(label[self.anchors[self.is_open]])
-        if len(own) == 1:  # nobody's impostors are of this class
+        if len(own) == 1:  # no anchor has impostors of this class
             occurs[: len(label)] &= label != own
         occurs[self.pairs] = True
         return np.flatnonzero(occurs)
 
     @property
     def n_points(self) -> int:
-        """Number of points that the pairs need: one more than the largest point number."""
+        """Number of points needed for the pairs: one more than the largest point number."""
         points = self.points
         return int(points[-1]) + 1 if len(points) else 0
 
     @property
     def shape(self) -> tuple[int]:
-        """``(n_groups,)``: as scikit-learn asks for the number of samples."""
+        """``(n_groups,)``, from which scikit-learn takes the number of samples."""
         return (self.n_groups,)
 
     def __len__(self) -> int:
@@ -482,7 +486,7 @@ class Comparisons:
         return f"Comparisons(n_comparisons={self.n_comparisons}, n_pairs={self.n_pairs}, n_groups={self.n_groups})"
 
     def quadruplets(self) -> Iterator[tuple[int, int, int, int]]:
-        """Every comparison as (i, j, k, l): the pair i, j closer than the pair k, l. Linear in `n_comparisons`."""
+        """Yield every comparison as (i, j, k, l): pair (i, j) closer than pair (k, l). Linear in `n_comparisons`."""
         for g in range(self.n_groups):
             low, middle, high = self.bounds[2 * g : 2 * g + 3]
             far_pairs = self.pairs[self.members[middle:high]]
@@ -494,7 +498,7 @@ class Comparisons:
                     yield (*near, *far)
 
     def listed(self) -> Comparisons:
-        """The same comparisons with all far pairs listed, where some are given by classes. Linear in their number."""
+        """List all far pairs that are given by classes. Linear in their number."""
         if self.classes is None:
             return self
         groups = np.flatnonzero(self.is_open)
@@ -509,12 +513,12 @@ class Comparisons:
         return self._from_pairs(Ragged.from_sizes(pairs, sizes), self.weights, self.anchors)
 
     def pair_numbers(self) -> tuple[Int32Array, Int32Array]:
-        """Near and far pair of every comparison, as numbers in `pairs`, in the order of `quadruplets`.
+        """Near and far pair of every comparison, as indices into `pairs`, in the order of `quadruplets`.
 
         All far pairs must be `listed`.
         """
         if self.classes is not None:
-            raise ValueError("Some far pairs are given by classes and have no numbers: ask listed().pair_numbers().")
+            raise ValueError("Some far pairs are given by classes and have no numbers. Use listed().pair_numbers().")
         n_near, n_far = np.diff(self.bounds).reshape(-1, 2).T
         group = np.repeat(np.arange(self.n_groups), n_near * n_far)
         place = np.arange(len(group)) - np.repeat(np.cumsum(n_near * n_far) - n_near * n_far, n_near * n_far)
@@ -522,23 +526,23 @@ class Comparisons:
         return self.members[self.bounds[2 * group] + near], self.members[self.bounds[2 * group + 1] + far]
 
     def reweighted(self, weights: ArrayLike) -> Comparisons:
-        """The same groups, their weights multiplied.
+        """Multiply the weights of the groups.
 
         Parameters
         ----------
         weights : array-like of shape (n_groups,)
-            Factors; 0 leaves a group out.
+            Factor for each group; 0 leaves it out.
         """
         factors = check_weights("weights", weights, self.n_groups, "group")
         product = check_weights("weights, multiplied,", self.weights * factors, self.n_groups, "group")
         return replace(self, weights=product).subset(product > 0)
 
     def renumbered(self) -> Comparisons:
-        """The same comparisons of the points that occur, numbered from 0 in the order of `points`."""
+        """Renumber the points that occur from 0, in the order of `points`."""
         used = self.points
         number = np.full(max(int(used[-1]), int(self.anchors.max())) + 1, -1, dtype=np.int32)
         number[used] = np.arange(len(used))
-        # An anchor that does not occur, as a query may, is about no point here.
+        # An anchor that does not occur, such as a query, has no number here.
         anchors = np.where(self.anchors >= 0, number[np.maximum(self.anchors, 0)], -1)
         anchors = np.where(anchors >= 0, anchors, -1 - np.arange(len(self)))
         renumbered = replace(self, pairs=number[self.pairs], anchors=anchors)
@@ -548,19 +552,19 @@ class Comparisons:
         return replace(renumbered, classes=Classes(label))
 
     def subset(self, groups: ArrayLike) -> Comparisons:
-        """The given groups, in the given order.
+        """Select the given groups, in the given order.
 
         Parameters
         ----------
         groups : array-like of int, or of bool of shape (n_groups,)
-            Group numbers, or which groups to keep.
+            Group numbers, or a mask of the groups to keep.
         """
         numbers = as_array("groups", groups)
         try:
             chosen = np.atleast_1d(np.arange(self.n_groups)[numbers if numbers.size else numbers.astype(int)])
         except (IndexError, TypeError, ValueError) as error:
             raise ValueError(
-                f"groups must be numbers from 0 to {self.n_groups - 1}, or {self.n_groups} truth values: {error}. Got "
+                f"groups must be numbers from 0 to {self.n_groups - 1}, or {self.n_groups} booleans: {error}. Got "
                 f"{reprlib.repr(groups)}."
             ) from None
         if chosen.ndim != 1:
@@ -571,20 +575,20 @@ class Comparisons:
     def split(
         self, test_size: float = 0.1, random_state: int | np.random.RandomState | None = None
     ) -> tuple[Comparisons, Comparisons]:
-        """Comparisons to learn from, and comparisons held out, that have no pair and no anchor in common.
+        """Split into training and held-out comparisons that have no pair and no anchor in common.
 
         Parameters
         ----------
         test_size : float, default=0.1
-            Share of the anchors (or queries) to hold out. Groups about no point are held out each for itself. If all
-            groups are about one, as after `from_pairs`, its pairs are divided instead.
+            Fraction of the anchors (or queries) to hold out. Groups without an anchor are held out individually. If all
+            groups have the same anchor, as after `from_pairs`, its pairs are split instead.
         random_state : int, RandomState or None, default=None
-            Which anchors are held out.
+            Random seed for choosing the anchors.
 
         Returns
         -------
         train, test : Comparisons
-            Pairs that are held out are taken from the groups to learn from, which lose those comparisons.
+            Held-out pairs are removed from the training groups, which lose those comparisons.
         """
         from sklearn.utils import check_random_state
 
@@ -601,7 +605,7 @@ class Comparisons:
             in_test[test.values] = True
             if classes is not None:
                 in_test |= classes.contain(self.pairs, self.anchors[held_out & self.is_open])
-                # The points of held-out pairs, the other of which may be any anchor.
+                # Points of held-out pairs, since the other point of such a pair may be any anchor.
                 unanchored = np.repeat(held_out & (self.anchors < 0), self._group_sizes)
                 apart = np.concatenate([self.anchors[held_out], self.pairs[self.members[unanchored]].ravel()])
                 classes = classes.without(apart[(apart >= 0) & (apart < len(classes.label))])
@@ -616,7 +620,7 @@ class Comparisons:
         if train is None or (held := self._without_empty(test)) is None:
             raise ValueError(
                 f"{self.n_comparisons} comparisons about {len(anchors)} points are too few, or share too many pairs, "
-                "to hold some out. Give held-out comparisons of your own, or a smaller share."
+                "to hold some out. Give your own held-out comparisons, or a smaller share."
             )
         return train, held
 
@@ -630,7 +634,7 @@ class Comparisons:
         return np.diff(self.bounds[::2])
 
     def _on_both_sides(self) -> Iterator[tuple[int, tuple[int, int]]]:
-        """Groups with a pair that is near and far, and that pair."""
+        """Yield each group that has a pair on both sides, and that pair."""
         n_pairs = len(self.pairs)
         key = self._sides.row // 2 * n_pairs + self.members
         far = self._sides.row % 2 == 1
@@ -639,7 +643,7 @@ class Comparisons:
             yield both // n_pairs, (i, j)
 
     def _without_empty(self, sides: Ragged) -> Comparisons | None:
-        """The groups that have both near and far pairs left; None if there are none."""
+        """Keep the groups that still have both near and far pairs; None if there are none."""
         near, far = sides.sizes.reshape(-1, 2).T
         if self.classes is not None:
             in_class = self.classes.label[np.where(self.is_open, self.anchors, 0)] >= 0
@@ -651,7 +655,7 @@ class Comparisons:
         return self._with(kept, self.weights[whole], self.anchors[whole])
 
     def _with(self, sides: Ragged, weights: FloatArray, anchors: NDArray[np.int64]) -> Comparisons:
-        """Groups with the given sides, and the pairs they need numbered anew."""
+        """Build groups with the given sides, renumbering the pairs they need."""
         members: NDArray[Any]
         if len(sides.values) < _SMALL_SUBSET * len(self.pairs):
             needed, members = np.unique(sides.values, return_inverse=True)

@@ -1,4 +1,4 @@
-"""Sides of groups: checks of what is given, and single comparisons that form products."""
+"""Sides of groups: validation of user input, and merging of single comparisons that form a product."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 
 
 def near_then_far(near: Ragged, far: Ragged) -> Ragged:
-    """Rows of both, one of `near` before one of `far`."""
+    """Interleave the rows: one of `near`, then one of `far`."""
     return Ragged.stack([near, far]).take(np.arange(2 * len(near)).reshape(2, -1).T.ravel())
 
 
 def check_pairs(name: str, pairs: ArrayLike) -> NDArray[np.int64]:
-    """Pairs of different points."""
+    """Validate pairs of distinct points."""
     rows = check_rows(name, pairs, 2, "a pair each")
     refuse_rows(name, rows, rows[:, 0] == rows[:, 1], "a point is paired with itself", "Remove these rows.")
     return rows
 
 
 def check_side(name: str, groups: Sequence[ArrayLike] | NDArray[Any], anchors: NDArray[np.int64] | None) -> Ragged:
-    """Pairs of one side of each group, as rows; of the anchors with the given points, where there are anchors."""
+    """Validate one side of each group and return its pairs; with anchors, pairs of the anchor and the given points."""
     groups = groups if isinstance(groups, np.ndarray) and groups.ndim else as_list(name, groups)
     if not len(groups):
         raise ValueError(f"{name} is empty: at least one group is needed.")
@@ -38,9 +38,9 @@ def check_side(name: str, groups: Sequence[ArrayLike] | NDArray[Any], anchors: N
         return Ragged.from_sizes(np.concatenate(arrays), np.array([len(pairs) for pairs in arrays]))
     points = check_lists(name, groups)
     if len(points) != len(anchors):
-        raise ValueError(f"{name} has {len(points)} groups, but there are {len(anchors)} anchors: one for each group.")
+        raise ValueError(f"{name} has {len(points)} groups, but there are {len(anchors)} anchors. Give one per group.")
     if not points.sizes.all():
-        raise ValueError(f"{name}[{int(np.argmin(points.sizes))}] is empty: leave the group out, or add a point.")
+        raise ValueError(f"{name}[{int(np.argmin(points.sizes))}] is empty. Leave the group out, or add a point.")
     itself = points.values == anchors[points.row]
     if itself.any():
         group = int(points.row[itself][0])
@@ -49,13 +49,13 @@ def check_side(name: str, groups: Sequence[ArrayLike] | NDArray[Any], anchors: N
 
 
 def drawn(n: int, share: float, rng: np.random.RandomState) -> NDArray[np.bool_]:
-    """A random selection of about the given share: at least one, and not all, where there are two to choose from."""
+    """Select about the given share at random: at least one and, of two or more, not all."""
     count = int(np.clip(round(share * n), min(n, 1), max(n - 1, 1)))
     return np.asarray(rng.permutation(n) < count)
 
 
 def shared_points(pairs: NDArray[Any], near: NDArray[Any], far: NDArray[Any]) -> NDArray[np.int64]:
-    """The point that near and far pairs share; a number below 0, for each its own, where there is none."""
+    """The point that near and far pairs share; a distinct negative number where there is none."""
     shared = (pairs[near][:, :, None] == pairs[far][:, None, :]).any(axis=2)
     return np.where(shared.any(axis=1), np.where(shared[:, 0], *pairs[near].T), -1 - np.arange(len(near)))
 
@@ -63,7 +63,7 @@ def shared_points(pairs: NDArray[Any], near: NDArray[Any], far: NDArray[Any]) ->
 def full_products(
     pairs: NDArray[Any], near_and_far: NDArray[np.int64], weights: FloatArray
 ) -> tuple[Ragged, FloatArray, NDArray[np.int64]]:
-    """Groups of single comparisons: those of one anchor and weight, where they are a full product; else one by one.
+    """Group single comparisons of one anchor and weight if they form a full product; keep the others single.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def full_products(
     near_and_far : ndarray of shape (n_comparisons, 2)
         Pair numbers.
     weights : ndarray of shape (n_comparisons,)
-        Of equal comparisons, they are added up.
+        Weights of the comparisons; those of equal comparisons are added up.
 
     Returns
     -------
@@ -96,7 +96,7 @@ def full_products(
 
 
 def _add_up(rows: NDArray[np.int64], weights: FloatArray) -> tuple[NDArray[np.int64], FloatArray]:
-    """Distinct rows in ascending order, with the weights of equal ones added up."""
+    """Distinct rows in ascending order, with the weights of equal rows added up."""
     order = np.lexsort(rows.T[::-1])
     rows, weights = rows[order], weights[order]
     first = run_starts(*rows.T)
@@ -104,7 +104,7 @@ def _add_up(rows: NDArray[np.int64], weights: FloatArray) -> tuple[NDArray[np.in
 
 
 def _number_rows(*columns: NDArray[Any]) -> NDArray[np.int64]:
-    """Numbers that are equal where all columns are."""
+    """Number the rows so that numbers are equal exactly where all columns are."""
     number = np.zeros(len(columns[0]), dtype=np.int64)
     for column in columns:
         _, value = np.unique(column, return_inverse=True)
@@ -113,7 +113,7 @@ def _number_rows(*columns: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def _in_full_product(row: NDArray[np.int64], near: NDArray[np.int64], far: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which of the distinct comparisons (near, far) belong to a row that holds all combinations of its near and far."""
+    """Mask of the distinct comparisons (near, far) in rows that hold all combinations of their near and far."""
     n_comparisons = np.bincount(row)
     n_near, n_far = (_distinct_by_row(row, side, len(n_comparisons))[1] for side in (near, far))
     return np.asarray(((n_near * n_far == n_comparisons) & (n_comparisons > 1))[row])
@@ -122,7 +122,7 @@ def _in_full_product(row: NDArray[np.int64], near: NDArray[np.int64], far: NDArr
 def _distinct_by_row(
     row: NDArray[np.int64], value: NDArray[np.int64], n_rows: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The distinct values of each row, rows one after the other, and how many each row has."""
+    """The distinct values of each row, concatenated, and their number in each row."""
     span = int(value.max(initial=0)) + 1
     distinct = np.unique(row * span + value)
     return distinct % span, np.bincount(distinct // span, minlength=n_rows)

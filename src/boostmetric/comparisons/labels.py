@@ -1,4 +1,4 @@
-"""Targets and impostors: which points of a labelled set to compare."""
+"""Targets and impostors: the points of a labelled set to compare."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from boostmetric.comparisons.classes import Classes
 from boostmetric.neighbors import nearest, nearest_others, rounding_of_distances
 from boostmetric.parallel.devices import check_device, torch_device
 
-# Near and far pairs, counted in every group: they are numbered with 32 bits.
+# Near and far pairs, summed over all groups: they are numbered with 32 bits.
 _MOST_MEMBERS = 2**31 - 1
 
 
@@ -31,29 +31,29 @@ def mine(
     quiet: bool = False,
     device: str = "cpu",
 ) -> tuple[NDArray[np.int64], Ragged, Ragged | Classes]:
-    """Nearest points of the same class (targets) and of other classes (impostors) for each point.
+    """Find the nearest points of the same class (targets) and of other classes (impostors) for each point.
 
     Parameters
     ----------
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
     y : array-like of shape (n_samples,)
     n_neighbors : int
-        Targets a point; fewer in classes that have no more.
+        Number of targets per point; fewer in classes that are too small.
     n_impostors : int or "all"
-        Impostors a point.
+        Number of impostors per point.
     quiet : bool, default=False
-        Leave out the warning of small classes.
+        Whether to suppress the warning about small classes.
     device : str, default="cpu"
-        Where to search, see `boostmetric.parallel.devices`; the answer is the same.
+        Where to search, see `boostmetric.parallel.devices`; the result is the same.
 
     Returns
     -------
     anchors : ndarray of shape (n_anchors,)
-        The points that have a target, in ascending order.
+        Points that have a target, in ascending order.
     targets : Ragged with n_anchors rows
         Point numbers.
     impostors : Ragged with n_anchors rows, or Classes
-        Point numbers; or the classes, if the impostors are all points of another one.
+        Point numbers; or the classes, if the impostors are all points of other classes.
     """
     check_numbers(n_neighbors, n_impostors)
     check_device(device)
@@ -61,7 +61,7 @@ def mine(
     labels = column_or_1d(y, warn=True)
     check_consistent_length(samples, labels)
     check_labels(labels)
-    torch_device(device, samples)  # which must be there, whatever the searches then need
+    torch_device(device, samples)  # it must exist, even if no search will use it
     classes, label, sizes = np.unique(labels, return_inverse=True, return_counts=True)
     if not quiet:
         warn_of_small_classes(classes, sizes, n_neighbors)
@@ -85,7 +85,7 @@ def mine(
 
 
 def _coordinates(samples: Given) -> tuple[Coordinates, int]:
-    """The points to measure distances between, and the exponent of the power of two that these are divided by."""
+    """Points to measure distances between, and the exponent of the power of two that distances are divided by."""
     if sparse.issparse(samples):
         return centre_and_scale(samples)
     shift = Shift.of(samples[0], samples.min(axis=0), samples.max(axis=0))
@@ -93,19 +93,19 @@ def _coordinates(samples: Given) -> tuple[Coordinates, int]:
 
 
 def check_numbers(n_neighbors: int, n_impostors: int | Literal["all"]) -> None:
-    """Refuse what is no number of targets, or of impostors."""
+    """Raise an error if the number of targets or impostors is invalid."""
     check_count("n_neighbors", n_neighbors)
     if not isinstance(n_impostors, str) or n_impostors != "all":
         check_count("n_impostors", n_impostors, alternative=' or "all"')
 
 
 def _check_size(sizes: NDArray[np.int64], n_neighbors: int, n_impostors: int | Literal["all"]) -> None:
-    """Refuse before any work what could not be numbered after it."""
+    """Raise an error before any work if there would be too many pairs to number."""
     listed = 0 if n_impostors == "all" else np.minimum(sizes.sum() - sizes, n_impostors)
     n_members = int(np.sum(np.where(sizes > 1, sizes * (np.minimum(n_neighbors, sizes - 1) + listed), 0)))
     if n_members > _MOST_MEMBERS:
         raise ParameterError(
-            "{n_impostors}={value!r} gives {n:,} near and far pairs in all; at most {most:,} can be held. Lower "
+            "{n_impostors}={value!r} gives {n:,} near and far pairs in total; at most {most:,} are supported. Lower "
             "{n_impostors}, or use fewer samples.",
             value=n_impostors,
             n=n_members,
@@ -114,13 +114,13 @@ def _check_size(sizes: NDArray[np.int64], n_neighbors: int, n_impostors: int | L
 
 
 def check_labels(y: NDArray[Any]) -> None:
-    """Refuse labels that allow no comparison."""
+    """Raise an error if the labels allow no comparison."""
     checked(check_classification_targets, y)
     check_classes(*np.unique(y, return_counts=True))
 
 
 def check_classes(classes: NDArray[Any], sizes: NDArray[np.int64]) -> None:
-    """Refuse classes of such sizes that they allow no comparison."""
+    """Raise an error if classes of these sizes allow no comparison."""
     if len(classes) < 2:
         raise ValueError(
             f"All {sizes[0]} samples have the label {classes.tolist()[0]!r}: comparisons need at least 2 classes. "
@@ -134,13 +134,13 @@ def check_classes(classes: NDArray[Any], sizes: NDArray[np.int64]) -> None:
 
 
 def warn_of_small_classes(classes: NDArray[Any], sizes: NDArray[np.int64], n_neighbors: int) -> None:
-    """Warn of classes too small for all their targets."""
+    """Warn about classes with too few samples for `n_neighbors` targets."""
     small = sizes <= n_neighbors
     if small.any():
         least = int(np.argmin(sizes))
         warn(
             f"{int(small.sum())} of {len(classes)} classes have fewer than n_neighbors + 1 = {n_neighbors + 1} samples "
             f"(class {classes.tolist()[least]!r} has {sizes[least]}): their samples get fewer targets, and a sample "
-            "alone in its class is used as an impostor only. Lower n_neighbors or drop these classes if that is not "
-            "wanted."
+            "alone in its class is only used as an impostor. Lower n_neighbors or drop these classes if you do not "
+            "want that."
         )

@@ -1,4 +1,4 @@
-"""Data that comparisons refer to, in a form that cross-validation leaves whole."""
+"""Wrapper that keeps cross-validation from splitting the points that comparisons refer to."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import Any
 
 
 class Points:
-    """The points that comparisons name by number, kept whole.
+    """Points that comparisons refer to by number, protected from being split.
 
-    scikit-learn's cross-validation cuts every array that is as long as the samples. Where there happen to be as many
-    points as comparisons it would cut the points too, and the numbers in the comparisons would name others. What is
-    wrapped here has no length and passes uncut.
+    scikit-learn's cross-validation splits every array that has as many rows as there are samples. If there happen to be
+    as many points as comparisons, it would split the points too, and the numbers in the comparisons would refer to
+    other points. This wrapper has no length, so it is passed on as it is.
 
     Parameters
     ----------

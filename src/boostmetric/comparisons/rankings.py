@@ -1,8 +1,8 @@
-"""Rankings, graded results and clicks as groups: results that should be near against results that should be far.
+"""Groups from rankings, graded results and clicks: results that should be near against results that should be far.
 
-A *list* is what one query showed: results in order, with grades or clicks. A *cut* divides a list into results above
-and results below: between two grades, or at a click, with what was skipped above it on the other side. Every cut
-becomes a group, or several where the results above it have different weights.
+A *list* holds the results of one query in order, with grades or clicks. A *cut* divides a list into near and far
+results: those above and below a step between two grades, or a clicked result and those skipped above it. Every cut
+becomes one group, or several if its near results have different weights.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from boostmetric.arrays.validation import as_list, check_count, n_dimensions, wa
 
 
 class Groups(NamedTuple):
-    """Groups of one anchor each, which is near to some points and far from others."""
+    """Groups with one anchor each, and the points that it should be near to and far from."""
 
     anchors: IntArray
     near: Ragged
@@ -30,7 +30,7 @@ class Groups(NamedTuple):
 
 
 class _Side(NamedTuple):
-    """One side of every cut: the `sizes[c]` results from ``order[starts[c]]`` on, those closest to the cut first."""
+    """One side of every cut: `sizes[c]` results starting at ``order[starts[c]]``, those closest to the cut first."""
 
     order: IntArray
     starts: IntArray
@@ -45,14 +45,14 @@ class _Side(NamedTuple):
 
 @dataclass(frozen=True)
 class _Cuts:
-    """Where lists are divided.
+    """Cuts of the lists.
 
     Attributes
     ----------
     of_list : ndarray of shape (n_cuts,)
         The list that each cut divides.
     near, far : _Side
-        The results on both sides, as places in the table of all results.
+        Results on both sides, as positions in the table of all results.
     """
 
     of_list: IntArray
@@ -60,16 +60,16 @@ class _Cuts:
     far: _Side
 
     def capped(self, query: IntArray, cap: int) -> _Cuts:
-        """At most `cap` comparisons a query, shared evenly among its cuts; the results closest to them stay."""
+        """Keep at most `cap` comparisons per query, shared evenly among its cuts; keep the results closest to a cut."""
         order = np.argsort(query[self.of_list], kind="stable")
         first = run_starts(query[self.of_list][order])
         n_cuts = np.diff(np.append(first, len(order)))
-        rank = np.arange(len(order)) - np.repeat(first, n_cuts)  # of a cut among those of its query
+        rank = np.arange(len(order)) - np.repeat(first, n_cuts)  # rank of each cut within its query
         n_cuts = np.repeat(n_cuts, n_cuts)
-        share = (rank + 1) * cap // n_cuts - rank * cap // n_cuts  # adds up to the cap; 0 for some if it is small
+        share = (rank + 1) * cap // n_cuts - rank * cap // n_cuts  # sums to the cap; some are 0 if it is small
         order, share = order[share > 0], share[share > 0]
         n_near, n_far = self.near.sizes[order], self.far.sizes[order]
-        # Equally many of both sides, as long as a side has them.
+        # Equally many on both sides, as far as each side has enough.
         half = np.minimum(n_near, np.maximum(1, np.sqrt(share).astype(np.int64)))
         n_far = np.minimum(n_far, share // half)
         n_near = np.minimum(n_near, share // n_far)
@@ -85,9 +85,9 @@ def groups_from_rankings(
     weights: Sequence[ArrayLike] | NDArray[Any] | None,
     max_per_query: int | None,
 ) -> Groups:
-    """See `boostmetric.Comparisons.from_rankings`."""
+    """Build the groups of `boostmetric.Comparisons.from_rankings`."""
     if grades is not None and clicks is not None:
-        raise ValueError("Both grades and clicks are given: pass one of them, or neither for lists ordered best first.")
+        raise ValueError("Both grades and clicks are given. Pass one of them, or neither for lists ordered best first.")
     if max_per_query is not None:
         check_count("max_per_query", max_per_query, alternative=", or None")
     query, lists, order = _check_lists(queries, results)
@@ -121,14 +121,14 @@ def groups_from_rankings(
 def _check_lists(
     queries: ArrayLike, results: Sequence[ArrayLike] | NDArray[Any]
 ) -> tuple[IntArray, Ragged, IntArray | None]:
-    """The query of each list, its results, and for a flat table the order that brings its rows into lists."""
+    """The query and results of each list and, for a flat table, the order that sorts its rows into lists."""
     query = check_numbers("queries", queries)
     if not isinstance(results, np.ndarray) or results.ndim == 0:
         results = as_list("results", results)
     if query.ndim != 1 or len(query) != len(results):
         raise ValueError(
             f"queries must hold one point number for each list of results, or for each row of a table. Got shape "
-            f"{query.shape} for {len(results)}."
+            f"{query.shape} for {len(results)} lists or rows."
         )
     if len(query) == 0:
         raise ValueError("There are no rankings: at least one is needed.")
@@ -141,7 +141,7 @@ def _check_lists(
 
 
 def _check_results(query: IntArray, lists: Ragged) -> None:
-    """Refuse lists that name their query or a result twice."""
+    """Raise an error if a list contains its query, or a result twice."""
     of_list, point = lists.row, lists.values
     itself = point == query[of_list]
     if itself.any():
@@ -152,15 +152,15 @@ def _check_results(query: IntArray, lists: Ragged) -> None:
     if twice.any():
         row = order[np.flatnonzero(twice)[0]]
         raise ValueError(
-            f"The results of query {query[of_list[row]]} contain {point[row]} twice. Keep one of them; what was shown "
-            "on several occasions are several lists."
+            f"The results of query {query[of_list[row]]} contain {point[row]} twice. Keep one of them; if the query "
+            "was run several times, give several lists."
         )
 
 
 def _check_values(
     name: str, values: Sequence[ArrayLike] | NDArray[Any] | None, lists: Ragged, order: IntArray | None
 ) -> NDArray[np.float64] | None:
-    """One number for each result, in the order of the lists."""
+    """Validate one number per result, and return them in the order of the lists."""
     if values is None:
         return None
     try:
@@ -175,7 +175,7 @@ def _check_values(
     else:
         if len(rows) != len(lists):
             raise ValueError(
-                f"{name} must have one list for each of the {len(lists)} lists of results, not {len(rows)}."
+                f"{name} must have one list for each of the {len(lists)} lists of results. Got {len(rows)}."
             )
         for number, (row, size) in enumerate(zip(rows, lists.sizes.tolist(), strict=True)):
             if row.shape != (size,):
@@ -187,11 +187,11 @@ def _check_values(
 
 
 def _cuts_between_grades(lists: Ragged, grade: NDArray[np.number[Any]]) -> _Cuts:
-    """One cut between every two neighbouring grades of a list: all above against all below."""
+    """Make one cut at every step from one grade to the next in a list: all above against all below."""
     of_list = lists.row
     best_first = np.lexsort((-grade, of_list))  # stable: equal grades stay in the order given
     level = grade[best_first]
-    cut = np.flatnonzero((np.diff(level) != 0) & (np.diff(of_list) == 0)) + 1  # the first place below
+    cut = np.flatnonzero((np.diff(level) != 0) & (np.diff(of_list) == 0)) + 1  # first position below the cut
     start, end = lists.bounds[of_list[cut]], lists.bounds[of_list[cut] + 1]
     # Read backwards, the results above begin with the one closest to the cut.
     near = _Side(best_first[::-1], len(best_first) - cut, cut - start)
@@ -199,14 +199,14 @@ def _cuts_between_grades(lists: Ragged, grade: NDArray[np.number[Any]]) -> _Cuts
 
 
 def _cuts_at_clicks(lists: Ragged, clicked: NDArray[np.bool_]) -> _Cuts:
-    """One cut for the clicks that have the same results skipped above them."""
+    """Make one cut for all clicks that have the same skipped results above them."""
     of_list = lists.row
     skipped = np.flatnonzero(~clicked)
-    skipped_before = np.concatenate([[0], np.cumsum(~clicked)])  # in the table, before each result
+    skipped_before = np.concatenate([[0], np.cumsum(~clicked)])  # number in the table before each result
     click = np.flatnonzero(clicked)
     n_above = skipped_before[click] - skipped_before[lists.bounds[of_list[click]]]
     click, n_above = click[n_above > 0], n_above[n_above > 0]
-    # Clicks follow each other in the table, so those of one list with as many results above are neighbours.
+    # Clicks are in table order, so those of one list with equally many skipped results above are adjacent.
     first = run_starts(of_list[click], n_above)
     near = _Side(click, first, np.diff(np.append(first, len(click))))
     far = _Side(skipped[::-1], len(skipped) - skipped_before[click[first]], n_above[first])
@@ -214,18 +214,20 @@ def _cuts_at_clicks(lists: Ragged, clicked: NDArray[np.bool_]) -> _Cuts:
 
 
 def _check_useful(query: IntArray, lists: Ragged, cuts: _Cuts, by_click: bool) -> None:
-    """Refuse rankings of which none compares anything; warn of single ones, though not of clicks."""
+    """Raise an error if no ranking gives a comparison; warn if some give none, except for clicks."""
     useless = np.setdiff1d(np.arange(len(lists)), cuts.of_list)
     if not len(useless):
         return
     first = int(useless[0])
     size = int(lists.sizes[first])
     if size < 2:
-        reason = f"has {size} result{'s' * (size != 1)}, and a comparison needs two. Give at least two results a query."
+        reason = (
+            f"has {size} result{'s' * (size != 1)}, but a comparison needs two. Give at least two results per query."
+        )
     elif by_click:
         reason = (
-            f"has {size} results, but none that was skipped above a clicked one. Give all results that were shown, in "
-            "the order shown."
+            f"has {size} results, but none was skipped above a clicked one. Give all results that were shown, in the "
+            "order shown."
         )
     else:
         reason = (
@@ -236,13 +238,13 @@ def _check_useful(query: IntArray, lists: Ragged, cuts: _Cuts, by_click: bool) -
         raise ValueError(f"No ranking gives a comparison: query {query[first]} {reason}")
     if not by_click:
         warn(
-            f"{len(useless)} of {len(lists)} rankings give no comparison and are left out. The first is that of query "
+            f"{len(useless)} of {len(lists)} rankings give no comparison and are left out. The first is for query "
             f"{query[first]}, which {reason}"
         )
 
 
 def _groups_by_weight(cuts: _Cuts, weight: NDArray[np.float64]) -> Groups:
-    """One group for each cut and weight of results above it; results of weight 0 are not compared with those below."""
+    """Make one group for each cut and weight of its near results; near results of weight 0 are dropped."""
     near = cuts.near.rows()
     near = near.where(weight[near.values] > 0)
     cut, value = near.row, weight[near.values]

@@ -1,4 +1,4 @@
-"""Shares of a problem, as workers get them: each knows where its points and comparisons are, and loads them."""
+"""Shares of a problem for workers; each share knows where its points and comparisons are, and loads them."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from boostmetric.parallel.crew import Crew
 
 
 class Loaded(NamedTuple):
-    """What a process has of a problem.
+    """Part of a problem that a process has loaded.
 
     Attributes
     ----------
     points : ndarray or csr_array
     blocks : sequence of callable
-        Each makes comparisons of the points by number, or has none. They are functions, so that not all need be held.
+        Each returns comparisons that refer to the points by number, or None. They are functions so that not all blocks
+        need to be in memory at once.
     """
 
     points: Given
@@ -25,8 +26,8 @@ class Loaded(NamedTuple):
 
 
 class Share(Protocol):
-    """A part of a problem; it can be sent."""
+    """Part of a problem that can be sent to a worker."""
 
     def load(self, crew: Crew) -> Loaded:
-        """Its points and comparisons, in the process that calls, which has some threads for it."""
+        """Load its points and comparisons in the calling process, with the threads of `crew`."""
         ...
