@@ -1,4 +1,4 @@
-"""Nearest neighbours, the same ones from every method of search."""
+"""Nearest neighbours; every search method returns the same ones."""
 
 from boostmetric.neighbors.nearest_points import nearest as nearest
 from boostmetric.neighbors.nearest_points import nearest_others as nearest_others

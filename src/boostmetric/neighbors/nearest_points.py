@@ -1,15 +1,15 @@
-"""Nearest neighbours, for mining and for scoring: the same ones from every search method.
+"""Nearest neighbours for mining and scoring; every search method returns the same ones.
 
-Data on a grid (whole numbers, or one decimal as in Iris) are full of equal distances, and which of several equally near
-points a search returns depends on its method and on the last bit of each coordinate. So we say what is meant: the next
-neighbour is, among the points no farther than the nearest one left, up to the rounding of the data, the one with the
-lowest number. A search only proposes candidates; where it cannot be certain that they suffice, all points are asked.
-Sparse points are always all asked: for them the distances to all points are one product of sparse matrices.
+Data on a grid (whole numbers, or one decimal as in Iris) have many equal distances, and which of several equally near
+points a search returns depends on its method and on the last bit of each coordinate. So we define the result: the next
+neighbour is the point with the lowest number among those that, up to the rounding of the data, are no farther than the
+nearest remaining one. A search only proposes candidates; if they may not suffice, the distances to all points are
+computed. Sparse points always use all distances, which are one product of sparse matrices.
 
-Searches: scikit-learn's trees for many points in few dimensions; else, all distances by `kernels.brute_force`, in many
-dimensions first in single precision, which settles most queries.
-That is faster than scikit-learn's or faiss's search of the kind, and finds the same (``python -m benchmarks mining``).
-On a GPU, all distances by `boostmetric.neighbors.on_device`, for all queries at once; what is settled is settled here.
+Searches: scikit-learn's trees for many points in few dimensions; otherwise all distances by `kernels.brute_force`. In
+many dimensions they are first computed in single precision, which settles most queries. This is faster than
+scikit-learn's or faiss's brute-force search, and finds the same neighbours (``python -m benchmarks mining``). On a GPU,
+`boostmetric.neighbors.on_device` computes all distances, for all queries at once; the result is settled here.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ from boostmetric.neighbors.searches import ClassPanels, Once, Panels, Quick, row
 from boostmetric.parallel.crew import Crew
 from boostmetric.parallel.devices import torch_device
 
-_SPARE = 8  # candidates beyond those asked for, so that ties at the end of the list are seen
-_FEW = 20  # queries are few if there are this many times as many points
+_SPARE = 8  # candidates beyond those wanted, so that ties at the end of the list are seen
+_FEW = 20  # queries are few if there are more than this many times as many points
 _MOST_FEATURES_OF_A_TREE = 4
 _LEAST_POINTS_OF_A_TREE = 10_000
-_QUERIES = 1024  # asked at once by a thread
-_FEW_QUERIES = 256  # the same, where each has many answers
-# Pairs of a query and a point. The processor compares fewer in the milliseconds that it takes to send the points to a
-# device and to have its answer, which for a thousand classes of sixty points would be done a thousand times.
+_QUERIES = 1024  # queries per piece of work of a thread
+_FEW_QUERIES = 256  # the same, if each query may have many answers
+# Pairs of a query and a point. The CPU compares fewer than this in the milliseconds it takes to send the points to a
+# device and get its answer; a thousand classes of sixty points would pay that a thousand times.
 _FEWEST_ON_A_DEVICE = 2**20
 _NONE = np.empty(0, dtype=np.int64)
-MOST_ROUNDING = 1e-4  # of a distance: no tie is ever broken for a point farther than this
+MOST_ROUNDING = 1e-4  # distances that differ by more than this fraction are never treated as equal
 
 
 def rounding_of_distances(points: Any) -> float:
-    """How far a distance between two of the points may be off because their coordinates are rounded."""
+    """Maximum error of a distance between two of the points due to the rounding of their coordinates."""
     if sparse.issparse(points):
-        # Two rows differ in no more places than both have entries.
+        # Two rows differ in at most as many coordinates as they have entries together.
         n_entries = 2 * int(np.diff(points.indptr).max(initial=0))
         return float(np.sqrt(n_entries) * np.finfo(points.dtype).eps * np.abs(points.data).max(initial=0.0))
     varies = points.min(axis=0) < points.max(axis=0)
@@ -58,28 +58,29 @@ def rounding_of_distances(points: Any) -> float:
 def nearest(
     points: Given, queries: Given | None, n_neighbors: int, rounding: float = 0.0, *, device: str = "cpu"
 ) -> NDArray[np.int64]:
-    """Numbers of the nearest points of each query, nearest first.
+    """Find the nearest points of each query, nearest first.
 
     Parameters
     ----------
     points : ndarray or csr_array of shape (n_points, n_features)
     queries : ndarray or csr_array of shape (n_queries, n_features) or None
-        None asks for the neighbours of the points themselves, a point never being its own neighbour.
+        None finds the neighbours of the points themselves; a point is never its own neighbour.
     n_neighbors : int
-        At most the number of points (less one without queries).
+        At most the number of points (minus one without queries).
     rounding : float, default=0.0
-        Distances that differ by no more than this are equal; among equals the lowest number comes first.
+        Distances that differ by no more than this are treated as equal; the lowest point number then comes first.
     device : str, default="cpu"
-        Where to search dense points, see `boostmetric.parallel.devices`. A few are searched on the CPU in any case.
+        Where to search dense points, see `boostmetric.parallel.devices`. Small problems are always searched on the CPU.
 
     Returns
     -------
     ndarray of shape (n_queries, n_neighbors)
+        Point numbers.
 
     Notes
     -----
-    Cost: one search, and for queries whose candidates leave a doubt (many equal distances, or clusters much smaller
-    than the spread of the data) the distances to all points.
+    Cost: one search, plus the distances to all points for queries whose candidates are not certain to suffice (many
+    equal distances, or clusters much smaller than the spread of the data).
     """
     if sparse.issparse(points):
         return _nearest_sparse(points, queries, n_neighbors, rounding)
@@ -108,7 +109,7 @@ def nearest(
             distance[numbers == rows[:, None]] = np.inf
 
     def find(rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Fill in some answers; returns the queries for which all points must be asked."""
+        """Fill in some answers; return the queries that need the distances to all points."""
         answer[rows], left = _ask(searches, points, asked, rows, n_candidates, n_neighbors, rounding, hide)
         return rows[left] if n_candidates < len(points) else rows[:0]
 
@@ -120,15 +121,15 @@ def nearest(
 def nearest_others(
     points: Given, label: NDArray[np.int64], n_neighbors: int, rounding: float = 0.0, *, device: str = "cpu"
 ) -> Ragged:
-    """Numbers of the nearest points of other classes, nearest first.
+    """Find the nearest points of other classes for each point, nearest first.
 
     Parameters
     ----------
     points : ndarray or csr_array of shape (n_points, n_features)
     label : ndarray of shape (n_points,)
-        Number of the class of each point; at least two classes.
+        Class number of each point; at least two classes.
     n_neighbors : int
-        Fewer for the points of a class that has fewer others.
+        Number of points to find; fewer if there are fewer points of other classes.
     rounding : float, default=0.0
         As in `nearest`.
     device : str, default="cpu"
@@ -137,10 +138,11 @@ def nearest_others(
     Returns
     -------
     Ragged with n_points rows
+        Point numbers.
 
     Notes
     -----
-    Cost: one search for all classes, except for sparse points and for those that are searched in a tree.
+    Cost: one search for all classes together; for sparse points and with a tree, one search per class.
     """
     sizes = np.bincount(label)
     classes = np.flatnonzero(sizes)
@@ -193,19 +195,19 @@ def others_within(
     squares: NDArray[np.float64],
     most: int | None = None,
 ) -> Ragged | None:
-    """Points of other classes within a distance: all of them, and perhaps some that are a rounding farther away.
+    """Find all points of other classes within a distance, and perhaps some that are farther by a rounding error.
 
     Parameters
     ----------
     points : ndarray of shape (n_points, n_features)
     label : ndarray of shape (n_points,)
-        Number of the class of each point.
+        Class number of each point.
     asked : ndarray of shape (n_queries,)
-        Numbers of the points to ask about.
+        Numbers of the points to search for.
     squares : ndarray of shape (n_queries,)
         Squared distances, finite.
     most : int, optional
-        Give up when there are more of them in all.
+        Give up if there are more than this many in total.
 
     Returns
     -------
@@ -214,7 +216,7 @@ def others_within(
 
     Notes
     -----
-    Cost: all distances; memory grows with the answers.
+    Cost: all distances; memory is linear in the size of the result.
     """
     centred, _, blur = _centred(points, points)
     norms = square_lengths(centred)
@@ -239,16 +241,16 @@ def others_within(
 
 
 def _in_threads(work: Callable[[Any], Any], chunks: Sequence[Any]) -> list[Any]:
-    """The work on each chunk, on all processors."""
-    # With a hundred classes there are many searches of a single chunk, and joblib takes a while to count processors. In
-    # a process of multiprocessing.Pool it would say 1, and warn.
+    """Apply `work` to each chunk, on all processors."""
+    # With a hundred classes there are many searches of a single chunk, and joblib is slow at counting processors. In a
+    # multiprocessing.Pool worker it would return 1, with a warning.
     alone = len(chunks) <= 1 or current_process().daemon
     with Crew(1 if alone else joblib.effective_n_jobs(-1)) as crew:
         return crew.each(work, chunks)
 
 
 def _scaled(points: NDArray[Any], queries: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], int]:
-    """Both in float64, divided by the power of two that keeps their squares in range, and its exponent."""
+    """Convert both to float64, divided by a power of two that keeps squares in range; also return its exponent."""
     largest = max(largest_size(points), largest_size(queries))
     exponent = int(np.frexp(largest)[1])
     if exponent == 0 and all(some.dtype == np.float64 and some.flags.c_contiguous for some in (points, queries)):
@@ -260,9 +262,9 @@ def _scaled(points: NDArray[Any], queries: NDArray[Any]) -> tuple[NDArray[Any], 
 
 
 def _centred(points: NDArray[Any], queries: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], float]:
-    """Both less the mean of the points, and how far the square of a distance may be off if it is expanded.
+    """Subtract the mean of the points from both, and bound the error of a squared distance that is expanded.
 
-    That costs as much precision as the points are long.
+    Expanding it loses precision in proportion to the squared lengths of the points.
     """
     centre = points.mean(axis=0)
     centred = points - centre
@@ -273,12 +275,12 @@ def _centred(points: NDArray[Any], queries: NDArray[Any]) -> tuple[NDArray[Any],
     return centred, around, (points.shape[1] + 4) * np.finfo(np.float64).eps * longest
 
 
-# Makes distances infinite of points that are no neighbours: given distances, numbers of points (of the same shape, or
-# of one row) and numbers of the queries.
+# Sets distances to points that must not be neighbours to infinity, given the distances, point numbers (of the same
+# shape, or a single row) and query numbers.
 _Hide = Callable[[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]], None]
 
-# Proposes points to some queries, given the numbers of the queries and how many to propose to each, in any order; and
-# how far the square of a distance may be off for it.
+# A function that proposes points, in any order, given the numbers of the queries and how many to propose for each; and
+# the maximum error of its squared distances.
 _Search = tuple[Callable[[NDArray[np.int64], int], NDArray[np.int64]], float]
 
 
@@ -292,7 +294,7 @@ def _ask(
     rounding: float,
     hide: _Hide,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The nearest points of some of the queries, by one search after the other, and places in `rows` left in doubt."""
+    """Find the nearest points of some queries, trying each search; also return the unsettled positions in `rows`."""
     answer, left = np.empty((len(rows), n_neighbors), dtype=np.int64), np.arange(len(rows))
     for propose, blur in searches:
         if len(left):
@@ -312,7 +314,7 @@ def _settled(
     blur: float,
     hide: _Hide,
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """The nearest among the points proposed to some of the queries, and whether no other point can be among them."""
+    """The nearest of the points proposed for some queries, and whether no other point can be among them."""
     from boostmetric.kernels import brute_force
 
     candidates = np.sort(proposed, axis=1)
@@ -325,18 +327,18 @@ def _settled(
 
 
 def _pays_on(device: str, points: Given, n_queries: int) -> str | None:
-    """Torch's name of the device to search on, or None for the CPU."""
+    """Torch's name for the device to search on, or None for the CPU."""
     return torch_device(device, points) if points.shape[0] * n_queries >= _FEWEST_ON_A_DEVICE else None
 
 
 def _suits_a_tree(points: NDArray[Any], n_queries: int) -> bool:
-    # A tree is not worth its making for a few points, nor over many points for a few queries.
+    # A tree is not worth building for few points, nor for few queries to many points.
     enough = _LEAST_POINTS_OF_A_TREE <= len(points) <= _FEW * n_queries
     return bool(points.shape[1] <= _MOST_FEATURES_OF_A_TREE and enough)
 
 
 def _search(points: NDArray[Any], n_candidates: int, n_queries: int) -> Callable[[NDArray[Any]], NDArray[np.int64]]:
-    """A function from queries to the numbers of their nearest points, in any order."""
+    """Return a function from queries to the numbers of their nearest points, in any order."""
     if _suits_a_tree(points, n_queries):
         tree = NearestNeighbors(n_neighbors=n_candidates, algorithm="kd_tree").fit(points)
         return lambda queries: np.asarray(tree.kneighbors(queries, return_distance=False))
@@ -348,7 +350,7 @@ def _search(points: NDArray[Any], n_candidates: int, n_queries: int) -> Callable
 def _among_all(
     points: Given, asked: Given, queries: NDArray[np.int64], n_neighbors: int, rounding: float, hide: _Hide
 ) -> NDArray[np.int64]:
-    """`nearest` for the queries with the given numbers, by the distances to all points."""
+    """`nearest` for the queries with the given numbers, from the distances to all points."""
     answer = np.empty((len(queries), n_neighbors), dtype=np.int64)
     for rows in row_chunks(len(queries), len(points)):
         distance = cdist(asked[queries[rows]], points)
@@ -360,7 +362,7 @@ def _among_all(
 def _nearest_sparse(
     points: sparse.csr_array, queries: sparse.csr_array | None, n_neighbors: int, rounding: float
 ) -> NDArray[np.int64]:
-    """`nearest` by |a|^2 + |b|^2 - 2 a'b for all points, in which distances below the rounding of that sum are 0."""
+    """`nearest` from |a|^2 + |b|^2 - 2 a'b for all points; values within the rounding of that sum become 0."""
     asked = points if queries is None else queries
     largest_entry = max(largest_size(points.data), largest_size(asked.data))
     exponent = int(np.frexp(largest_entry)[1])
@@ -388,7 +390,7 @@ def _nearest_sparse(
 def pick(
     distance: NDArray[np.float64], n_neighbors: int, rounding: float
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Columns of the nearest, one after the other, and how far the last choice looked; `distance` is used up."""
+    """Columns of the nearest points in order, and the largest distance considered; overwrites `distance`."""
     from boostmetric.kernels import brute_force
 
     picked, reach = np.empty((len(distance), n_neighbors), dtype=np.int64), np.zeros(len(distance))
@@ -397,5 +399,5 @@ def pick(
 
 
 def _runs(rows: NDArray[np.int64], size: int) -> list[NDArray[np.int64]]:
-    """Rows in pieces of at most a size."""
+    """Split rows into pieces of at most `size`."""
     return [rows[begin : begin + size] for begin in range(0, len(rows), size)]

@@ -1,6 +1,6 @@
-"""Proposals of nearest neighbours on a torch device: all distances, in blocks, of which the shortest are kept.
+"""Candidates for nearest neighbours on a torch device: compute all distances in blocks and keep the shortest.
 
-`nearest_points` says what the nearest are, and settles which of the points proposed here are among them.
+`nearest_points` defines what the nearest are, and decides which of the candidates are among them.
 """
 
 from __future__ import annotations
@@ -14,30 +14,30 @@ from numpy.typing import NDArray
 from boostmetric.neighbors.searches import square_lengths
 from boostmetric.parallel.device_memory import memory_of
 
-_BLOCK = 2**28  # distances held at once: 2 GiB
+_BLOCK = 2**28  # distances in memory at once: 2 GiB
 _REMEDY = 'Set {device}="cpu", or give fewer samples.'
-_GROUP = 64  # points whose least distance stands for them all, at first
+_GROUP = 64  # points that are first represented by their smallest distance
 
 
 class DeviceSearch:
-    """Points on a device, to which the distances of many queries are found at once.
+    """Search for the nearest points of many queries at once, on a device.
 
-    Products are taken in double precision: in single precision torch may round their factors to 11 bits (TF32), as
-    users set it, and selection, not multiplication, takes the time.
+    Products are in double precision: in single precision torch may, depending on user settings, round their factors to
+    11 bits (TF32). Selection takes the time, not multiplication.
 
     Parameters
     ----------
     centred : ndarray of shape (n_points, n_features)
     device : str
-        Torch's name of it.
+        Torch's name for the device.
     label : ndarray of shape (n_points,), optional
-        Classes, of which that of a query can be left out.
+        Class numbers, so that the class of a query can be left out.
     """
 
     def __init__(self, centred: NDArray[Any], device: str, label: NDArray[np.int64] | None = None) -> None:
         self._device = device
         n_points, n_features = centred.shape
-        # Whole groups: what is added is infinitely far away.
+        # Pad to whole groups; padding is infinitely far away.
         n_places = n_points + -n_points % _GROUP
         with memory_of(device, 8 * n_places * n_features, _REMEDY):
             self._points = torch.zeros((n_places, n_features), dtype=torch.float64, device=device)
@@ -51,13 +51,13 @@ class DeviceSearch:
     def propose(
         self, queries: NDArray[Any], n_candidates: int, own: NDArray[np.int64] | None = None
     ) -> NDArray[np.int64]:
-        """Numbers of the nearest points of each query, nearest first, but for those of its own class.
+        """Find the nearest points of each query, nearest first, leaving out its own class.
 
-        Where other classes have fewer than `n_candidates`, the numbers after theirs mean nothing.
+        If other classes have fewer than `n_candidates` points, the numbers after them are meaningless.
 
         Notes
         -----
-        Memory: a block of distances, which is halved where the device has no room for it.
+        Memory: a block of distances, which is halved until it fits on the device.
         """
         with memory_of(self._device, self._points.nbytes, _REMEDY):
             return self._proposed(queries, n_candidates, own)
@@ -80,7 +80,7 @@ class DeviceSearch:
         return numbers
 
     def _nearest(self, queries: NDArray[Any], n_candidates: int, own: NDArray[np.int64] | None) -> torch.Tensor:
-        """`propose` for one block. What is compared is |p|^2 / 2 - q'p."""
+        """`propose` for one block, comparing |p|^2 / 2 - q'p."""
         scores = self._sent(queries) @ self._points.T
         torch.sub(self._half_norms, scores, out=scores)
         if own is not None:
@@ -88,15 +88,15 @@ class DeviceSearch:
         return _smallest(scores, n_candidates)
 
     def _sent(self, array: NDArray[Any]) -> torch.Tensor:
-        """An array on the device."""
+        """Copy an array to the device."""
         return torch.from_numpy(np.ascontiguousarray(array)).to(self._device)
 
 
 def _smallest(scores: torch.Tensor, n: int) -> torch.Tensor:
     """Columns of the n smallest numbers of each row, smallest first.
 
-    They lie in the n groups with the smallest minima, so that all but one pass over the scores, for these minima, goes
-    over few numbers; `torch.topk` alone makes a pass for every few bits.
+    They lie in the n groups with the smallest minima. So only one pass, for these minima, goes over all scores, and the
+    others over few numbers; `torch.topk` alone makes a pass over all scores for every few bits.
     """
     groups = scores.view(len(scores), -1, _GROUP)
     if n >= groups.shape[1]:

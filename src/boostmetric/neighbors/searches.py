@@ -1,6 +1,6 @@
-"""Proposals of nearest neighbours: all distances, in single or in double precision, of which the shortest are kept.
+"""Candidates for nearest neighbours: compute all distances in single or double precision and keep the shortest.
 
-`nearest_points` says what the nearest are, and settles which of the points proposed here are among them.
+`nearest_points` defines what the nearest are, and decides which of the candidates are among them.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from numpy.typing import NDArray
 from boostmetric.arrays.frame import largest_size
 from boostmetric.arrays.ragged import Ragged
 
-_ROOM = 256  # answers a query, at first
-_CHUNK = 2**22  # numbers held at once
-_FEWEST_FEATURES_TO_ROUND = 32  # for fewer, products take no time
+_ROOM = 256  # initial number of answers per query
+_CHUNK = 2**22  # numbers in memory at once
+_FEWEST_FEATURES_TO_ROUND = 32  # with fewer, products take little time
 _FEWEST_TO_ROUND = 2**20  # pairs
 _NO_PANELS = np.zeros(2, dtype=np.int64)
 Made = TypeVar("Made")
 
 
 class Once(Generic[Made]):
-    """Something that is made when it is first asked for, by whichever thread."""
+    """Value that is made on first use, by whichever thread comes first."""
 
     def __init__(self, make: Callable[[], Made]) -> None:
         self._make, self._lock = make, Lock()
         self._made: Made | None = None
 
     def __call__(self) -> Made:
-        """Make it, or give what was made."""
+        """Return the value, making it on the first call."""
         with self._lock:
             if self._made is None:
                 self._made = self._make()
@@ -39,36 +39,36 @@ class Once(Generic[Made]):
 
 
 class Quick:
-    """Proposals by products in single precision: a third of the time, and sometimes in doubt.
+    """Search by products in single precision: takes a third of the time, but cannot settle every query.
 
     Parameters
     ----------
     centred : ndarray of shape (n_points, n_features)
     blur : float
-        How far the square of a distance may be off in double precision.
+        Maximum error of a squared distance in double precision.
     label : ndarray of shape (n_points,), optional
-        Classes, of which that of a query can be left out.
+        Class numbers, so that the class of a query can be left out.
     """
 
     def __init__(self, centred: NDArray[Any], blur: float, label: NDArray[np.int64] | None = None) -> None:
-        # In units in which nothing underflows that double precision can tell apart.
+        # Scaled so that nothing that double precision can distinguish underflows.
         self._exponent = -int(np.frexp(largest_size(centred))[1])
         self._points = np.ldexp(centred, self._exponent).astype(np.float32)
         self._half_norms = 0.5 * square_lengths(self._points)
         self._label = np.zeros(len(centred), dtype=np.int64) if label is None else label
         self._room = local()
-        # Coordinates are rounded before they are multiplied: one more than in double precision.
+        # Coordinates are rounded before they are multiplied, once more than in double precision.
         self.blur = 2 * blur * float(np.finfo(np.float32).eps) / float(np.finfo(np.float64).eps)
 
     @staticmethod
     def pays(points: NDArray[Any], n_queries: int) -> bool:
-        """Whether the time saved is worth the copy."""
+        """Whether the time saved is worth a copy of the points."""
         return points.shape[1] >= _FEWEST_FEATURES_TO_ROUND and len(points) * n_queries >= _FEWEST_TO_ROUND
 
     def propose(
         self, queries: NDArray[Any], n_candidates: int, own: NDArray[np.int64] | None = None
     ) -> NDArray[np.int64]:
-        """Numbers of the nearest points of each query, in any order, but for those of its own class."""
+        """Find the nearest points of each query, in any order, leaving out its own class."""
         from boostmetric.kernels import brute_force
 
         shape = (len(queries), n_candidates)
@@ -82,7 +82,7 @@ class Quick:
         return numbers
 
     def _products(self, n_queries: int) -> NDArray[np.float32]:
-        """Room for them, kept by each thread: to get it anew would take as long as to fill it."""
+        """Buffer for the products, kept by each thread because allocating it takes as long as filling it."""
         room: NDArray[np.float32] | None = getattr(self._room, "products", None)
         if room is None or len(room) < n_queries:
             room = self._room.products = np.empty((n_queries, len(self._points)), dtype=np.float32)
@@ -90,13 +90,13 @@ class Quick:
 
 
 class Panels:
-    """Points as `kernels.brute_force` goes over them.
+    """Points in the memory layout of `kernels.brute_force`.
 
     Parameters
     ----------
     points : ndarray of shape (n_points, n_features)
     place : ndarray of shape (n_points,), optional
-        Where to put each; by default one after the other.
+        Position of each point; by default they are consecutive.
     """
 
     def __init__(self, points: NDArray[Any], place: NDArray[np.int64] | None = None) -> None:
@@ -110,13 +110,13 @@ class Panels:
         self._features = np.tile(np.arange(n_features, dtype=np.uint32), n_panels)
         self._half_norms = aligned(np.full(n_panels * PANEL, np.inf))
         self._half_norms[place] = 0.5 * square_lengths(points)
-        self._number = np.zeros(n_panels * PANEL, dtype=np.int64)  # of the point in each place
+        self._number = np.zeros(n_panels * PANEL, dtype=np.int64)  # number of the point at each position
         self._number[place] = np.arange(len(points))
 
     def propose(
         self, queries: NDArray[Any], n_candidates: int, skipped: NDArray[np.int64] = _NO_PANELS
     ) -> NDArray[np.int64]:
-        """Numbers of the nearest points of each query, in any order, but for those of some panels."""
+        """Find the nearest points of each query, in any order, leaving out the skipped panels."""
         from boostmetric.kernels import brute_force
 
         rows, products = self._room(queries)
@@ -126,14 +126,14 @@ class Panels:
         return np.asarray(self._number[places[: len(queries)]])
 
     def within(self, queries: NDArray[Any], limits: NDArray[np.float64], skipped: NDArray[np.int64]) -> Ragged:
-        """Numbers of all points p with |p|^2 / 2 - q'p within a limit, but for those of some panels."""
+        """Find all points p with |p|^2 / 2 - q'p within a limit, leaving out the skipped panels."""
         from boostmetric.kernels import brute_force
 
         rows, products = self._room(queries)
         padded = np.full(len(rows), -np.inf)
         padded[: len(queries)] = limits
         size, longest = 0, _ROOM
-        while longest > size:  # once more, with room for the longest
+        while longest > size:  # repeat with space for the longest
             size = longest
             places, counts = np.empty((len(rows), size), dtype=np.int32), np.zeros(len(rows), dtype=np.int64)
             fixed = (self._panels, self._features, self._half_norms, skipped)
@@ -144,7 +144,7 @@ class Panels:
         return Ragged.from_sizes(self._number[taken], counts)
 
     def _room(self, queries: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The queries, padded to whole tiles, and scratch."""
+        """The queries, padded to whole tiles, and a scratch array."""
         from boostmetric.kernels.brute_force import PANEL
         from boostmetric.kernels.lanes import ROWS, aligned_zeros
 
@@ -154,7 +154,7 @@ class Panels:
 
 
 class ClassPanels:
-    """Points in panels of which each holds points of one class only, so that classes can be left out.
+    """Points in panels that each hold a single class, so that classes can be left out.
 
     Parameters
     ----------
@@ -173,25 +173,25 @@ class ClassPanels:
         self._panels = Panels(points, PANEL * self._first_panel[label] + place)
 
     def propose_others(self, asked: NDArray[np.int64], n_candidates: int) -> NDArray[np.int64]:
-        """Numbers of the nearest points of other classes of some points of one class, in any order."""
+        """Find the nearest points of other classes for some points of one class, in any order."""
         return self._panels.propose(self._points[asked], n_candidates, self._own(asked))
 
     def others_within(self, asked: NDArray[np.int64], limits: NDArray[np.float64]) -> Ragged:
-        """Numbers of all points p of other classes with |p|^2 / 2 - q'p within a limit."""
+        """Find all points p of other classes with |p|^2 / 2 - q'p within a limit."""
         return self._panels.within(self._points[asked], limits, self._own(asked))
 
     def _own(self, asked: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The panels of their class: the first, and the one after the last."""
+        """Panels of the queries' class: the first, and the one after the last."""
         own = self._label[asked[0]]
         return np.asarray(self._first_panel[own : own + 2])
 
 
 def square_lengths(points: NDArray[Any]) -> NDArray[np.float64]:
-    """Squared lengths, without an array as large as the points."""
+    """Squared lengths, computed without an array as large as the points."""
     return np.asarray(np.einsum("ij,ij->i", points, points))
 
 
 def row_chunks(n_rows: int, row_size: int) -> list[slice]:
-    """Slices of rows that hold about _CHUNK numbers."""
+    """Slices of rows that hold about `_CHUNK` numbers each."""
     size = max(1, _CHUNK // row_size)
     return [slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size)]

@@ -1,9 +1,9 @@
-"""Nearest neighbours of some points among others that come in batches, the same ones as if all were there at once.
+"""Nearest neighbours among points that arrive in batches; the same ones as if all points were given at once.
 
-What `nearest_points` calls the nearest depends on distances and on the order of the points. Batches come in that
-order, so that of those seen only few need be remembered: a point that comes after enough others that are no farther is
-never chosen (`brute_force.keep_nearest`). The distance of the last one wanted is the limit for the next batch, in which
-products in single precision find the few points that may be within.
+What `nearest_points` calls the nearest depends on distances and on the order of the points. Batches arrive in that
+order, so few of the points seen must be kept: a point that comes after enough others that are no farther is never
+chosen (`brute_force.keep_nearest`). The distance of the last point wanted is the limit for the next batch, in which
+products in single precision find the few points that may be within it.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from boostmetric.neighbors.searches import Once, row_chunks, square_lengths
 from boostmetric.parallel.crew import Crew
 
 _PIECE = 1024  # anchors that one thread works on
-_ROOM = 256  # candidates of an anchor in a batch, at first
+_ROOM = 256  # initial number of candidates per anchor in a batch
 
 
 class NearestSoFar:
-    """The nearest points of the same class, and of other classes, among those that were offered.
+    """The nearest points of the same class and of other classes, among the points offered so far.
 
     Parameters
     ----------
     anchors : ndarray of shape (n_anchors, n_features)
-        The points whose neighbours are wanted, with coordinates of at most about 1 (see `frame.Shift`).
+        Points to find neighbours for, with coordinates of at most about 1 (see `frame.Shift`).
     own : ndarray of shape (n_anchors,)
-        Numbers of their classes.
+        Their class numbers.
     numbers : ndarray of shape (n_anchors,)
-        Their own numbers: an anchor is not its own neighbour.
+        Their point numbers, because an anchor is not its own neighbour.
     n_same, n_others : int
-        How many are wanted.
+        Number of neighbours to find in the same class and in other classes.
     rounding : float
         As in `neighbors.nearest`.
     n_threads : int, default=1
@@ -63,15 +63,15 @@ class NearestSoFar:
         self._pieces = [_Piece(anchors[cut], own[cut], numbers[cut], n_same, n_others, rounding) for cut in cuts]
 
     def offer(self, points: FloatArray, label: IntArray, first: int) -> None:
-        """Take notice of further points, with their classes; their numbers count on from `first`.
+        """Process another batch of points with their classes; their numbers start at `first`.
 
-        Cost: all distances to the anchors. Memory: a copy of the points in single precision, and 16 MB a thread.
+        Cost: all distances to the anchors. Memory: a copy of the points in single precision, and 16 MB per thread.
         """
         batch = _Batch(points, label, first, self._centre, self._largest)
         self._each(lambda piece: piece.offer(batch))
 
     def nearest(self) -> tuple[Ragged, Ragged]:
-        """Numbers of the nearest points of the same class, and of the others, nearest first; fewer where there are."""
+        """Return the nearest points of the same class and of others, nearest first; fewer if there are fewer."""
         found = self._each(lambda piece: (piece.same.nearest(), piece.others.nearest()))
         return Ragged.stack([same for same, _ in found]), Ragged.stack([others for _, others in found])
 
@@ -81,7 +81,7 @@ class NearestSoFar:
 
 
 class _Batch:
-    """Points to look at, and their copies for products: centred, and in units in which squares do not underflow."""
+    """A batch of points, with copies for products that are centred and scaled so that squares do not underflow."""
 
     def __init__(self, points: FloatArray, label: IntArray, first: int, centre: FloatArray, largest: float) -> None:
         self.points, self.label, self.first = points, label, first
@@ -91,25 +91,25 @@ class _Batch:
         np.ldexp(centred, self.exponent, out=centred)
         rounded = centred.astype(np.float32)
         self._single = rounded, square_lengths(rounded)
-        # Not a method of this object, which would then be held until garbage is collected.
+        # Not a method: a reference cycle would keep this object alive until garbage collection.
         self._double = Once(partial(_with_squares, points, centre, self.exponent))
         self._room = local()
 
     def around(self, anchors: FloatArray) -> FloatArray:
-        """Anchors in the same units."""
+        """Centre and scale the anchors like the points."""
         return _centred(anchors, self._centre, self.exponent)
 
     def products(self, around: FloatArray, *, single: bool) -> tuple[NDArray[Any], NDArray[Any], float]:
-        """Products of the anchors with the points, half the squares of the points, and how far a square may be off."""
+        """Products of anchors and points, half the squared lengths of points, and the error of squared distances."""
         points, squares = self._single if single else self._double()
         longest = max(float(squares.max(initial=0.0)), float(square_lengths(around).max(initial=0.0)))
-        # As in `neighbors.nearest`; coordinates that are rounded before they are multiplied count twice.
+        # As in `neighbors.nearest`; the error doubles if coordinates are rounded before they are multiplied.
         blur = (1 + single) * (points.shape[1] + 4) * float(np.finfo(points.dtype).eps) * longest
         room = self._room_for(len(around)) if single else np.empty((len(around), len(points)))
         return np.matmul(around.astype(points.dtype), points.T, out=room), 0.5 * squares, blur
 
     def _room_for(self, n_anchors: int) -> NDArray[np.float32]:
-        """Kept by each thread: to get it anew would take as long as to fill it."""
+        """Buffer kept by each thread, because allocating it takes as long as filling it."""
         room: NDArray[np.float32] | None = getattr(self._room, "products", None)
         if room is None or len(room) < n_anchors:
             room = self._room.products = np.empty((n_anchors, len(self.points)), dtype=np.float32)
@@ -126,7 +126,7 @@ def _with_squares(points: FloatArray, centre: FloatArray, exponent: int) -> tupl
 
 
 class _Piece:
-    """Some of the anchors, with what they were offered so far."""
+    """Some of the anchors, with their candidates so far."""
 
     def __init__(
         self, anchors: FloatArray, own: IntArray, numbers: IntArray, n_same: int, n_others: int, rounding: float
@@ -136,7 +136,7 @@ class _Piece:
         self.others = _Pool(len(anchors), n_others, rounding)
 
     def offer(self, batch: _Batch) -> None:
-        """Put what is near into the pools."""
+        """Add points that may be near to the pools."""
         from boostmetric.kernels import brute_force
 
         around = batch.around(self._anchors)
@@ -151,9 +151,9 @@ class _Piece:
             pool.add(row[members], place[members] + batch.first, distance[members])
 
     def _list(self, batch: _Batch, around: FloatArray, rows: slice) -> tuple[IntArray, IntArray]:
-        """Anchors, and places in the batch of points that may be near to them: place after place for each anchor."""
+        """Anchors, and positions in the batch of points that may be near them, in ascending order for each anchor."""
         row, place, left = self._ask(batch, around, np.arange(len(around))[rows], single=True)
-        if len(left):  # clusters much smaller than the spread of the data, or many at the same distance
+        if len(left):  # clusters much smaller than the spread of the data, or many equal distances
             more_row, more_place, _ = self._ask(batch, around, left, single=False)
             row, place = np.concatenate([row, more_row]), np.concatenate([place, more_place])
         return row, place
@@ -161,14 +161,14 @@ class _Piece:
     def _ask(
         self, batch: _Batch, around: FloatArray, rows: IntArray, *, single: bool
     ) -> tuple[IntArray, IntArray, IntArray]:
-        """As `_list`, and the anchors of which there is no answer, since too many points may be near."""
+        """Same as `_list`, but also return the anchors left without an answer because too many points may be near."""
         from boostmetric.kernels import brute_force
 
         asked = around[rows]
         products, half_norms, blur = batch.products(asked, single=single)
         farthest = np.stack([self.same.farthest[rows], self.others.farthest[rows]], axis=1)
         limits = 0.5 * (np.ldexp(farthest, batch.exponent) ** 2 + 4 * blur - square_lengths(asked)[:, None])
-        # An anchor is found beside those that are wanted of its class.
+        # One more for the anchor itself, which is found in its own class.
         wanted = self.same.wanted + 1, self.others.wanted
         room = _ROOM
         while True:
@@ -180,7 +180,7 @@ class _Piece:
             most = int(counts.max(initial=0))
             if most <= room or (single and room > _ROOM):
                 break
-            # Once more, with the limits that were found; and again with room for them all.
+            # Repeat with the limits just found; in double precision, also with space for all candidates.
             room = 2 * _ROOM if single else most
         done = counts <= room
         sizes = np.where(done, counts, 0)
@@ -189,14 +189,14 @@ class _Piece:
 
 
 class _Pool:
-    """For each anchor, the points that may yet be chosen.
+    """For each anchor, the points that may still be chosen.
 
     Attributes
     ----------
     wanted : int
-        Points an anchor.
+        Number of points wanted per anchor.
     farthest : ndarray of shape (n_anchors,)
-        The distance of the last one wanted; infinite where there are fewer.
+        Distance of the last point wanted; infinite if there are fewer.
     """
 
     def __init__(self, n_anchors: int, wanted: int, rounding: float) -> None:
@@ -206,7 +206,7 @@ class _Pool:
         self._distance = np.empty(0)
 
     def add(self, row: IntArray, numbers: IntArray, distance: FloatArray) -> None:
-        """Offer points to anchors; their numbers are above those before, and for each anchor in ascending order."""
+        """Offer points to anchors; numbers are above all earlier ones, and ascending for each anchor."""
         from boostmetric.kernels import brute_force
 
         if not len(row):
@@ -224,7 +224,7 @@ class _Pool:
         self._numbers, self._distance = merged.where(kept), distance[kept]
 
     def nearest(self) -> Ragged:
-        """Numbers of the points chosen, nearest first."""
+        """Choose the nearest points and return their numbers, nearest first."""
         numbers, sizes = self._numbers, self._numbers.sizes
         width = max(int(sizes.max(initial=0)), 1)
         inside = np.arange(width) < sizes[:, None]
