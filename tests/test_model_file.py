@@ -184,7 +184,7 @@ def test_a_table_must_have_the_features_of_the_metric():
     table = pd.DataFrame({"a": [1.0], "b": [3.0]})
     assert metric.transform(table).tolist() == [[7.0]]
     assert metric.transform(table.to_numpy()).tolist() == [[7.0]]
-    with pytest.raises(ValueError, match="'b' stands where 'a' should"):
+    with pytest.raises(ValueError, match="found 'b' instead of 'a'"):
         metric.transform(table[["b", "a"]])
     with pytest.raises(ValueError, match="there are 3"):
         metric.transform(table.assign(c=1.0))
@@ -195,8 +195,8 @@ def test_a_table_must_have_the_features_of_the_metric():
     ("given", "message"),
     [
         ({"feature_names": ["a"]}, "There are 1 feature_names, but the metric has 2"),
-        ({"feature_names": "ab"}, "must be a list of texts"),
-        ({"feature_names": [1, 2]}, "must be a list of texts"),
+        ({"feature_names": "ab"}, "must be a list of strings"),
+        ({"feature_names": [1, 2]}, "must be a list of strings"),
         ({"directions": [[1.0, 0.0]]}, "belong together"),
         ({"directions": [[1.0, 0.0]], "step_sizes": [1.0, 2.0]}, r"Got \(1, 2\) and \(2,\)"),
         ({"directions": [[1.0, 0.0]], "step_sizes": [-1.0]}, "not negative"),

@@ -157,10 +157,10 @@ def test_wrong_starts_are_named():
         BoostMetric(init="one").fit(X, Y)
     with pytest.raises(ValueError, match=r"init must be one of 'zero', 'identity', 'standardized'. Got 'rca'"):
         ComparisonBoostMetric(init="rca").fit([[0, 1, 2]], points=X)
-    with pytest.raises(ValueError, match="init has 2 features, the data have 13"):
+    with pytest.raises(ValueError, match="init has 2 features, but the data have 13"):
         BoostMetric(init=np.eye(2)).fit(X, Y)
     wide = sparse.csr_array(sparse.random(20, 20_000, density=0.01, random_state=0))
-    with pytest.raises(ValueError, match=r"init='identity' is a matrix of 20,000 x 20,000 numbers.*init=\"zero\""):
+    with pytest.raises(ValueError, match=r"init='identity' needs a matrix of 20,000 x 20,000 numbers.*init=\"zero\""):
         BoostMetric(init="identity").fit(wide, np.arange(20) % 2)
     with pytest.raises(ValueError, match="n_passes must be"):
         BoostMetric(n_passes=0).fit(X, Y)

@@ -120,7 +120,7 @@ def test_nca_begins_where_it_is_told():
     assert again.history_[-1].loss <= first.history_[-1].loss + 1e-3
     with pytest.raises(ValueError, match="init must be one of"):
         NCA(init="elsewhere").fit(points, labels)
-    with pytest.raises(ValueError, match="init has 2 features, the data have 4"):
+    with pytest.raises(ValueError, match="init has 2 features, but the data have 4"):
         NCA(init=np.eye(2)).fit(points, labels)
     with pytest.raises(ValueError, match="init is the zero metric"):
         NCA(init=np.zeros((1, 4))).fit(points, labels)

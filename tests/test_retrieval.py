@@ -317,7 +317,7 @@ def test_removals_that_are_refused_change_nothing():
         (lambda i: i.add([[1.0, np.inf, 0.0, 0.0]]), "Row 0 of X has numbers that are NaN, infinite"),
         (lambda i: i.add([[1e200, 0.0, 0.0, 0.0]]), r"above 1e\+150"),
         (lambda i: i.add(X[:, :2]), "X has 2 features, and the index 4"),
-        (lambda i: i.add(pd.DataFrame(X, columns=list("abdc"))), "'d' stands where 'c' should"),
+        (lambda i: i.add(pd.DataFrame(X, columns=list("abdc"))), "found 'd' instead of 'c'"),
     ],
 )
 def test_wrong_arguments(call, message):

@@ -1,3 +1,3 @@
-"""A Mahalanobis metric: the linear map, its model file, and metrics to start from."""
+"""Mahalanobis metrics: the linear map, the model file, and metrics to start from."""
 
 from boostmetric.metric.mahalanobis import MahalanobisMetric as MahalanobisMetric

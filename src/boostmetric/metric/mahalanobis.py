@@ -1,4 +1,4 @@
-"""A Mahalanobis metric: one matrix, held as the linear map whose squared lengths it measures."""
+"""A Mahalanobis metric, stored as a linear map."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # a loaded model maps points with NumPy alone
 
 
 def with_fixed_signs(rows: FloatArray) -> FloatArray:
-    """Rows whose signs are arbitrary, each with its entry of largest size positive."""
+    """Flip the sign of rows so that the entry of largest absolute value is positive."""
     largest = rows[np.arange(len(rows)), np.abs(rows).argmax(axis=1)]
     return np.where(largest[:, None] < 0, -rows, rows)
 
@@ -35,16 +35,16 @@ class MahalanobisMetric:
     components : array-like of shape (n_components, n_features)
         The linear map L: the distance is the Euclidean distance after ``points @ components.T``.
     feature_names : sequence of str, optional
-        Names of the features, in their order. Tables with other columns are then refused.
+        Names of the features, in order. If given, tables with other columns are rejected.
     directions : array-like of shape (n_directions, n_features), optional
-        For the record: the directions of which a boosted metric is a sum, before it was cut to a lower rank,
+        Directions that a boosted metric is a sum of, before truncation to a lower rank. Only kept for reference.
     step_sizes : array-like of shape (n_directions,), optional
-        and their weights.
+        Weights of the directions.
     about : mapping, optional
-        Where the metric comes from, as it is to stand in a file: text, finite numbers, booleans, None, and lists and
+        Where the metric comes from, as saved in a file: strings, finite numbers, booleans, None, and lists and
         dictionaries of these. Metrics of the estimators have the entries "estimator" (its "name" and "parameters"),
-        "library" (the version of boostmetric) and "training" (what its fitted attributes tell: "n_iter",
-        "stop_reason", "duality_gap" and others).
+        "library" (the version of boostmetric) and "training" (its fitted attributes: "n_iter", "stop_reason",
+        "duality_gap" and others).
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ class MahalanobisMetric:
     array([[4., 0.],
            [0., 0.]])
 
-    In a file, and back:
+    Save it to a file, and load it again:
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -91,8 +91,8 @@ class MahalanobisMetric:
             trace = float(np.square(L).sum())
         if trace == math.inf:
             raise ValueError(
-                f"components go up to {np.abs(L).max():.3g}, and their squares, of which X = L'L is made, cannot be "
-                "held. Divide them by a power of two: it changes no neighbours."
+                f"components go up to {np.abs(L).max():.3g}, and their squares, which make up X = L'L, overflow. "
+                "Divide them by a power of two, which changes no neighbours."
             )
         self.components: FloatArray = L
         self.feature_names = _checked_names(feature_names, L.shape[1])
@@ -103,9 +103,9 @@ class MahalanobisMetric:
 
     @classmethod
     def load(cls, path: str | Path) -> MahalanobisMetric:
-        """Read a metric that was saved, by `save` of this class or of an estimator.
+        """Load a metric that was saved by `save` of this class or of an estimator.
 
-        Needs NumPy and safetensors only, and runs no code of the file.
+        Needs only NumPy and safetensors, and executes no code in the file.
 
         Parameters
         ----------
@@ -116,19 +116,19 @@ class MahalanobisMetric:
         FileNotFoundError
             If there is no such file.
         ValueError
-            If the file is not one of a model, is damaged, or has a newer format; the message says which.
+            If the file is not a model file, is damaged, or has a newer format; the message says which.
         """
         from boostmetric.metric.model_file import load_model
 
         return load_model(path, cls)
 
     def save(self, path: str | Path) -> None:
-        """Write the metric, and what is known about it, to a file of safetensors, whole or not at all.
+        """Save the metric and its metadata to a safetensors file, atomically.
 
         Parameters
         ----------
         path : str or Path
-            Usually ends with ``.safetensors``. Replaced if it is there.
+            File to write, usually ending with ``.safetensors``. Replaced if it exists.
         """
         from boostmetric.metric.model_file import save_model
 
@@ -142,20 +142,20 @@ class MahalanobisMetric:
         rank: int | None = None,
         coordinates: FloatArray | None = None,
     ) -> MahalanobisMetric:
-        """The metric X = sum_j step_sizes[j] * outer(directions[j], directions[j]), with no more rows than its rank.
+        """Build X = sum_j step_sizes[j] * outer(directions[j], directions[j]), with no more components than its rank.
 
         Parameters
         ----------
         directions : ndarray of shape (n_directions, n_features)
         step_sizes : ndarray of shape (n_directions,)
         rank : int, optional
-            Keep the best approximation of this rank only.
+            Keep only the best approximation of this rank.
         coordinates : ndarray of shape (n_directions, n_dimensions), optional
-            The directions in an orthonormal basis of a space that holds them, if it has fewer dimensions.
+            The directions in an orthonormal basis of a space that contains them, if it has fewer dimensions.
 
         Notes
         -----
-        No directions at all give the zero metric, as a single row of zeros.
+        Without directions, the result is the zero metric, as a single row of zeros.
         """
         if not len(step_sizes):
             return cls(np.zeros((1, directions.shape[1])))
@@ -164,12 +164,12 @@ class MahalanobisMetric:
 
     @property
     def matrix(self) -> FloatArray:
-        """X = L'L, of shape (n_features, n_features)."""
+        """The matrix X = L'L, of shape (n_features, n_features)."""
         return self.components.T @ self.components
 
     @property
     def eigenvalues(self) -> FloatArray:
-        """The eigenvalues of X that may differ from zero, largest first."""
+        """Eigenvalues of X that may be nonzero, largest first."""
         singular = np.linalg.svd(self.components, compute_uv=False)
         return np.asarray(singular**2)
 
@@ -183,14 +183,14 @@ class MahalanobisMetric:
         Returns
         -------
         ndarray of shape (..., n_components)
-            For a torch tensor, a tensor on its device and in its precision (float32 for shorter numbers, float64 for
-            whole ones), through which gradients flow.
+            For a torch tensor, a tensor on the same device and in the same precision (float32 for shorter floats,
+            float64 for integers), through which gradients flow.
         """
         answer: FloatArray = finite(self._mapped(X))
         return answer
 
     def _mapped(self, X: ArrayLike | sparse.sparray) -> FloatArray:
-        """As `transform`, without an error where the answer is not finite."""
+        """Same as `transform`, but without an error if the result is not finite."""
         answer: FloatArray = mapped(self._check(X), self.components)
         return answer
 
@@ -200,32 +200,32 @@ class MahalanobisMetric:
         Parameters
         ----------
         a, b : array-like or tensor of shape (..., n_features)
-            Of one shape, or of shapes that broadcast. Tensors must be on one device.
+            Points of equal shape, or of shapes that broadcast. Tensors must be on the same device.
 
         Returns
         -------
         ndarray of shape (...)
-            A tensor if one of them is a tensor, as `transform` has it.
+            A tensor if one of them is a tensor, as in `transform`.
         """
         answer: FloatArray = lengths(finite(mapped(difference(self._check(a), self._check(b)), self.components)))
         return answer
 
     def __call__(self, a: ArrayLike, b: ArrayLike) -> float:
-        """Distance of two points: a metric that scikit-learn's neighbour searches accept."""
+        """Distance between two points, so that scikit-learn's neighbour searches accept this metric."""
         distance = self.distance(a, b)
         if distance.ndim:
             raise ValueError(
-                f"A metric called as a function takes two points, and {distance.shape} pairs are given. Use `distance`."
+                f"A metric called as a function takes two points, but got {distance.shape} pairs. Use `distance`."
             )
         return float(distance)
 
     def truncate(self, rank: int | None = None) -> MahalanobisMetric:
-        """The nearest metric of at most the given rank, in the Frobenius norm of X.
+        """Approximate X by a metric of at most the given rank, optimally in the Frobenius norm.
 
         Parameters
         ----------
         rank : int, optional
-            None keeps the metric and drops only the rows that rounding makes.
+            Maximum rank. None keeps the metric and only drops components that are rounding errors.
 
         Returns
         -------
@@ -238,7 +238,7 @@ class MahalanobisMetric:
         return MahalanobisMetric(shorter.components, feature_names=self.feature_names, about=self.about)
 
     def _of_rank(self, rank: int | None, narrow: FloatArray | None = None) -> MahalanobisMetric:
-        """As `truncate`; `narrow` are the components in an orthonormal basis of a smaller space."""
+        """Same as `truncate`; `narrow` holds the components in an orthonormal basis of a smaller space."""
         left, singular, right = np.linalg.svd(self.components if narrow is None else narrow, full_matrices=False)
         noise = singular[0] * max(self.components.shape) * np.finfo(singular.dtype).eps
         kept = max(1, int((singular > noise).sum()))
@@ -248,7 +248,7 @@ class MahalanobisMetric:
 
     def _check(self, X: Any) -> Any:
         check_columns(X, self.feature_names)
-        sparse = sys.modules.get("scipy.sparse")  # if nobody has imported it, X is not of it
+        sparse = sys.modules.get("scipy.sparse")  # if it is not imported, X cannot be sparse
         is_sparse = sparse is not None and sparse.issparse(X)
         points: Any
         if is_tensor(X):
@@ -270,7 +270,7 @@ class MahalanobisMetric:
 
 
 def check_columns(X: Any, feature_names: list[str] | None) -> None:
-    """Refuse a table whose columns have other names than the features of a metric, or stand in another order."""
+    """Raise an error if a table's columns differ from the features of a metric in name or order."""
     columns = getattr(X, "columns", None)
     if columns is None or feature_names is None:
         return
@@ -278,8 +278,8 @@ def check_columns(X: Any, feature_names: list[str] | None) -> None:
     if names != feature_names and all(isinstance(name, str) for name in names):
         wrong = next(((a, b) for a, b in zip(names, feature_names, strict=False) if a != b), None)
         raise ValueError(
-            "The columns of the points are not the features of the metric, in their order: "
-            + (f"{wrong[0]!r} stands where {wrong[1]!r} should." if wrong else f"there are {len(names)}.")
+            "The columns of the points must be the features of the metric, in the same order: "
+            + (f"found {wrong[0]!r} instead of {wrong[1]!r}." if wrong else f"there are {len(names)}.")
             + " Select them: points[metric.feature_names]."
         )
 
@@ -287,9 +287,11 @@ def check_columns(X: Any, feature_names: list[str] | None) -> None:
 def _checked_names(names: Sequence[str] | None, n_features: int) -> list[str] | None:
     if names is None:
         return None
-    listed = [str(name) if isinstance(name, str) else name for name in as_list("feature_names", names, of=" of texts")]
+    listed = [
+        str(name) if isinstance(name, str) else name for name in as_list("feature_names", names, of=" of strings")
+    ]
     if not all(isinstance(name, str) for name in listed):
-        raise ValueError(f"feature_names must be a list of texts. Got {names!r}.")
+        raise ValueError(f"feature_names must be a list of strings. Got {names!r}.")
     if len(listed) != n_features:
         raise ValueError(f"There are {len(listed)} feature_names, but the metric has {n_features} features.")
     return listed
@@ -301,12 +303,12 @@ def _checked_directions(
     if directions is None and step_sizes is None:
         return None, None
     if directions is None or step_sizes is None:
-        raise ValueError("directions and step_sizes belong together: give both, or none.")
+        raise ValueError("directions and step_sizes belong together. Give both, or neither.")
     rows, weights = as_numbers("directions", directions), as_numbers("step_sizes", step_sizes)
     if weights.ndim != 1 or rows.shape != (len(weights), n_features):
         raise ValueError(
             "directions must have shape (n_directions, n_features) and step_sizes (n_directions,). Got "
-            f"{rows.shape} and {weights.shape}, and the metric has {n_features} features."
+            f"{rows.shape} and {weights.shape}; the metric has {n_features} features."
         )
     if not np.isfinite(rows).all() or not (np.isfinite(weights) & (weights >= 0)).all():
         raise ValueError("directions and step_sizes must be finite, and step_sizes not negative.")
@@ -314,7 +316,7 @@ def _checked_directions(
 
 
 def as_metric(metric: Any) -> MahalanobisMetric | None:
-    """The metric of a fitted learner, a metric as it is, or None."""
+    """Return the metric of a fitted learner; return a metric or None unchanged."""
     if metric is None or isinstance(metric, MahalanobisMetric):
         return metric
     if not isinstance(metric, type) and callable(getattr(metric, "get_metric", None)):
@@ -323,5 +325,5 @@ def as_metric(metric: Any) -> MahalanobisMetric | None:
             return learned
     raise TypeError(
         f"metric must be a fitted learner, a MahalanobisMetric or None. Got {reprlib.repr(metric)}. "
-        "MahalanobisMetric(components) makes a metric of an array of shape (n_components, n_features)."
+        "MahalanobisMetric(components) makes a metric from an array of shape (n_components, n_features)."
     )

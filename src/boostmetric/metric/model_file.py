@@ -1,14 +1,14 @@
-"""The model file: a metric with what is known about it.
+"""The model file: a metric with its metadata.
 
-Version 1 of the layout, a file of `boostmetric.storage.tensor_file` of kind "model":
+Version 1 of the layout is a file of `boostmetric.storage.tensor_file` of kind "model" with
 
 - tensor ``components``, of shape (n_components, n_features);
-- tensors ``directions``, of shape (n_directions, n_features), and ``step_sizes``, of shape (n_directions,): both, or
-  none;
-- ``feature_names``: a list of n_features texts, or null;
+- tensors ``directions``, of shape (n_directions, n_features), and ``step_sizes``, of shape (n_directions,): both or
+  neither;
+- ``feature_names``: a list of n_features strings, or null;
 - ``about``: a dictionary, see `boostmetric.MahalanobisMetric`.
 
-Tensors are written in float64; those of float32 and float16 are read as well.
+Tensors are written as float64; float32 and float16 can also be read.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from boostmetric.storage.tensor_file import TensorFile, read_tensors, write_tensors
 
-if TYPE_CHECKING:  # which saves and loads itself by this file: imported here, it would be a cycle
+if TYPE_CHECKING:  # the class uses this module to save and load, so a real import would be circular
     from boostmetric.metric.mahalanobis import MahalanobisMetric
 
 _KIND, _VERSION = "model", 1
@@ -33,13 +33,13 @@ def save_model(metric: MahalanobisMetric, path: str | Path) -> None:
 
 
 def load_model(path: str | Path, make: type[MahalanobisMetric]) -> MahalanobisMetric:
-    """Read a metric from a file and `make` it."""
+    """Read a metric from a file and construct it with `make`."""
     file = read_tensors(path, _KIND, _VERSION)
     return metric_of(file, file.about, make)
 
 
 def tensors_of(metric: MahalanobisMetric) -> dict[str, NDArray[np.float64]]:
-    """The arrays of a metric, by name."""
+    """Arrays of a metric, by name."""
     tensors = {"components": metric.components}
     if metric.directions is not None and metric.step_sizes is not None:
         tensors |= {"directions": metric.directions, "step_sizes": metric.step_sizes}
@@ -47,12 +47,12 @@ def tensors_of(metric: MahalanobisMetric) -> dict[str, NDArray[np.float64]]:
 
 
 def said_of(metric: MahalanobisMetric) -> dict[str, Any]:
-    """What else there is to keep of it."""
+    """Metadata of a metric."""
     return {"feature_names": metric.feature_names, "about": metric.about}
 
 
 def metric_of(file: TensorFile, said: dict[str, Any], make: type[MahalanobisMetric]) -> MahalanobisMetric:
-    """The metric of a file, from its arrays and what was `said_of` it, or an error that names the file."""
+    """Construct a metric from the arrays of a file and its metadata (`said_of`); errors name the file."""
     components = file.tensor("components", (None, None))
     directions = step_sizes = None
     if "directions" in file.tensors or "step_sizes" in file.tensors:

@@ -1,4 +1,4 @@
-"""Metrics to begin with: where boosting starts, and what it must beat."""
+"""Metrics to start from: initial metrics of boosting, and baselines it must beat."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from boostmetric.metric.mahalanobis import MahalanobisMetric
 StartName = Literal["zero", "identity", "standardized", "rca", "standardized-rca"]
 Init: TypeAlias = str | MahalanobisMetric | ArrayLike
 
-# Starts that the data alone give, and those that need labels.
+# Starts that need no labels, and all starts.
 PLAIN_STARTS: tuple[StartName, ...] = ("zero", "identity", "standardized")
 STARTS: tuple[StartName, ...] = (*PLAIN_STARTS, "rca", "standardized-rca")
 _IN_WORDS = {
@@ -28,40 +28,40 @@ _IN_WORDS = {
     "rca": "RCA",
     "standardized-rca": "standardized RCA",
 }
-# A metric of full rank has as many rows as there are features.
+# A metric of full rank has n_features x n_features entries.
 _MOST_FEATURES = 10_000
 
 
 def starting_components(init: Init, X: Given, y: NDArray[Any] | None = None) -> FloatArray | None:
-    """The linear map of a metric to begin with; None for the zero metric.
+    """Linear map of the metric to start from; None for the zero metric.
 
     Parameters
     ----------
     init : str, MahalanobisMetric or array-like of shape (n_rows, n_features)
-        ``"identity"``: the Euclidean distance. ``"standardized"``: that of features divided by their standard
-        deviation. ``"rca"``: relevant component analysis (Bar-Hillel et al., 2003), the Mahalanobis distance of the
-        covariance within the classes, shrunk as Ledoit and Wolf (2004) have it; ``"standardized-rca"`` the same in
-        standardized features, for features of different units. Or a metric, or its linear map.
+        ``"identity"``: the Euclidean distance. ``"standardized"``: the Euclidean distance after dividing features by
+        their standard deviation. ``"rca"``: relevant component analysis (Bar-Hillel et al., 2003), the Mahalanobis
+        distance of the within-class covariance with the shrinkage of Ledoit and Wolf (2004). ``"standardized-rca"``:
+        the same on standardized features, for features in different units. Or a metric, or its linear map.
     X : ndarray or csr_array of shape (n_samples, n_features)
     y : ndarray of shape (n_samples,), optional
-        Labels, for RCA.
+        Class labels, needed for RCA.
     """
     n_features = X.shape[1]
     if isinstance(init, str):
         return _named(init, X, y)
     components = _as_metric(init).components
     if components.shape[1] != n_features:
-        raise ValueError(f"init has {components.shape[1]} features, the data have {n_features}.")
+        raise ValueError(f"init has {components.shape[1]} features, but the data have {n_features}.")
     return components
 
 
 def start_in_words(init: Init) -> str:
-    """What a start is called in sentences."""
+    """Name of a start, for use in sentences."""
     return _IN_WORDS.get(init, init) if isinstance(init, str) else "given metric"
 
 
 def check_init(init: Init, names: Sequence[str]) -> None:
-    """Refuse what is neither one of the names nor a metric."""
+    """Raise an error if `init` is neither one of the names nor a metric."""
     if isinstance(init, str):
         check_choice("init", init, names)
     else:
@@ -81,9 +81,9 @@ def _named(name: str, X: Given, y: NDArray[Any] | None) -> FloatArray | None:
     n_features = X.shape[1]
     if n_features > _MOST_FEATURES:
         raise ValueError(
-            f"init={name!r} is a matrix of {n_features:,} x {n_features:,} numbers here, as the data have that many "
-            'features. Reduce the features (TruncatedSVD, PCA), or begin elsewhere: boosting with init="zero" (and '
-            'solver="stagewise"), a baseline with init="identity".'
+            f"init={name!r} needs a matrix of {n_features:,} x {n_features:,} numbers, because the data have that many "
+            'features. Reduce the features (TruncatedSVD, PCA), or choose another start: init="zero" (with '
+            'solver="stagewise") for boosting, init="identity" for a baseline.'
         )
     if name == "identity":
         return np.eye(n_features)
@@ -98,13 +98,13 @@ def _named(name: str, X: Given, y: NDArray[Any] | None) -> FloatArray | None:
 
 
 def spread(points: FloatArray) -> FloatArray:
-    """Standard deviations, 1 for features that do not vary."""
+    """Standard deviation of each feature, or 1 if the feature is constant."""
     deviations = points.std(axis=0)
     return np.where(deviations > 0, deviations, 1.0)
 
 
 def within_classes(points: FloatArray, y: NDArray[Any]) -> FloatArray:
-    """Points less the mean of their class, of the classes with several points."""
+    """Subtract from each point the mean of its class, and drop classes with a single point."""
     _, label, sizes = np.unique(y, return_inverse=True, return_counts=True)
     means = np.zeros((len(sizes), points.shape[1]))
     np.add.at(means, label, points)
@@ -113,13 +113,13 @@ def within_classes(points: FloatArray, y: NDArray[Any]) -> FloatArray:
 
 
 def _whitening(residuals: FloatArray) -> FloatArray:
-    """The symmetric map after which the covariance of the residuals, shrunk, is the identity."""
+    """Symmetric map after which the shrunk covariance of the residuals is the identity."""
     n_features = residuals.shape[1]
     shrinkage = ledoit_wolf_shrinkage(residuals, assume_centered=True)
     values, vectors = _principal(residuals)
-    # And the variance across all of these directions, if there are fewer than features.
+    # The appended 0 is the variance orthogonal to these directions, if they are fewer than the features.
     values = (1 - shrinkage) * np.append(values, 0.0) + shrinkage * np.vdot(residuals, residuals) / residuals.size
-    # Where classes are points along some direction, it counts as the narrowest direction that is none.
+    # A direction in which classes have no variance gets the smallest positive variance.
     positive = values > values.max() * n_features * np.finfo(np.float64).eps
     if not positive.any():
         return np.eye(n_features)
@@ -131,7 +131,7 @@ def _whitening(residuals: FloatArray) -> FloatArray:
 def _principal(residuals: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Eigenvalues of the covariance about zero, and orthonormal eigenvectors as columns.
 
-    Of more features than points, only of the space that the points span: from their inner products.
+    With more features than points, only those in the span of the points, computed from their inner products.
     """
     n, n_features = residuals.shape
     if n >= n_features:
