@@ -1,14 +1,15 @@
-"""Oracles: they keep distances and weights to themselves and answer five questions with small sums.
+"""Oracles, which keep distances and weights to themselves and answer five queries with small sums.
 
-To read, from the loop down to the kernels:
+From the loop down to the kernels:
 
-- `protocol`: the five verbs, and what the loop sees of their answers;
-- `sharded`: the oracle that the loop asks. The comparisons are cut into *shards*, which an *engine* keeps (threads, a
-  device, a cluster: `boostmetric.engines`); `merged` asks them all and adds up their `masses`, of which `losses` makes
-  the loss;
-- `shard`, and on the CPU `pair_shard`: the five verbs of one shard. How its pairs form groups is known to `groups`
-  (several near or far pairs), `singles` (one of each) and `blocks` (all points of another class), each with a file of
-  `boostmetric.kernels` of its name; on a device, to `boostmetric.gpu`;
-- `cpu` cuts a problem into shards, `points` are the rows they share, `histogram` is a faster answer of `singles`, and
-  `held_out` watches comparisons that are not learned from.
+- `protocol`: the five verbs, and their answers as the loop sees them;
+- `sharded`: the oracle that the loop calls. The comparisons are cut into *shards*, which an *engine* holds (threads, a
+  device, a cluster: `boostmetric.engines`); `merged` calls them all and adds up their `masses`, from which `losses`
+  computes the loss;
+- `shard`, and on the CPU `pair_shard`: the five verbs of one shard. How its pairs form groups is implemented by
+  `group_shard` (several near or far pairs), `single_shard` (one of each) and `block_shard` (all points of another
+  class), with the kernels in `groups`, `singles` and `blocks` of `boostmetric.kernels`; on a device, by
+  `boostmetric.gpu`;
+- `cpu` cuts a problem into shards, `point_rows` holds the points they share, `histogram` is a faster answer for single
+  comparisons, and `held_out` monitors comparisons that are not learned from.
 """

@@ -21,15 +21,15 @@ from boostmetric.oracles.pair_shard import PairShard
 from boostmetric.oracles.point_rows import PointRows
 from boostmetric.oracles.protocol import ONE
 
-# Up to this size of step * (half the range of the coordinates)**2 the table of a direction is exact to 1e-15, relative
-# to the sums at step 0 and the square of the width of a bin.
+# If step * (half the range of the coordinates)**2 is at most this, the table of a direction is exact to 1e-15, relative
+# to the sums at step 0 and the square of the bin width.
 _TABLE_REACH = 30.0
-# Far sides whose mean growth is less than this, in squares of the width, are therefore summed pair by pair.
+# Far sides whose mean growth is less than this, in units of the squared bin width, are therefore summed pair by pair.
 _LEAST_GROWTH = 1e-4
 
 
 class Columns:
-    """All points of some class, sorted by class: the columns of `kernels.blocks`; shared by shards.
+    """All points that have a class, sorted by class: the columns of `kernels.blocks`, shared by shards.
 
     Attributes
     ----------
@@ -38,11 +38,11 @@ class Columns:
     label : ndarray of shape (len(points),)
         Their classes.
     column : ndarray of shape (n_points,)
-        Where each point of the problem went; -1 for points in no class.
+        Column of each point of the problem; -1 for points in no class.
     begin, end : ndarray of shape (n_classes,)
-        The columns of each class.
+        Range of columns of each class.
     n_columns : int
-        Of the arrays about columns: as many as `points`, rounded up to whole registers.
+        Number of columns: the number of points, rounded up to whole registers.
     """
 
     def __init__(self, points: PointRows, classes: Classes) -> None:
@@ -64,11 +64,11 @@ class Columns:
         z = aligned_zeros(len(directions), self.n_columns)
         for row, xi in zip(z, directions, strict=True):
             row[: len(self.points)] = self.points.times(xi)
-        z[:, len(self.points) :] = z[:, :1]  # no column lies outside the range of the points
+        z[:, len(self.points) :] = z[:, :1]  # keep padding within the range of the points
         return z
 
     def line(self, xi: FloatArray, factors: FloatArray) -> Line:
-        """The columns along a direction, or several; made once for all shards that ask for it."""
+        """The columns along one or several directions; computed once for all shards."""
         with self._lock:
             if self._last is None or not (np.array_equal(self._last[0], xi) and np.array_equal(self._last[1], factors)):
                 z, kept_factors = self.along(np.atleast_2d(xi)), factors.copy()
@@ -77,16 +77,16 @@ class Columns:
 
     @cached_property
     def coordinates(self) -> FloatArray:
-        """The points, with zeros up to a width that is a multiple of two registers.
+        """The points, padded with zeros to a width that is a multiple of two registers.
 
-        They are dense: this is asked for up to some hundred features, where the distances take more room.
+        They are dense: this is only used with up to a few hundred features, where the distances take more memory.
         """
         dense = self.points.dense()
         return aligned(np.pad(dense, [(0, self.n_columns - len(dense)), (0, -dense.shape[1] % (2 * WIDTH))]))
 
     @cached_property
     def numbers(self) -> NDArray[np.uint32]:
-        """0, 1, 2, ..."""
+        """Column numbers 0, 1, 2, ..."""
         return np.arange(self.n_columns, dtype=np.uint32)
 
 
@@ -99,9 +99,9 @@ class Line:
         Coordinates.
     factors : ndarray of shape (n_directions,)
     reach : float
-        Up to which step a table (see `kernels.blocks.block_table`) is good; negative for several directions.
+        Largest step for which a table (see `kernels.blocks.block_table`) is accurate; negative for several directions.
     least_growth : float
-        Down to which mean growth of a far side it is good.
+        Smallest mean growth of a far side for which it is accurate.
     """
 
     def __init__(self, z: FloatArray, factors: FloatArray) -> None:
@@ -113,12 +113,12 @@ class Line:
 
     @property
     def nodes(self) -> FloatArray:
-        """The coordinates of the nodes of a table."""
+        """Coordinates of the nodes of a table."""
         return node_coordinates(self._low, self._width)
 
     @cached_property
     def sorted_columns(self) -> tuple[NDArray[np.uint32], IntArray, FloatArray]:
-        """Columns sorted by bin in each tile, where their runs start, and the polynomials at their coordinates."""
+        """Columns sorted by bin in each tile, the starts of their runs, and the polynomials at their coordinates."""
         n_columns = self.z.shape[1]
         place = (self.z[0] - self._low) / self._width
         b = np.minimum(place.astype(np.int64), N_BINS - 1)
@@ -130,7 +130,7 @@ class Line:
 
 
 class BlockShard(PairShard):
-    """Groups of anchors, each with all points of another class on the far side (see `kernels.blocks`)."""
+    """Groups with an anchor each, and all points of other classes on the far side (see `kernels.blocks`)."""
 
     def __init__(self, points: PointRows, comparisons: Comparisons, loss: Loss, columns: Columns) -> None:
         order = np.argsort(columns.column[comparisons.anchors], kind="stable")
@@ -225,7 +225,7 @@ class BlockShard(PairShard):
 
 
 def _ranges(columns: Columns, label: NDArray[np.int32]) -> tuple[IntArray, IntArray]:
-    """Columns before and after those of the own class, in whole registers, and equal for every ROWS rows."""
+    """Bounds of the columns before and after the own class, in whole registers, and equal for every ROWS rows."""
     left, right = -(-columns.begin[label] // WIDTH) * WIDTH, columns.end[label] // WIDTH * WIDTH
     left = np.repeat(left.reshape(-1, ROWS).max(axis=1), ROWS)
     right = np.repeat(right.reshape(-1, ROWS).min(axis=1), ROWS)

@@ -1,4 +1,4 @@
-"""A problem cut into shards that compute on the CPU."""
+"""Cutting a problem into shards that compute on the CPU."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from boostmetric.oracles.point_rows import PointRows
 from boostmetric.oracles.shard import Shard
 from boostmetric.oracles.single_shard import SingleShard
 
-# A shard should be worth the hand-over to a thread, and more shards than this would not be run at once.
+# A shard should be worth handing to a thread, and more shards than this would not run at the same time.
 _MEMBERS_PER_SHARD = 2**17
 _ROWS_PER_SHARD = 2**10
 MOST_SHARDS = 64
-# Of the time of the kernels over the members, shards may spend so much on their points.
+# Time that shards may spend on their points, as a fraction of the time of the kernels over the members.
 _MOST_ON_POINTS = 0.5
 
 
 def make_shards(points: PointRows, comparisons: Comparisons, loss: Loss, *, most: int = MOST_SHARDS) -> list[Shard]:
-    """Cut a problem into shards of similar size, each of one kind of groups; at most so many of each kind.
+    """Cut a problem into shards of similar size, each with one kind of groups; at most `most` of each kind.
 
-    The number of shards depends on the problem only. Every shard goes over its points when it finds a direction, so
-    fewer are made of groups that share many points or features.
+    The number of shards depends only on the problem. Every shard goes over its points to find a direction, so there are
+    fewer shards if groups share many points, or if there are many features.
     """
     near, far = comparisons.side_sizes
     sizes, is_open = near + far, comparisons.is_open
@@ -40,7 +40,7 @@ def make_shards(points: PointRows, comparisons: Comparisons, loss: Loss, *, most
         n_members = int(sizes[chosen].sum())
         pieces = _cut(chosen, sizes, min(most, n_members / _MEMBERS_PER_SHARD))
         parts = [comparisons.subset(groups) for groups in pieces]
-        # Nanoseconds, roughly, of the kernels over the members, and over the points.
+        # Approximate nanoseconds for the kernels over the members, and over the points.
         kernel_cost = n_members * (25 + points.n_features / 3)
         points_cost = points.direction_cost * sum(_share(part, len(points)) for part in parts)
         if points_cost > _MOST_ON_POINTS * kernel_cost and len(parts) > 1:
@@ -57,9 +57,9 @@ def make_shards(points: PointRows, comparisons: Comparisons, loss: Loss, *, most
 
 
 def _cut(chosen: NDArray[np.bool_], sizes: NDArray[np.int64], n_pieces: float) -> list[NDArray[np.int64]]:
-    """The chosen groups in about so many pieces: consecutive groups, with as many members each.
+    """Cut the chosen groups into about `n_pieces` runs of consecutive groups, with equally many members.
 
-    Their number is a power of two, which most numbers of threads can share out evenly.
+    Their number is a power of two, which divides evenly among most numbers of threads.
     """
     groups = np.flatnonzero(chosen)
     n_pieces = 2 ** round(math.log2(max(n_pieces, 1.0)))
@@ -76,7 +76,7 @@ def _share(comparisons: Comparisons, n_points: int) -> float:
 
 
 def _check_memory(n_anchors: int, classes: Classes) -> None:
-    """Refuse what the machine could not hold: the system would end the process, not tell it."""
+    """Raise an error if memory does not suffice; the system would kill the process without a message."""
     n_points = int(classes.sizes.sum())
     needed = 16 * n_anchors * n_points
     try:
@@ -85,7 +85,7 @@ def _check_memory(n_anchors: int, classes: Classes) -> None:
         return
     if needed > installed:
         raise NotEnoughMemoryError(
-            "All impostors of {n_anchors:,} of {n_points:,} samples take {needed:,.1f} GB, but this machine has "
+            "All impostors of {n_anchors:,} of {n_points:,} samples need {needed:,.1f} GB, but this machine has "
             "{installed:,.1f} GB. Set {n_impostors} to a number, such as 50, or use fewer samples.",
             n_anchors=n_anchors,
             n_points=n_points,

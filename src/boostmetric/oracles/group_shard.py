@@ -17,7 +17,7 @@ from boostmetric.oracles.point_rows import PointRows
 
 
 class GroupShard(PairShard):
-    """Groups, eight side by side (see `kernels.groups`)."""
+    """Groups in batches of eight (see `kernels.groups`)."""
 
     def __init__(self, points: PointRows, comparisons: Comparisons, loss: Loss) -> None:
         super().__init__(points, comparisons, loss)
@@ -25,7 +25,7 @@ class GroupShard(PairShard):
         self._batches, self._omega = layout.batches, layout.omega
         with np.errstate(divide="ignore"):
             self._log_omega = aligned(np.log(self._omega))
-        # Pair numbers of all places; an empty one has the number after the last.
+        # Pair numbers of all places; an empty place has the number after the last pair.
         self._members = np.full(layout.n_places, len(comparisons.pairs), dtype=np.uint32)
         self._members[layout.place] = comparisons.members
         self._empty = np.flatnonzero(self._members == len(comparisons.pairs))
@@ -60,12 +60,12 @@ class GroupShard(PairShard):
 
 @dataclass(frozen=True)
 class _Layout:
-    """Where groups lie in batches.
+    """Layout of groups in batches.
 
     Attributes
     ----------
     batches : ndarray of shape (n_batches, 4)
-        As the kernels need them: near places, far places, offset, joined or not.
+        Batches for the kernels: near places, far places, offset, joined or not.
     omega : ndarray of shape (8 * n_batches,)
         Weights of the groups by lane, 0 in empty lanes.
     place : ndarray of shape (n_members,)
@@ -80,7 +80,7 @@ class _Layout:
 
     @classmethod
     def of(cls, comparisons: Comparisons) -> _Layout:
-        """Groups of similar sizes side by side, and a group by itself where that takes less place."""
+        """Put groups of similar sizes into a batch, and a group by itself where that takes less space."""
         n_groups = comparisons.n_groups
         near, far = sizes = np.diff(comparisons.bounds).reshape(-1, 2).T
         order = np.lexsort((far, near))
@@ -103,7 +103,7 @@ class _Layout:
         omega = np.zeros(WIDTH * len(batches))
         omega[WIDTH * batch + lane] = comparisons.weights[order]
 
-        # First place and distance between places of every side, in the order of the groups given.
+        # First place and stride of every side, in the order in which the groups were given.
         rank = np.argsort(order)
         n_near, _, offset, alone_ = batches[batch[rank]].T
         begin = np.stack([offset, offset + WIDTH * n_near], axis=1).ravel() + np.repeat(lane[rank], 2)

@@ -1,4 +1,4 @@
-"""An oracle that also watches comparisons it does not learn from."""
+"""An oracle that also monitors held-out comparisons."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from boostmetric.oracles.protocol import ONE, Oracle, State
 
 
 class WithHeldOut:
-    """Learns from one oracle and reports in each `State` how many comparisons of another are satisfied.
+    """Oracle that reports in each `State` the fraction of another oracle's comparisons that are satisfied.
 
     Parameters
     ----------
     oracle : Oracle
-        The comparisons to learn from.
+        Comparisons to learn from.
     watched : Oracle
-        The comparisons held out; their points in the same coordinates.
+        Held-out comparisons, with points in the same coordinates.
     """
 
     def __init__(self, oracle: Oracle, watched: Oracle) -> None:

@@ -1,12 +1,12 @@
-"""All steps at once: the distribution of margins along a direction, with moments in every bin.
+"""The loss at all steps at once, from the distribution of growths along a direction, with moments in every bin.
 
 For single comparisons and the exponential loss, the mass after a step w is S(w) = sum_r u_r exp(w m_r), where
 m_r = h_near - h_far. Sort the m_r into bins, and write each as its bin's centre plus an offset of at most half a width:
 the exponential of the offset is a power series that needs only the weighted moments of the offsets in the bin. So one
-pass over the comparisons answers for every w.
+pass over the comparisons gives the answer for every w.
 
-How long a step may be is decided by the comparisons that it hurts, those with m_r > 0, and bins must be narrow for
-them. Those that gain much weigh nothing after it, and their bins may be wide.
+The length of a step is limited by the comparisons that it hurts, those with m_r > 0, so bins must be narrow for them.
+Those that gain a lot have a negligible weight after the step, so their bins may be wide.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ class Histogram:
     Attributes
     ----------
     log_mass : float
-        Logarithm of the mass that the weights are a share of.
+        Logarithm of the mass that the weights are relative to.
     exponent : int
-        Bins are ``2**exponent`` wide, around zero.
+        Bins around zero are ``2**exponent`` wide.
     table : ndarray of shape (n_bins, N_MOMENTS)
-        ``table[b, k]`` is the sum of u x**k over bin b, x being the offset from its centre in half widths, away from
-        zero. The bins are those of `boostmetric.kernels.bins`, up to the last that is needed.
+        ``table[b, k]`` is the sum of u x**k over bin b, where x is the offset from its centre in half-widths, away from
+        zero. The bins are those of `boostmetric.kernels.bins`, up to the last one needed.
     """
 
     log_mass: float
@@ -48,16 +48,17 @@ class Histogram:
 
     @property
     def width(self) -> float:
-        """Of the bins around zero."""
+        """Width of the bins around zero."""
         return math.ldexp(1.0, self.exponent)
 
     def reach(self, error: float) -> float:
-        """Largest step at which the mass is good to a relative error: that of the first term that series leave out.
+        """Largest step at which the mass has at most the given relative error, estimated by the first omitted term.
 
-        In a bin of half the width h, that is (w h)^n / n! of what is in it. So a step may be long if all bins are
-        narrow. And it may be long though some are wide, since these lie below -128 h, where masses fall with the step:
-        their error is largest at w = n / (128 h), where it is `of_wide` of the mass before. That counts little beside
-        the mass after the step. If A is the mass of the growths from -a on, exp(-w a) A is left at least, whatever a.
+        In a bin of half-width h, that term is (w h)^n / n! of the mass in it. So steps can be long if all bins are
+        narrow. They can also be long if some are wide, because wide bins lie below -128 h, where masses fall with the
+        step: their error is largest at w = n / (128 h), where it is `of_wide` of the mass before the step. It only has
+        to be small relative to the mass after the step. If A is the mass of the growths above -a, at least
+        exp(-w a) A is left, for every a.
         """
         n = N_MOMENTS - 2
         centre, half = centres_and_halves(len(self.table))
@@ -75,18 +76,18 @@ class Histogram:
         return float(min(max(though_wide, by_width / widest), by_width / half[0]))
 
     def moments(self, steps: FloatArray) -> Moments:
-        """The loss and its derivatives at each step, useless far beyond `reach`.
+        """The loss and its derivatives at each step; not accurate far beyond `reach`.
 
-        The loss is exact to the error of `reach`, its derivatives to about that of those at step 0. So slopes may be
-        wrong where they are 1e-15 of the first one; the search for a step takes these for 0.
+        The loss is accurate to the error given to `reach`, and its derivatives to about that error relative to their
+        values at step 0. So slopes of about 1e-15 of the initial slope may be wrong; the step search treats them as 0.
         """
         centre, coefficients = self._series
         top = centre.max()
         rows = []
         for w in steps * self.width:  # with growths in units of the width
             power = w**_POWERS
-            first, second = _POWERS[1:] * power[:-1], _POWERS[2:] * _POWERS[1:-1] * power[:-2]  # less zeros
-            # The series of all bins together, each times the exponential of its centre, and derivatives of that.
+            first, second = _POWERS[1:] * power[:-1], _POWERS[2:] * _POWERS[1:-1] * power[:-2]  # without zeros
+            # Sum of the series of all bins, each times the exponential of its centre, and its derivatives.
             a, b, c = np.exp(w * (centre - top)) @ coefficients
             s0 = a @ power
             s1 = b @ power + a[1:] @ first
@@ -96,9 +97,9 @@ class Histogram:
 
     @cached_property
     def _series(self) -> tuple[FloatArray, FloatArray]:
-        """Of the bins that are not empty: centres, and coefficients of the power series in the step.
+        """Centres of the nonempty bins, and coefficients of their power series in the step.
 
-        These are there three times: as they are, times the centre, and times its square.
+        The coefficients come in three versions: as they are, times the centre, and times its square.
         """
         occupied = np.flatnonzero(self.table[:, 0])
         centre = centres_and_halves(len(self.table))[0][occupied]
@@ -110,7 +111,7 @@ class Histogram:
 
     @classmethod
     def merge(cls, parts: Sequence[Histogram]) -> Histogram:
-        """The histogram of all shards together, in the widest bins among them."""
+        """Merge the histograms of all shards, in the widest bins among them."""
         exponent = max(part.exponent for part in parts)
         shares, log_mass = mix(np.array([part.log_mass for part in parts]))
         tables = [widened(part.table, exponent - part.exponent) for part in parts]
@@ -122,8 +123,8 @@ class Histogram:
 
 @lru_cache
 def _factors(n_bins: int) -> FloatArray:
-    """From moments of offsets in half widths to those in widths, over k!."""
+    """Factors that convert moments of offsets from half-widths to widths, divided by k!."""
     _, half = centres_and_halves(n_bins)
     factors = half[:, None] ** _POWERS / np.cumprod(np.maximum(_POWERS, 1))
-    factors.setflags(write=False)  # they are kept
+    factors.setflags(write=False)  # they are cached
     return np.asarray(factors)

@@ -1,17 +1,17 @@
 """Losses: from the mass of all groups to the number that boosting minimises.
 
-With N_g the sum of exp(d) over the near pairs of group g, F_g the sum of exp(-d) over its far pairs, and
-l_g = log(N_g F_g), which is the loss of a group that is not satisfied and below 0 where it is:
+Let N_g be the sum of exp(d) over the near pairs of group g, F_g the sum of exp(-d) over its far pairs, and
+l_g = log(N_g F_g), which measures how far a group is from being satisfied, and is negative if it is satisfied:
 
 - exponential: log sum_g omega_g exp(l_g), the log of the paper's sum over all comparisons;
-- logistic: sum_g omega_g log(1 + exp(l_g)) / sum_g omega_g. A group that is far from satisfied costs in proportion to
-  its distances only, not exponentially, so that a few mislabelled points do not decide everything. For single
-  comparisons this is the ordinary logistic loss;
+- logistic: sum_g omega_g log(1 + exp(l_g)) / sum_g omega_g. The cost of a group that is far from satisfied grows
+  linearly with its distances, not exponentially, so a few mislabelled points do not dominate. For single comparisons
+  this is the ordinary logistic loss;
 - smooth-hinge: sum_g omega_g phi(l_g) / sum_g omega_g with phi = 0 up to l = -1, a parabola up to 0, and a line beyond
-  (Rennie and Srebro, 2005). Groups that are satisfied by a margin of 1 no longer count.
+  (Rennie and Srebro, 2005). Groups satisfied with a margin of 1 no longer count.
 
-All are convex in the metric, since l_g is convex and they grow with it. The sums over g are computed by the kernels
-(`kernels.group_losses`, `gpu.device_losses`); here is what follows from them.
+All are convex in the metric, since l_g is convex and they increase with it. The sums over g are computed by the kernels
+(`kernels.group_losses`, `gpu.device_losses`); this module computes the loss from them.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ class Loss(ABC):
     Attributes
     ----------
     name : str
-        As users call it, and as the kernels look it up.
+        Name for users, and for the lookup in the kernels.
     has_histogram : bool
-        Whether the loss of single comparisons follows, for all steps, from a histogram of their growths.
+        Whether the loss of single comparisons can be computed for all steps from a histogram of their growths.
     has_corners : bool
-        Whether its second derivative jumps.
+        Whether its second derivative is discontinuous.
     """
 
     name: LossName
@@ -49,19 +49,19 @@ class Loss(ABC):
 
     @abstractmethod
     def state(self, mass: Mass, weight: float) -> State:
-        """Where the loss stands."""
+        """Current value of the loss, and related sums."""
 
     @abstractmethod
     def rate(self, log_mass: float, weight: float) -> float:
-        """S times the derivative of the loss by S: what sums relative to S are multiplied with."""
+        """S times the derivative of the loss by S: the factor for sums relative to S."""
 
     @abstractmethod
     def moments(self, moments: MassMoments, weight: float) -> Moments:
-        """The loss with its derivatives by the step."""
+        """The loss and its derivatives by the step."""
 
 
 class LogOfSum(Loss):
-    """log S, whatever the weight."""
+    """The loss log S, which ignores the weight."""
 
     def state(self, mass: Mass, weight: float) -> State:
         return State(mass.log_mass, mass.margin, mass.violated, mass.weight)
@@ -74,7 +74,7 @@ class LogOfSum(Loss):
 
 
 class MeanOfGroups(Loss):
-    """S divided by the weight of all groups (not of all comparisons: here a group counts once)."""
+    """S divided by the weight of all groups (not of all comparisons: a group counts once)."""
 
     def state(self, mass: Mass, weight: float) -> State:
         loss = self.rate(mass.log_mass, weight)

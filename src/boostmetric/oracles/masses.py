@@ -1,8 +1,8 @@
-"""What a shard answers with: its mass, and sums relative to it.
+"""Answers of a shard: its mass, and sums relative to it.
 
 Each group has a mass, which depends on the loss (see `kernels.groups`). Masses add up over groups and shards, and may
-be far too large or small for a float64, so a shard tells the logarithm of its own, and everything else as a share of
-it; shards are then mixed in proportion to their masses. What the loss is of the mass of all, `losses` knows.
+be far too large or small for a float64. So a shard returns the logarithm of its mass, and everything else relative to
+it; shards are then mixed in proportion to their masses. `losses` computes the loss from the total mass.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from boostmetric.arrays.types import FloatArray
 
 @dataclass(frozen=True)
 class Mass:
-    """The mass S of a shard, or of several.
+    """The mass S of one or several shards.
 
     Attributes
     ----------
     log_mass : float
         log S.
     margin : float
-        <G, X> / S, G being minus the gradient of S with respect to the metric X.
+        <G, X> / S, where G is minus the gradient of S with respect to the metric X.
     violated, weight : float
         As in `State`.
     has_histogram : bool
@@ -39,7 +39,7 @@ class Mass:
 
     @classmethod
     def merge(cls, parts: Sequence[Mass]) -> Mass:
-        """The mass of all shards together."""
+        """Merge the masses of all shards."""
         if len(parts) == 1:
             return parts[0]
         share, log_mass = mix(np.array([part.log_mass for part in parts]))
@@ -68,7 +68,7 @@ class MassMoments:
 
     @classmethod
     def merge(cls, parts: Sequence[MassMoments]) -> MassMoments:
-        """The moments of all shards together."""
+        """Merge the moments of all shards."""
         if len(parts) == 1:
             return parts[0]
         share, log_mass = mix(np.stack([part.log_mass for part in parts]))
@@ -80,7 +80,7 @@ class MassMoments:
 
 
 def mix(log_masses: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Each shard's share of the whole mass, and the logarithm of the whole, along the first axis."""
+    """Each shard's share of the total mass, and the logarithm of the total, along the first axis."""
     largest = log_masses.max(axis=0)
     mass = np.exp(log_masses - largest)
     total = mass.sum(axis=0)

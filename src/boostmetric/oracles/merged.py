@@ -1,4 +1,4 @@
-"""Shards as one: asks each, and mixes the answers in proportion to their masses."""
+"""Several shards as one: call each, and mix the answers in proportion to their masses."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ from boostmetric.oracles.protocol import ONE
 
 
 class ShardPool(Protocol):
-    """Holds shards, and asks them.
+    """Pool that holds shards and calls them.
 
     Attributes
     ----------
     rounding, steps_at_once
-        As those of an `Oracle`.
+        As for an `Oracle`.
     """
 
     rounding: float
     steps_at_once: int
 
     def each(self, verb: str, *arguments: Any) -> list[Any]:
-        """Ask every shard; the answers come in the order of the shards, whichever finished first."""
+        """Call every shard; return the answers in the order of the shards, whichever finished first."""
         ...
 
 
 class MergedShard:
-    """The five verbs over a pool of shards, answered as a shard does.
+    """The five verbs over a pool of shards, answered like a single shard.
 
-    Sums are taken in the order of the shards, and the shards are cut by the size of the problem alone: the bits of the
-    answers do not depend on how many threads work on them.
+    Sums are taken in the order of the shards, and how the problem is cut into shards depends only on its size, so the
+    bits of the answers do not depend on the number of threads.
     """
 
     def __init__(self, pool: ShardPool) -> None:
         self._pool = pool
-        self._share = np.ones(0)  # of each shard in the mass of all, since the last rebuild or commit
-        self._has_histogram = False  # until the shards, in a rebuild, say that all of them have one
+        self._share = np.ones(0)  # of each shard in the total mass, as of the last rebuild or commit
+        self._has_histogram = False  # until a rebuild shows that all shards have one
 
     def rebuild(self, directions: FloatArray, step_sizes: FloatArray, at_once: bool = False) -> Mass:
         return self._settle(self._pool.each("rebuild", directions, step_sizes, at_once))

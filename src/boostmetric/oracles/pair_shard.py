@@ -1,4 +1,4 @@
-"""What all shards on the CPU have in common: points, pairs, and the direction."""
+"""Base class of all shards on the CPU: points, pairs, and the direction."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from boostmetric.oracles.point_rows import PointRows
 from boostmetric.oracles.protocol import ONE
 from boostmetric.oracles.shard import Shard
 
-# Directions along which the points are read at once.
+# Number of directions to project the points on in one pass.
 _AT_ONCE = 16
 
 
 class PairShard(Shard):
-    """The five verbs over the pairs of a shard; subclasses know how the pairs form groups."""
+    """The five verbs over the pairs of a shard; subclasses define how the pairs form groups."""
 
     def __init__(self, points: PointRows, comparisons: Comparisons, loss: Loss) -> None:
         super().__init__(points.n_features, comparisons.total_weight, loss)
@@ -29,12 +29,12 @@ class PairShard(Shard):
         touched = np.zeros(len(points), dtype=bool)
         touched[comparisons.pairs] = True
         self._points, number = points.share(touched)
-        # Pairs sorted by their first point, as `kernels.pairs` has them.
+        # Pairs sorted by their first point, as in `kernels.pairs`.
         first, second = number[comparisons.pairs].T
         self._starts = np.searchsorted(first, np.arange(len(self._points) + 1))
         self._second = second.astype(np.uint32)
 
-        # The coefficient of every pair, and a last one for places that hold no pair.
+        # Coefficients of all pairs, and one at the end for places without a pair.
         self._c = np.empty(len(comparisons.pairs) + 1)
         self._flow = np.empty(len(self._points))
 
@@ -60,7 +60,7 @@ class PairShard(Shard):
         return self._points.transposed_times(self._flow) / self._mass
 
     def project(self, xi: FloatArray, factors: FloatArray = ONE, along: FloatArray | None = None) -> None:
-        """As in the protocol; `along` are the points along xi, where they are known."""
+        """Set the growths of all pairs along one or several directions; `along` is the points along xi, if known."""
         h = self._points.scratch.room("growths", len(self._c))
         h[-1] = 0.0
         if xi.ndim == 1:
@@ -72,12 +72,12 @@ class PairShard(Shard):
 
     @abstractmethod
     def _forget(self) -> None:
-        """Let all distances be 0, those of X = 0."""
+        """Set all distances to 0, those of X = 0."""
 
     @abstractmethod
     def _set_growths(self, h: FloatArray) -> None:
-        """Take over the growths of the pairs along the direction, and 0 for no pair."""
+        """Set the growths of the pairs along the direction; the last is 0, for places without a pair."""
 
     @abstractmethod
     def _grow(self, step: float) -> None:
-        """Make the step, to the same bits as `_move`, and leave the weights as they are."""
+        """Make the step, to the same bits as `_move`, without updating the weights."""

@@ -1,4 +1,4 @@
-"""The points of a shard, dense or sparse, and the products with them that the verbs need."""
+"""Points of a shard, dense or sparse, and the products with them that the verbs need."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from boostmetric.kernels.lanes import WIDTH, aligned
 from boostmetric.parallel.crew import Crew
 from boostmetric.parallel.scratch import Scratch
 
-# Up to this share of the points is copied for a shard; of more, the copies of all shards would fill the memory.
+# Up to this fraction of the points is copied for a shard; with more, the copies of all shards would fill the memory.
 _MOST_TAKEN = 0.5
-# Nanoseconds of work that are worth the hand-over to a thread, and more pieces than this would not be done at once.
+# Nanoseconds of work that are worth handing to a thread; more pieces than this would not run at the same time.
 _PIECE_COST = 5e6
 _MOST_PIECES = 64
 
@@ -27,15 +27,15 @@ Starts = NDArray[np.int64]
 
 
 class PointRows(Protocol):
-    """The matrix A with one point a row.
+    """The matrix A with one point per row.
 
     Attributes
     ----------
     n_features : int
     direction_cost : float
-        Nanoseconds, roughly, that a shard spends on these points whatever its pairs, to find a direction.
+        Approximate nanoseconds that a shard spends on these points to find a direction, regardless of its pairs.
     scratch : Scratch
-        Shared by all shards of a problem.
+        Scratch arrays, shared by all shards of a problem.
     """
 
     n_features: int
@@ -45,46 +45,46 @@ class PointRows(Protocol):
     def __len__(self) -> int: ...
 
     def share(self, rows: NDArray[np.bool_]) -> tuple[PointRows, NDArray[np.int32]]:
-        """Points of one shard, and the number that each has among them. Where most are needed, all are shared."""
+        """Points of one shard, and the number of each among them. If most are needed, all are shared."""
         ...
 
     def take(self, rows: NDArray[np.int64]) -> PointRows:
-        """The given points in the given order."""
+        """Select the given points, in the given order."""
         ...
 
     def dense(self) -> FloatArray:
-        """A itself."""
+        """A as a dense array."""
         ...
 
     def times(self, x: FloatArray) -> FloatArray:
-        """A x."""
+        """Compute A x."""
         ...
 
     def times_each(self, directions: FloatArray) -> Sequence[FloatArray]:
-        """A x for each row x, to the same bits as `times`."""
+        """Compute A x for each row x, to the same bits as `times`."""
         ...
 
     def transposed_times(self, y: FloatArray) -> FloatArray:
-        """A' y."""
+        """Compute A' y."""
         ...
 
     def gram(self, starts: Starts, second: UintArray, c: FloatArray) -> FloatArray:
-        """A' Lap(c) A = sum_p c_p (a - b)(a - b)' over pairs of points (see `kernels.pairs`)."""
+        """Compute A' Lap(c) A = sum_p c_p (a - b)(a - b)' over pairs of points (see `kernels.pairs`)."""
         ...
 
 
 def as_points(coordinates: FloatArray | sparse.csr_array, crew: Crew | None = None) -> PointRows:
-    """Points in the form that suits them; large products are done by a crew, if there is one."""
+    """Wrap dense or sparse points; large products are done by a crew, if there is one."""
     return SparsePoints(coordinates) if sparse.issparse(coordinates) else DensePoints.of(coordinates, crew or Crew())
 
 
 def _numbers(rows: NDArray[np.bool_]) -> NDArray[np.int32]:
-    """The number of each row among those that are chosen."""
+    """Number of each row among the chosen ones."""
     return np.cumsum(rows, dtype=np.int32) - np.int32(1)
 
 
 class DensePoints:
-    """Points in an array, with columns of zeros up to a multiple of ``lanes.WIDTH``."""
+    """Points in an array, padded with columns of zeros to a multiple of ``lanes.WIDTH``."""
 
     def __init__(self, padded: FloatArray, n_features: int, crew: Crew, scratch: Scratch) -> None:
         self._padded = aligned(padded)
@@ -134,10 +134,10 @@ class DensePoints:
         return np.asarray(self._coordinates.T @ y)
 
     def gram(self, starts: Starts, second: UintArray, c: FloatArray) -> FloatArray:
-        # The room is that of this thread, which does nothing else before all pieces are done; others write to theirs.
+        # Scratch of this thread, which does nothing else until all pieces are done; other threads write to their own.
         degree, pieces = self.scratch.room("degree", len(self)), self._pieces(starts)
         degree[:] = 0.0
-        is_known = len(pieces) > 1  # else it is summed on the way
+        is_known = len(pieces) > 1  # otherwise it is summed on the way
         if is_known:
             pairs.degrees(starts, second, c, degree)
 
@@ -153,9 +153,9 @@ class DensePoints:
         return np.asarray(half + half.T)
 
     def _pieces(self, starts: Starts) -> list[tuple[int, int]]:
-        """Ranges of points that take as long each, to sum the pairs of which they are the first.
+        """Ranges of points whose pairs take equally long to sum; a pair belongs to its first point.
 
-        How many depends on the problem only, as the bits of the sum do.
+        Their number, and so the bits of the sum, depends only on the problem.
         """
         n_pairs, pair_cost = int(starts[-1]), self.n_features / 3
         n_pieces = min(_MOST_PIECES, int((self.direction_cost + n_pairs * pair_cost) / _PIECE_COST), len(self))
@@ -168,13 +168,13 @@ class DensePoints:
 
 
 class SparsePoints:
-    """Points in compressed rows; not made dense, except where all pairs of points are held anyway."""
+    """Points in compressed rows; only made dense where all pairs of points are in memory anyway."""
 
     def __init__(self, rows: sparse.csr_array, scratch: Scratch | None = None) -> None:
         self._rows = rows
         self.scratch = Scratch() if scratch is None else scratch
         self.n_features = int(rows.shape[1])
-        # Some tens of products with the matrix and its transpose.
+        # A few dozen products with the matrix and its transpose.
         self.direction_cost = 100.0 * (rows.nnz + rows.shape[0])
 
     def __len__(self) -> int:

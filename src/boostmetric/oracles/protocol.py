@@ -1,23 +1,23 @@
-"""What the loop of Algorithm 2 asks of the data: five verbs.
+"""The interface between the loop of Algorithm 2 and the data: five verbs.
 
 An *oracle* holds points, pairs and groups, and with them the squared distance d of every pair, its growth h along the
-direction last projected on, and the weight of every group. The loop never sees those; it sees sums over them, which
-are small and can be added up over shards. The verbs, and the equations of the paper that they serve:
+direction last projected on, and the weight of every group. The loop never sees these, only sums over them, which are
+small and can be added up over shards. The verbs, and the equations of the paper that they serve:
 
 ==================  ============  ===========================================================
 verb                paper         answer
 ==================  ============  ===========================================================
 rebuild(xi, w)      Eq. (6)       `State`; distances and weights from X = sum_j w_j xi_j xi_j'
 gram(), matvec(x)   Eq. (7, 10)   A_hat, or A_hat x
-project(xi)         Eq. (3)       none; h of every pair is kept (along xi xi', or a sum of such)
-moments(steps)      Eq. (8)       `Moments` of h at each step (or once for all: `histogram`)
+project(xi)         Eq. (3)       none; keeps h of every pair (along xi xi', or a sum of these)
+moments(steps)      Eq. (8)       `Moments` of h at each step (`histogram`: at all steps)
 commit(step)        Eq. (9)       `State` after X grew by step * xi xi'
 ==================  ============  ===========================================================
 
-The order matters: `moments` and `commit` follow a `project`, and after a `commit` the projection is used up. A
-`rebuild` leaves the very bits that as many calls of `project` and `commit` would have left, so a fit that goes on from
-a checkpoint ends as if it had never stopped; `at_once` it is faster, and the last bits are other ones. `project` also
-takes several directions with factors of any sign, and then h is the growth along sum_k factors[k] xi_k xi_k'.
+The order matters: `moments` and `commit` must follow a `project`, and a `commit` consumes the projection. A `rebuild`
+gives exactly the same bits as the corresponding calls of `project` and `commit`, so a fit resumed from a checkpoint
+ends as if it had never stopped; with `at_once` it is faster, but the last bits differ. `project` also takes several
+directions with factors of any sign; h is then the growth along sum_k factors[k] xi_k xi_k'.
 
 The loss is that of the paper's problem (P0), or another one (see `losses`), without the term v Tr X. A_hat is minus
 its gradient with respect to X.
@@ -40,19 +40,18 @@ ONE = np.ones(1)  # the factor of a single direction
 
 
 class Oracle(Protocol):
-    """The five verbs (see the module's table).
+    """The five verbs (see the table in the module docstring).
 
     Attributes
     ----------
     n_features : int
     rounding : float
-        Error of the growths of pairs, relative to them, where that is more than the rounding of double precision; else
-        0.
+        Relative error of the growths of pairs if it exceeds the rounding of double precision; otherwise 0.
     steps_at_once : int
-        How many steps to ask `moments` for: 1 where each costs as much as the first, more where an answer takes a
-        while, however little is asked.
+        Number of steps to pass to `moments` at once: 1 if each costs as much as the first, more if a call has a high
+        fixed cost.
     has_corners : bool
-        Whether the second derivative of the loss jumps, so that interpolation is less exact.
+        Whether the second derivative of the loss is discontinuous, which makes interpolation less accurate.
     """
 
     n_features: int
@@ -71,17 +70,17 @@ class Oracle(Protocol):
 
 @dataclass(frozen=True)
 class State:
-    """Where the loss stands.
+    """Current value of the loss, and related sums.
 
     Attributes
     ----------
     loss : float
     margin : float
-        <A_hat, X> = sum_r u_r rho_r, with u the weights of Eq. (6) and rho the margins far minus near.
+        <A_hat, X> = sum_r u_r rho_r, with u the weights of Eq. (6) and rho the margins, far minus near.
     violated, weight : float
         Weight of the comparisons whose far pair is no longer than their near pair, and weight of all comparisons.
     held_out : float, optional
-        Fraction, by weight, of held-out comparisons that are satisfied, where some are held out (see `held_out`).
+        Fraction, by weight, of held-out comparisons that are satisfied, if some are held out (see `held_out`).
     """
 
     loss: float
@@ -107,8 +106,8 @@ class Moments:
 
     @property
     def mean_square(self) -> FloatArray:
-        """How much the direction moves the comparisons: the mean square of their growths, by weight.
+        """How much the direction moves the comparisons: the weighted mean square of their growths.
 
-        Just that for the exponential loss, and of its size for the others.
+        Exact for the exponential loss, and the right order of magnitude for the others.
         """
         return self.second + self.first**2

@@ -1,4 +1,4 @@
-"""What all shards have in common, wherever they compute."""
+"""Base class of all shards, wherever they compute."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from boostmetric.oracles.losses import Loss
 from boostmetric.oracles.masses import Mass, MassMoments
 from boostmetric.oracles.protocol import ONE
 
-# The mass of comparisons that are all satisfied by far may vanish, but for the exponential loss.
+# With losses other than the exponential one, the mass may vanish if all comparisons are satisfied by a wide margin.
 _LEAST_MASS = 1e-300
 
 
@@ -24,15 +24,15 @@ class Shard(ABC):
     ----------
     n_features : int
     weight : float
-        Of all comparisons of the shard, which are more than its groups.
+        Total weight of the comparisons of the shard (not of its groups, which are fewer).
     loss : Loss
-        Whose masses are summed.
+        Loss that defines the masses.
 
     Attributes
     ----------
     n_features : int
     has_histogram : bool
-        Whether `histogram` has an answer.
+        Whether `histogram` returns one.
     """
 
     has_histogram = False
@@ -41,7 +41,7 @@ class Shard(ABC):
         self.n_features = n_features
         self._weight = weight
         self._loss = loss
-        # Since the last rebuild or commit: the mass relative to a shift, as coefficients are too, and its logarithm.
+        # As of the last rebuild or commit: the mass relative to a shift (as coefficients are), and its logarithm.
         self._mass = 1.0
         self._log_mass = 0.0
 
@@ -75,8 +75,8 @@ class Shard(ABC):
 
     @abstractmethod
     def _moments(self, w: float) -> FloatArray:
-        """Shift, mass, and its first and second derivative at step w."""
+        """Shift, mass, and the first and second derivative of the mass, at step w."""
 
     @abstractmethod
     def _move(self, step: float) -> FloatArray:
-        """Make the step and find the weights; shift, mass, weighted margin and violated weight."""
+        """Make the step and compute the weights; return shift, mass, weighted margin and violated weight."""

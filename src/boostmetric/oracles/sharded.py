@@ -1,4 +1,4 @@
-"""An oracle made of shards: their masses, and the loss of these."""
+"""An oracle made of shards: it computes the loss from their masses."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ class ShardedOracle:
     Parameters
     ----------
     pool : ShardPool
-        Holds the shards; they answer the same verbs with masses (`masses`).
+        Pool of shards, which answer the same verbs with masses (`masses`).
     n_features : int
-        Dimension of the points.
+        Number of features of the points.
     loss : Loss
-        Computed from the mass of all shards.
+        Loss to compute from the mass of all shards.
     weight : float
-        Weight of all groups.
+        Total weight of the groups.
     """
 
     def __init__(self, pool: ShardPool, n_features: int, loss: Loss, weight: float) -> None:
@@ -33,7 +33,7 @@ class ShardedOracle:
         self.has_corners = loss.has_corners
         self._shards = MergedShard(pool)
         self._loss, self._weight = loss, weight
-        self._rate = 1.0  # from sums relative to the mass, as shards answer, to the gradient of the loss
+        self._rate = 1.0  # factor from the shards' sums, relative to the mass, to the gradient of the loss
         self.histogram = self._shards.histogram
 
     def rebuild(self, directions: FloatArray, step_sizes: FloatArray, *, at_once: bool = False) -> State:

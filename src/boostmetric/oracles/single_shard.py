@@ -20,7 +20,7 @@ from boostmetric.oracles.point_rows import PointRows
 class SingleShard(PairShard):
     """Single comparisons: one near pair against one far pair.
 
-    Kept are their margins rho = d_far - d_near and, along a direction, m = h_near - h_far: a step w lowers rho by w m.
+    It stores their margins rho = d_far - d_near and, along a direction, m = h_near - h_far: a step w lowers rho by w m.
     """
 
     def __init__(self, points: PointRows, comparisons: Comparisons, loss: Loss) -> None:
