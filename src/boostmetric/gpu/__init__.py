@@ -1,1 +1,1 @@
-"""The five verbs, and the search for neighbours, on a device of torch."""
+"""The five verbs of an oracle on a torch device."""

@@ -23,29 +23,29 @@ from boostmetric.oracles.shard import Shard
 
 _LOG2_E = 1 / math.log(2)
 _EMPTY = 1e30
-# Up to this size of step * (half the range of the coordinates)**2 a table is exact to the rounding of its numbers.
+# If step * (half the range of the coordinates)**2 is at most this, a table is exact to the rounding of its dtype.
 _REACH = {torch.float64: 30.0, torch.float32: 480.0}
-# A far side that has come down to this fraction of what it was is no longer read from the table.
+# The table is not used for a far side whose sum has fallen below this fraction of its value at step 0,
 _LEAST_OF_TABLE = {torch.float64: 1e-3, torch.float32: 1e-4}
-# Those whose mean growth is less than this, in squares of the width of a bin, neither.
+# or whose mean growth is less than this, in units of the squared bin width.
 _LEAST_GROWTH = {torch.float64: 1e-4, torch.float32: 1e-2}
-# Eigenvalues of the metric that are so small beside the largest are rounding.
+# Eigenvalues of the metric below this fraction of the largest are rounding errors.
 _ROUNDING = 1e-13
-# Numbers of differences of near pairs that are held at once.
+# Entries of differences of near pairs in memory at once.
 _AT_ONCE = 2**24
 
 
 class DeviceBlockShard(Shard):
-    """Groups of anchors, each with all points of another class on the far side.
+    """Groups with an anchor each, and all points of other classes on the far side.
 
-    State is the metric X alone: with it the points are mapped, and from these the exponents of all pairs follow, in
-    each pass anew (see `far`).
+    The only state is the metric X: it maps the points, and every pass computes the exponents of all pairs from the
+    mapped points (see `far`).
 
     Parameters
     ----------
     points : DevicePoints
     comparisons : Comparisons
-        All far sides open.
+        Comparisons with open far sides only.
     loss : Loss
     kernels : module
         `far` or `fused_far`.
@@ -54,7 +54,7 @@ class DeviceBlockShard(Shard):
     def __init__(self, points: DevicePoints, comparisons: Comparisons, loss: Loss, kernels: ModuleType) -> None:
         super().__init__(points.n_features, comparisons.total_weight, loss)
         assert comparisons.classes is not None
-        self._kernels = self._wanted = kernels  # where points are too long for these: those of `far`
+        self._kernels = self._wanted = kernels  # `far` instead, while points are too long for these
         device = points.device
         in_class = np.flatnonzero(comparisons.classes.label >= 0)
         column = np.full(len(comparisons.classes.label), -1)
@@ -105,7 +105,7 @@ class DeviceBlockShard(Shard):
         if step:
             self._grow(self._directions, self._factors, step)
         self._map_points()
-        # Equal distances are those that are equal up to rounding.
+        # Distances are treated as equal if they are equal up to rounding.
         rounding = 4 * torch.finfo(self._columns.p.dtype).eps * (self._row_q.abs() + self._longest)
         thresholds = self._row_q[:, None] - _LOG2_E * self._near_d - rounding[:, None]
         self._log_sum, mean, count = self._kernels.log_sums(self._rows, self._columns, thresholds)
@@ -119,8 +119,8 @@ class DeviceBlockShard(Shard):
         return sums
 
     def _map_points(self) -> None:
-        """Map points by a factor of X; where X is not positive, some of its rows count negative."""
-        # In units in which all features count alike, whatever their sizes.
+        """Map points by a factor of X; if X is not positive semidefinite, some of its rows have a negative sign."""
+        # Scaled so that all features count alike, whatever their size.
         unit = np.sqrt(np.abs(np.diag(self._X)))
         unit[unit == 0.0] = 1.0
         values, vectors = np.linalg.eigh(self._X / np.outer(unit, unit))
@@ -188,7 +188,7 @@ class DeviceBlockShard(Shard):
         return mass_moments(self._loss, self._omega, near, self._far_moments(w))
 
     def _far_moments(self, w: float) -> Sums:
-        """Sums about growths over far sides, from a table of the direction where that is good enough."""
+        """Sums of growths over far sides, from a table of the direction where that is accurate enough."""
         if self._line is None:
             self._line = self._measured()
         line = self._line
@@ -215,7 +215,7 @@ class DeviceBlockShard(Shard):
         return Sums((log_sum - q) / _LOG2_E, mean, variance)
 
     def _measured(self) -> _DeviceLine:
-        """The points along the direction."""
+        """Compute the points along the direction."""
         along = self._z[0][self._in_class]
         low, high = torch.stack(torch.aminmax(along)).tolist()
         width = (high - low) / N_BINS
@@ -226,7 +226,7 @@ class DeviceBlockShard(Shard):
         )
 
     def _bins(self, line: _DeviceLine) -> Bins:
-        """The columns sorted into bins of the direction."""
+        """Sort the columns into bins of the direction."""
         place = (line.along - line.low) / line.width
         number = place.long().clamp(max=N_BINS - 1)
         order = torch.argsort(number, stable=True)
@@ -236,7 +236,7 @@ class DeviceBlockShard(Shard):
         shift = (ends - padded) - (torch.cumsum(counts, 0) - counts)
         source = order.new_full((int(ends[-1]),), self._columns.n)
         source[torch.arange(len(order), device=order.device) + shift[number[order]]] = order
-        # Chebyshev's polynomials at the coordinates, and from these the polynomials of the nodes.
+        # Chebyshev polynomials at the coordinates, and from these the polynomials of the nodes.
         x = (2 * (place - number) - 1).clamp(-1.0, 1.0)
         angles = torch.arccos(x)[:, None] * torch.arange(N_NODES, dtype=torch.float64, device=x.device)
         polynomials = torch.cos(angles) @ self._points.vector(TO_SERIES)
@@ -254,9 +254,9 @@ class _DeviceLine(NamedTuple):
         Coordinates of columns and rows.
     nodes : Tensor of shape (n_bins * n_nodes,)
     low, width : float
-        Where the first bin begins, and how wide each is.
+        Start of the first bin, and width of each.
     reach : float
-        Up to which step a table is good; negative for several directions.
+        Largest step for which a table is accurate; negative for several directions.
     """
 
     along: torch.Tensor
@@ -268,7 +268,7 @@ class _DeviceLine(NamedTuple):
 
 
 def _near_sums(d: torch.Tensor, value: torch.Tensor) -> Sums:
-    """Sums over near sides of exp(d); what is empty weighs nothing."""
+    """Sums over near sides with weights exp(d); empty places have no weight."""
     log = torch.logsumexp(d, 1)
     weight = torch.exp(d - log[:, None])
     mean = (weight * value).sum(1)

@@ -1,4 +1,4 @@
-"""Groups whose members are listed, single comparisons among them, on a device."""
+"""Groups whose members are listed, including single comparisons, on a device."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from boostmetric.oracles.masses import Mass
 from boostmetric.oracles.protocol import ONE
 from boostmetric.oracles.shard import Shard
 
-# A distance, in a place that holds no pair, that weighs nothing: on the far side; minus that on the near side.
+# The distance in a far place without a pair, chosen to have no weight; in a near place, minus this.
 _EMPTY = 1e30
 _MOST_PLACES = 2**31 - 1
-# Members of a piece: those whose points are added up, and those of which coefficients are.
+# Maximum members of a piece, for sums of points and for sums of coefficients.
 _LONGEST, _LONGEST_OF_COEFFICIENTS = 256, 1024
-# Pieces whose sums are held at once.
+# Pieces whose sums are in memory at once.
 _AT_ONCE = 2**17
 
 NEAR, FAR = 1.0, -1.0  # the sign of distances in the exponent
@@ -33,16 +33,16 @@ NEAR, FAR = 1.0, -1.0  # the sign of distances in the exponent
 
 @dataclass(frozen=True)
 class GroupBatch:
-    """Groups of similar sizes, one a row; near and far sides are two arrays, one after the other in memory.
+    """Groups of similar sizes, one per row; near and far sides are two arrays, one after the other in memory.
 
     Attributes
     ----------
     groups : slice
-        Which groups, counted in the order of the batches.
+        Groups of the batch, in the order of the batches.
     begin : int
         First place.
     n_near, n_far : int
-        Places of a row.
+        Number of near and far places per row.
     """
 
     groups: slice
@@ -63,21 +63,21 @@ class GroupBatch:
         return int(self.groups.stop - self.groups.start)
 
     def sides(self, flat: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Near and far sides of an array of all places."""
+        """Views of the near and far sides in an array of all places."""
         near, far = flat[self.begin : self.middle], flat[self.middle : self.end]
         return near.view(self.n_groups, self.n_near), far.view(self.n_groups, self.n_far)
 
 
 class DeviceListShard(Shard):
-    """Groups as rows of arrays, and members once more in the order of their points.
+    """Groups as rows of arrays, and their members also sorted by their points.
 
-    Distances and growths are held for every member: a pair of several groups is there several times.
+    Distances and growths are stored for every member: a pair that several groups share is stored several times.
 
     Parameters
     ----------
     points : DevicePoints
     comparisons : Comparisons
-        Without open far sides.
+        Comparisons without open far sides.
     loss : Loss
     kernels : module
         `rows` or `fused_rows`.
@@ -91,11 +91,11 @@ class DeviceListShard(Shard):
         n_places = self._batches[-1].end
         if n_places >= _MOST_PLACES:
             raise ValueError(
-                f"The groups take {n_places:,} places on the device; at most {_MOST_PLACES:,} can be numbered. Lower "
+                f"The groups take {n_places:,} places on the device; at most {_MOST_PLACES:,} are supported. Lower "
                 'n_impostors, give fewer comparisons, or set device="cpu".'
             )
         self._omega = torch.as_tensor(comparisons.weights[order], device=device)
-        # A last place, of no member, belongs to what is shorter than others.
+        # The extra place at the end has no member; it pads pieces that are shorter than others.
         member = torch.full((n_places + 1,), -1, dtype=torch.int32, device=device)
         bounds = torch.as_tensor(comparisons.bounds[2 * order[:, None] + np.arange(3)], device=device)
         for batch in self._batches:
@@ -160,14 +160,14 @@ class DeviceListShard(Shard):
         return sums
 
     def _sides(self, *arrays: torch.Tensor) -> Iterator[tuple[Any, ...]]:
-        """Near and far side of every batch, in each of the arrays, and the sign."""
+        """Yield the near and far side of every batch, in each of the arrays, with its sign."""
         for batch in self._batches:
             near, far = zip(*(batch.sides(array) for array in arrays), strict=True)
             yield *near, NEAR
             yield *far, FAR
 
     def _sums(self, parts: Iterator[Sums]) -> tuple[Sums, Sums]:
-        """Near and far sums of all groups from those of the batches."""
+        """Concatenate the near and far sums of the batches."""
         together = list(parts)
         near, far = (Sums(*map(torch.cat, zip(*together[side::2], strict=True))) for side in (0, 1))
         return near, far
@@ -199,7 +199,7 @@ class DeviceListShard(Shard):
 
 
 def _batches(comparisons: Comparisons) -> tuple[np.ndarray, list[GroupBatch]]:
-    """The groups in the order of their batches, and these: by sizes, in powers of two, as wide as the largest needs."""
+    """Order of the groups, and their batches: sizes of one power of two together, as wide as the largest needs."""
     near, far = comparisons.side_sizes
     kinds = np.frexp(np.stack([far, near]) - 1.0)[1]
     order = np.lexsort(kinds)
@@ -215,6 +215,6 @@ def _batches(comparisons: Comparisons) -> tuple[np.ndarray, list[GroupBatch]]:
 
 
 def _slices(n: int) -> Iterator[slice]:
-    """Slices of a length, of at most _AT_ONCE."""
+    """Yield slices of at most `_AT_ONCE` that cover `n`."""
     for begin in range(0, n, _AT_ONCE):
         yield slice(begin, min(begin + _AT_ONCE, n))

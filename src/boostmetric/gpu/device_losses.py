@@ -1,4 +1,4 @@
-"""From sums over the sides of groups to the mass of all groups, on a device; the losses of `kernels.group_losses`.
+"""The mass of all groups from sums over their sides, on a device, with the losses of `kernels.group_losses`.
 
 To add a loss, write its function and name it in `_GROUP_LOSSES`.
 """
@@ -23,7 +23,7 @@ class Sums(NamedTuple):
     log : Tensor of shape (n_groups,)
         Logarithm of the sum of the exponentials.
     mean : Tensor of shape (n_groups,)
-        Mean of distances, or growths, by these weights.
+        Mean of distances or growths, weighted by the exponentials.
     variance : Tensor of shape (n_groups,)
     """
 
@@ -33,7 +33,7 @@ class Sums(NamedTuple):
 
 
 class GroupLoss(NamedTuple):
-    """phi(l) of every group, phi'(l), its logarithm, and 1 - phi''(l) / phi'(l)."""
+    """For every group phi(l), phi'(l), log phi'(l), and 1 - phi''(l) / phi'(l)."""
 
     value: torch.Tensor
     slope: torch.Tensor
@@ -61,7 +61,7 @@ _GROUP_LOSSES: dict[str, Callable[[torch.Tensor], GroupLoss]] = {
 
 
 def mass_moments(loss: Loss, omega: torch.Tensor, near: Sums, far: Sums) -> FloatArray:
-    """Shift, mass, and its first and second derivative along a direction; the sums are about growths."""
+    """Shift, mass, and its first and second derivative along a direction, from sums of growths."""
     l_ = near.log + far.log
     m = near.mean - far.mean
     second = m * m + (near.variance + far.variance).clamp(min=0.0)
@@ -81,7 +81,7 @@ def mass_weights(
 ) -> tuple[FloatArray, torch.Tensor]:
     """Shift, mass, weighted margin and violated weight; and the logarithms of the weights u of the groups.
 
-    The sums are about distances; `count` are the comparisons of each group that are violated.
+    `near` and `far` are sums of distances; `count` is the number of violated comparisons of each group.
     """
     l_ = near.log + far.log
     if loss == EXPONENTIAL:
@@ -99,5 +99,5 @@ def mass_weights(
 
 
 def _fetch(*numbers: torch.Tensor) -> FloatArray:
-    """All at once: each fetch waits for the device."""
+    """Copy all numbers to the host at once, because each copy waits for the device."""
     return np.asarray(torch.stack(numbers).cpu().numpy())

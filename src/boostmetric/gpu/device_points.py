@@ -9,14 +9,14 @@ import torch
 
 from boostmetric.arrays.types import FloatArray
 
-# Rows that are held in double precision at once.
+# Rows in double precision in memory at once.
 _AT_ONCE = 2**18
 
 
 class DevicePoints:
-    """Points in the precision they are stored in; products with them are made in double precision.
+    """Points on a device, in the precision they are stored in; products with them are in double precision.
 
-    Single-precision products of torch may be of numbers shortened to ten bits (TF32), if the user chose so.
+    In single precision torch may, depending on user settings, shorten the factors to ten bits (TF32).
 
     Attributes
     ----------
@@ -33,15 +33,15 @@ class DevicePoints:
         return len(self.rows)
 
     def number(self, value: float) -> torch.Tensor:
-        """A number in double precision."""
+        """Convert a number to a scalar tensor in double precision."""
         return torch.tensor(value, dtype=torch.float64, device=self.device)
 
     def vector(self, values: FloatArray) -> torch.Tensor:
-        """Numbers in double precision."""
+        """Convert an array to a tensor in double precision."""
         return torch.as_tensor(np.ascontiguousarray(values, dtype=np.float64), device=self.device)
 
     def take(self, numbers: torch.Tensor) -> torch.Tensor:
-        """Some of the points, in double precision."""
+        """Select points, in double precision."""
         return self.rows[numbers].double()
 
     def times(self, directions: FloatArray) -> torch.Tensor:
@@ -50,7 +50,7 @@ class DevicePoints:
         return torch.cat([along @ block.T for _, block in self.blocks()], 1)
 
     def blocks(self) -> Iterator[tuple[slice, torch.Tensor]]:
-        """All points in double precision, block by block."""
+        """Yield all points in double precision, block by block."""
         for begin in range(0, len(self.rows), _AT_ONCE):
             block = slice(begin, min(begin + _AT_ONCE, len(self.rows)))
             yield block, self.rows[block].double()

@@ -1,4 +1,4 @@
-"""A problem as shards on a device."""
+"""Cutting a problem into shards on a device."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from boostmetric.oracles.shard import Shard
 def make_shards(
     coordinates: FloatArray, comparisons: Comparisons, device: str, dtype: torch.dtype, loss: Loss
 ) -> list[Shard]:
-    """One shard of the groups that are listed, and one of those that are open."""
+    """Make one shard of the listed groups, and one of the open groups."""
     points = DevicePoints(coordinates, device, dtype)
     row_kernels, far_kernels = kernels(points)
     is_open = comparisons.is_open
@@ -35,44 +35,44 @@ def make_shards(
 
 
 def bytes_needed(shape: tuple[int, ...], comparisons: Comparisons, itemsize: int) -> int:
-    """Memory that the shards take on a device, roughly.
+    """Approximate memory that the shards take on a device, in bytes.
 
     Parameters
     ----------
     shape : tuple
-        Of the points.
+        Shape of the points.
     itemsize : int
-        Bytes of a number.
+        Bytes per number.
     """
     n_points, n_features = shape
-    # Distance, growth and coefficient of a member; its two points; where it is in the order of each of them, with its
-    # other point, in pieces that are not all full; and while these are made, eight numbers of eight bytes.
+    # Distance, growth and coefficient of a member; its two points; its place in the order of each of them, with its
+    # other point, in pieces that are not all full; and eight numbers of eight bytes while these are made.
     members = len(comparisons.members) * (3 * itemsize + 8 + 18 + 64)
     n_open = int(comparisons.is_open.sum())
-    # Mapped points, in double precision, as stored, sorted, and in halves; a table; and a block of pairs, six times.
+    # Mapped points in double precision, as stored, sorted, and in halves; a table; and six blocks of pairs.
     mapped = n_points * n_features * (8 + 4 * itemsize) + n_open * N_BINS * N_NODES * (itemsize + 8) + 48 * far.BLOCK
     return n_points * n_features * itemsize + members + (mapped if n_open else 0)
 
 
 def kernels(points: DevicePoints) -> tuple[ModuleType, ModuleType]:
-    """The kernels for lists and for open sides: fused ones on a GPU that Triton can compile for."""
+    """Kernels for listed and for open sides; the fused ones on a GPU that Triton can compile for."""
     if not points.rows.is_cuda or not _compiles(str(points.device)):
         return rows, far
     return fused(points)
 
 
 def fused(points: DevicePoints) -> tuple[ModuleType, ModuleType]:
-    """The kernels in Triton, as far as there are some."""
+    """Kernels in Triton, or plain ones where there are none in Triton."""
     from boostmetric.gpu import fused_far, fused_rows
 
-    # Those for open sides are made of products in single precision.
+    # The kernels for open sides use products in single precision.
     fits = points.dtype == torch.float32 and points.n_features <= fused_far.MOST_FEATURES
     return fused_rows, fused_far if fits else far
 
 
 @cache
 def _compiles(device: str) -> bool:
-    """Whether Triton can compile here: it needs a compiler of C at run time, and a GPU that is not too old."""
+    """Whether Triton can compile here: it needs a C compiler at run time, and a GPU that is not too old."""
     if importlib.util.find_spec("triton") is None:
         return False
     from boostmetric.gpu import fused_rows

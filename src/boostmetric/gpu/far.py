@@ -1,12 +1,12 @@
-"""Far sides that are "all points of another class": sums over rows of an array of all pairs that is never there whole.
+"""Far sides that are "all points of another class": sums over rows of a matrix of all pairs, made block by block.
 
-Points are mapped by a linear map of the metric, in such units that the squared distance d of points i and k is
-log2(e) d = q_i + q_k - p_i'p_k, where q = |p|^2 / 2. The *exponents* of row i are s_ik = p_i'p_k - q_k, which is
-q_i - log2(e) d_ik: so exp(-d_ik) = 2^(s_ik - q_i), and nothing but a product of matrices and one subtraction is needed
-for each pair. Pairs of one class have the exponent -1e30.
+Points are mapped by a linear map of the metric, scaled so that the squared distance d of points i and k satisfies
+log2(e) d = q_i + q_k - p_i'p_k, where q = |p|^2 / 2. The *exponents* of row i are s_ik = p_i'p_k - q_k, which equals
+q_i - log2(e) d_ik. So exp(-d_ik) = 2^(s_ik - q_i), and each pair needs only its entry of a matrix product and one
+subtraction. Pairs of the same class have the exponent -1e30.
 
-Here the functions go over blocks of rows in double precision: slow and plain, the judge of the kernels in `fused_far`,
-and used where these cannot be.
+The functions here go over blocks of rows in double precision. They are slow and simple: the reference for the kernels
+in `fused_far`, and the fallback where those cannot be used.
 """
 
 from __future__ import annotations
@@ -20,29 +20,29 @@ from itertools import pairwise
 import torch
 
 _HIDDEN = -1e30
-MOST_LENGTH = math.inf  # mapped points may be of any length
-# Pairs of a block: enough to keep a device busy; on the CPU, few enough for its caches.
+MOST_LENGTH = math.inf  # mapped points may have any length
+# Pairs per block: enough to keep a device busy; on the CPU, few enough for its caches.
 BLOCK, _BLOCK_ON_CPU = 2**25, 2**20
 # Rows and columns are padded to multiples of this.
 PADDING = 128
-# In halves, the largest number is brought to 2 to this power: products of two stay far below the largest there is.
+# Halves are scaled so that the largest number is about 2 to this power; products of two are then far from overflow.
 _LARGEST_IN_HALVES = 10
 
 
 @dataclass(frozen=True)
 class Side:
-    """Rows, or columns.
+    """Rows or columns of the matrix of pairs.
 
     Attributes
     ----------
     p : Tensor of shape (n_padded, width)
-        Mapped points; zeros beyond them, of which there is at least one row.
+        Mapped points, followed by at least one row of zeros as padding.
     q : Tensor of shape (n_padded,)
-        Half the squared length of each, in double precision; beyond them, so much that they weigh nothing.
+        Half the squared length of each, in double precision; in the padding, so large that it has no weight.
     label : Tensor of shape (n_padded,)
-        Classes; -1 beyond.
+        Classes; -1 in the padding.
     n : int
-        Points.
+        Number of points.
     """
 
     p: torch.Tensor
@@ -52,7 +52,7 @@ class Side:
 
     @classmethod
     def of(cls, p: torch.Tensor, q: torch.Tensor, label: torch.Tensor) -> Side:
-        """Pad mapped points: up to 64 features to a power of two that is 16 at least, as matrix units need it."""
+        """Pad mapped points; up to 64 features are padded to a power of two of at least 16, as matrix units need."""
         n, n_features = p.shape
         width = n_features if n_features > 64 else max(16, 1 << (n_features - 1).bit_length())
         n_padded = (n // PADDING + 1) * PADDING
@@ -66,16 +66,16 @@ class Side:
 
     @cached_property
     def halves(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """The points as `fused_far` needs them."""
+        """The points in halves, for `fused_far`."""
         return halves(self.p)
 
     def take(self, numbers: torch.Tensor | slice, n: int) -> Side:
-        """Some of them, in the given order."""
+        """Select points, in the given order."""
         return Side(self.p[numbers], self.q[numbers], self.label[numbers], n)
 
 
 def halves(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Numbers as a sum of two of 16 bits, and the unit that these are counted in."""
+    """Split numbers into a sum of two 16-bit numbers, and return both with their unit."""
     _, exponent = torch.frexp(x.abs().amax())
     scaled = torch.ldexp(x, _LARGEST_IN_HALVES - exponent)
     high = scaled.half()
@@ -90,11 +90,11 @@ class Bins:
     Attributes
     ----------
     columns : Side
-        Those of each bin one after the other, padded to a multiple of `PADDING`.
+        Columns of each bin in turn, padded to a multiple of `PADDING`.
     bounds : Tensor of shape (n_bins + 1,)
-        Where each bin begins, and the last one ends.
+        Start of each bin, and end of the last one.
     basis : Tensor of shape (n_sorted, n_nodes)
-        The polynomials of the nodes at each column.
+        Polynomials of the nodes at each column.
     """
 
     columns: Side
@@ -103,7 +103,7 @@ class Bins:
 
 
 def log_sums(rows: Side, columns: Side, thresholds: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """log2 of the sum of 2^s of each row, the mean of s by these weights, and how many s reach each threshold.
+    """For each row, log2 of the sum of 2^s, the mean of s with weights 2^s, and how often s reaches a threshold.
 
     Parameters
     ----------
@@ -129,17 +129,17 @@ def log_sums(rows: Side, columns: Side, thresholds: torch.Tensor) -> tuple[torch
 def products(
     rows: Side, columns: Side, log_sum: torch.Tensor, bias: torch.Tensor, values: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """For rows that are the columns too: sums of values by the weights of each row, and of weights by column.
+    """If rows and columns are the same points, weighted sums of values for each row, and sums of weights per column.
 
     Parameters
     ----------
     rows, columns : Side
-        The same points; where the metric is not positive, some features of the rows have the other sign.
+        The same points; if the metric is not positive semidefinite, some features of the rows have the opposite sign.
     log_sum : Tensor of shape (n,)
         From `log_sums`; the weights of row i are 2^(s_ik - log_sum_i).
     bias : Tensor of shape (n,)
-        log2(u_i) + q_i - log_sum_i: the column sums are those of u_i times the weights of row i. Since distances are
-        symmetric, that of column k is the sum of 2^(s_ki - q_k + bias_i) over i: a sum over a row.
+        log2(u_i) + q_i - log_sum_i. The column sums are sums of u_i times the weights of row i. Because distances are
+        symmetric, the sum of column k is the sum of 2^(s_ki - q_k + bias_i) over i, which is a sum over a row.
     values : Tensor of shape (n, n_values)
 
     Returns
@@ -161,7 +161,7 @@ def products(
 
 
 def table(rows: Side, log_sum: torch.Tensor, bins: Bins) -> torch.Tensor:
-    """Sums, bin by bin, of the polynomials of the nodes by the weights of each row.
+    """Sum the polynomials of the nodes over each bin, with the weights of each row.
 
     Returns
     -------
@@ -178,13 +178,13 @@ def table(rows: Side, log_sum: torch.Tensor, bins: Bins) -> torch.Tensor:
 def table_sums(
     table: torch.Tensor, own: torch.Tensor, nodes: torch.Tensor, step: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Sums, over each row of a table, of exp(-step h), and of the same times h and h**2.
+    """Sums over each row of a table of exp(-step h), and of the same times h and h**2.
 
     Parameters
     ----------
     table : Tensor of shape (n_rows, n_bins * n_nodes)
     own : Tensor of shape (n_rows,)
-        Coordinates of the rows along the direction: h is the square of their difference to that of a node.
+        Coordinates of the rows along the direction; h is the squared difference from the coordinate of a node.
     nodes : Tensor of shape (n_bins * n_nodes,)
         Coordinates of the nodes.
     step : Tensor of shape ()
@@ -202,15 +202,15 @@ def table_sums(
 def moments(
     rows: Side, columns: Side, row_z: torch.Tensor, column_z: torch.Tensor, factors: torch.Tensor, step: float
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """log2 of the sum of 2^(s - step h) of each row, and mean and variance of the growth h by these weights.
+    """For each row, log2 of the sum of 2^(s - step h), and mean and variance of the growth h with these weights.
 
     Parameters
     ----------
     row_z, column_z : Tensor of shape (n_directions, n_rows or n_columns)
-        Coordinates along the directions: h is the sum of factors times squared differences.
+        Coordinates along the directions; h is the sum of factors times squared differences.
     factors : Tensor of shape (n_directions,)
     step : float
-        In units of log2(e) times those of the distances.
+        The step times log2(e).
     """
     answers = []
     weighted = factors[:, None] * row_z
@@ -219,7 +219,7 @@ def moments(
         h = torch.zeros_like(s)
         if len(factors) == 1:
             h[:, : columns.n] = factors * (row_z[0, block, None] - column_z[0]).square()
-        else:  # by a product of matrices: these may be as many as there are features
+        else:  # a matrix product, because there may be as many directions as features
             h[:, : columns.n] = row_squares[block, None] + column_squares - 2 * (weighted[:, block].T @ column_z)
         s -= step * h
         top = s.amax(1, keepdim=True)
@@ -233,7 +233,7 @@ def moments(
 
 
 def _blocks(rows: Side, columns: Side) -> Iterator[tuple[slice, torch.Tensor]]:
-    """Rows, block by block, and their exponents in double precision."""
+    """Yield blocks of rows, with their exponents in double precision."""
     p, q = columns.p.double().T, columns.q
     size = max(1, (BLOCK if rows.p.is_cuda else _BLOCK_ON_CPU) // max(1, len(columns.p)))
     for begin in range(0, rows.n, size):

@@ -1,12 +1,12 @@
-"""Far sides in one pass each, without an array of all pairs: kernels in Triton, in the manner of flash attention.
+"""Far sides in one pass each, without an array of all pairs: kernels in Triton, in the style of flash attention.
 
-A program holds some rows and goes over the columns tile by tile: exponents of a tile by matrix units, then what is
-wanted of them, which is added up in registers; nothing of the size of a tile is ever written. `boostmetric.gpu.far`
-says what is computed; these functions are for single precision and take the same arguments.
+A program holds some rows and goes over the columns tile by tile: matrix units compute the exponents of a tile, and the
+sums of them are accumulated in registers; nothing of the size of a tile is ever written. `boostmetric.gpu.far` defines
+what is computed; these functions are for single precision and take the same arguments.
 
-Matrix units multiply short numbers. So each number is the sum of two halves of 16 bits (`far.halves`), and a product
-the sum of three: that is single precision but for a bit or two, at two thirds of the speed of such products of one
-shortened number (``tf32``), which would be wrong by 1e-2 in the exponents of ordinary data.
+Matrix units multiply short numbers. So each number is the sum of two 16-bit halves (`far.halves`), and a product is the
+sum of three. This has single precision except for a bit or two, at two thirds of the speed of products of one shortened
+number (``tf32``), which would have errors of 1e-2 in the exponents of ordinary data.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ from boostmetric.gpu import far
 if TYPE_CHECKING:
     from boostmetric.gpu.far import Bins, Side
 
-# Rows and columns of a tile, and warps that work on it, as measured to be fastest on an H200.
+# Rows and columns of a tile, and number of warps; measured to be fastest on an H200.
 _TILE_OF_SUMS, _TILE_OF_PRODUCTS, _TILE_OF_TABLE = (64, 128, 4), (128, 64, 8), (128, 64, 4)
 _MOST_THRESHOLDS = 16
-# Values to be added up at once.
+# Values that are summed at once.
 _VALUES = 64
-# Half the squared length of mapped points up to which their exponents, which are of that size, are good in single
-# precision, to 2e-4: pairs are then not short beside the spread of all points.
+# Half the squared length of mapped points up to which their exponents, which are of that size, are accurate to 2e-4 in
+# single precision: pairs are then not short compared with the spread of all points.
 MOST_LENGTH = 1e3
-# Features of a product, of which a tile has one. Several, for more features, were wrong on a GPU in one of the kernels
-# (Triton 3.6, where its interpreter was right): they are left to `far`.
+# Features of a product; a tile has a single product. Several products, for more features, gave wrong results in one of
+# the kernels on a GPU (Triton 3.6, whose interpreter was right), so more features are left to `far`.
 MOST_FEATURES = 64
-# Programs to have, at least, if there are columns enough to share out: some for each multiprocessor.
+# Minimum number of programs, if there are enough columns to distribute: several for each multiprocessor.
 _PROGRAMS = 2048
-_HIDDEN = tl.constexpr(-1e30)  # the exponent of what is no far pair
-# Weights, of which none exceeds 1, are multiplied by 2 to this power, so that small ones have all their bits.
+_HIDDEN = tl.constexpr(-1e30)  # the exponent of pairs that are not far pairs
+# Weights, which do not exceed 1, are multiplied by 2 to this power, so that small ones keep all their bits.
 _SCALE = tl.constexpr(14.0)
 
 
 def _points(rows: Side, columns: Side) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Rows and columns in halves, and the unit of their products; that of some of the points may not be that of all."""
+    """Rows and columns in halves, and the unit of their products; the unit of a subset of points may differ."""
     row_high, row_low, row_unit = rows.halves
     column_high, column_low, column_unit = columns.halves
     return row_high, row_low, column_high, column_low, row_unit * column_unit
@@ -49,9 +49,9 @@ def _points(rows: Side, columns: Side) -> tuple[torch.Tensor, torch.Tensor, torc
 
 @triton.jit
 def _add_products(a_high, a_low, b_high, b_low, products):
-    """The product of two matrices given in halves, less that of the low halves, which is lost in rounding.
+    """Add the product of two matrices given in halves, without that of the low halves, which is lost in rounding.
 
-    Matrix units cut off, where others round: sums over many tiles are not to be added up in them.
+    Matrix units truncate instead of rounding, so do not accumulate sums over many tiles in them.
     """
     products = tl.dot(a_low, b_high, products)
     products = tl.dot(a_high, b_low, products)
@@ -60,14 +60,14 @@ def _add_products(a_high, a_low, b_high, b_low, products):
 
 @triton.jit
 def _halves(x):
-    """A tile in halves."""
+    """Split a tile into halves."""
     high = x.to(tl.float16)
     return high, (x - high.to(tl.float32)).to(tl.float16)
 
 
 @triton.jit
 def _exponents(high, low, row_label, columns_high, columns_low, column, unit, q, label, width: tl.constexpr):
-    """s = p_i'p_k - q_k for a tile, whose rows are given in halves."""
+    """Compute s = p_i'p_k - q_k for a tile whose rows are given in halves."""
     place = column[:, None] * width + tl.arange(0, width)[None, :]
     column_high, column_low = tl.load(columns_high + place), tl.load(columns_low + place)
     products = tl.zeros((high.shape[0], column.shape[0]), dtype=tl.float32)
@@ -125,7 +125,7 @@ def _log_sums(
 
 
 def log_sums(rows: Side, columns: Side, thresholds: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """As in `far`, to which many thresholds are left: the kernel has a copy of its loop for each."""
+    """As in `far`, which is used if there are many thresholds: the kernel unrolls its loop over them."""
     if thresholds.shape[1] > _MOST_THRESHOLDS:
         return far.log_sums(rows, columns, thresholds)
     n_rows, n_columns, width = len(rows.p), len(columns.p), columns.p.shape[1]
@@ -315,7 +315,7 @@ def _table_sums(table, own, nodes, step, out, n_rows, n_nodes: tl.constexpr, blo
     row = tl.program_id(0).to(tl.int64) * block_rows + tl.arange(0, block_rows)
     inside = row < n_rows
     node = tl.arange(0, n_nodes)
-    # Differences of coordinates in double precision, as many as there are: they may be small beside the coordinates.
+    # All differences of coordinates are in double precision, because they may be small compared with the coordinates.
     difference = tl.load(own + row, mask=inside, other=0.0)[:, None] - tl.load(nodes + node)[None, :]
     h = (difference * difference).to(tl.float32)
     e = tl.load(table + row[:, None] * n_nodes + node[None, :], mask=inside[:, None], other=0.0)
@@ -337,7 +337,7 @@ def table_sums(
 
 
 def _parts(n_programs: int, n_columns: int, block: int) -> tuple[int, int]:
-    """In how many parts to cut the columns, and the columns of each, a multiple of a block."""
+    """Number of parts to cut the columns into, and number of columns of each, a multiple of `block`."""
     n_parts = max(1, min(-(-_PROGRAMS // max(n_programs, 1)), n_columns // (4 * block)))
     each = -(-n_columns // (n_parts * block)) * block
     return -(-n_columns // each), each

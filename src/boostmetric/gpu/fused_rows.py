@@ -1,4 +1,4 @@
-"""What `rows` does, each function in one pass over the memory: kernels in Triton."""
+"""The functions of `rows` as kernels in Triton, each in one pass over memory."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import triton.language as tl
 from boostmetric.gpu import rows
 from boostmetric.gpu.device_losses import Sums
 
-# Numbers of a tile.
+# Size of a tile, and its largest width.
 _TILE = 4096
 _WIDEST = 1024
-# A row that is wider, as of one group of all similar and all dissimilar pairs, keeps one program busy for long, and its
-# sums in single precision are long ones: left to `rows`.
+# Wider rows, such as one group of all similar and all dissimilar pairs, are left to `rows`: they would keep one program
+# busy for a long time, and their sums in single precision would have many terms.
 _WIDEST_ROW = 2**15
-# Near pairs of a group up to which comparisons are counted one by one, in the pass over the distances.
+# Maximum near pairs of a group for which comparisons are counted one by one, in the pass over the distances.
 _FEW_NEAR = 16
-# Rows of points of a tile, features, and warps: of what was tried on an H200, the fastest.
+# Rows of points per tile, features, and warps: the fastest of those tried on an H200.
 _MEMBERS, _FEATURES, _WARPS = 64, 128, 2
 
 
@@ -33,7 +33,7 @@ def _growths(z, first, second, h, n, block: tl.constexpr):
 def growths(
     z: torch.Tensor, factors: torch.Tensor | None, first: torch.Tensor, second: torch.Tensor, h: torch.Tensor
 ) -> None:
-    """As in `rows`; several directions, which only other solvers than the paper's ask for, are left to it."""
+    """As in `rows`, which is used for several directions; the paper's solver never needs several."""
     if len(z) > 1 or factors is not None:
         rows.growths(z, factors, first, second, h)
         return
@@ -97,7 +97,7 @@ def moments(d: torch.Tensor, h: torch.Tensor, step: torch.Tensor, sign: float) -
 
 
 def distances(d: torch.Tensor, sign: float) -> Sums:
-    """As in `rows`: the growths are the distances themselves, and the step is none."""
+    """As in `rows`, by taking the distances as growths and a step of 0."""
     return moments(d, d, torch.zeros((), dtype=torch.float64, device=d.device), sign)
 
 
@@ -117,7 +117,7 @@ def _count_reached(near, far, out, n_rows, n_near, width, block_rows: tl.constex
 
 
 def count_reached(near: torch.Tensor, far: torch.Tensor) -> torch.Tensor:
-    """As in `rows`, to which many near numbers are left."""
+    """As in `rows`, which is used if there are many near pairs."""
     (n_rows, n_near), width = near.shape, far.shape[1]
     if n_near > _FEW_NEAR or width > _WIDEST_ROW:
         return rows.count_reached(near, far)
@@ -160,8 +160,8 @@ def coefficients(d: torch.Tensor, log_factor: torch.Tensor, sign: float, c: torc
 def _add_up(c, place, out, n_rows, width, block_rows: tl.constexpr, block_width: tl.constexpr):
     row = tl.program_id(0).to(tl.int64) * block_rows + tl.arange(0, block_rows)
     inside = row < n_rows
-    # Added up after the loop: inside it, where what is added was read from a place that was read, Triton 3.6 adds up
-    # other numbers.
+    # Summed after the loop: inside it, Triton 3.6 gives wrong sums of values loaded from addresses that were themselves
+    # loaded.
     total = tl.zeros((block_rows, block_width), dtype=tl.float64)
     for start in range(0, width, block_width):
         column = start + tl.arange(0, block_width)
@@ -203,10 +203,10 @@ def _half_laplacian(
     wide = inside[:, None] & wanted[None, :]
     own = tl.load(row + piece, mask=inside, other=0).to(tl.int64)
     own = tl.load(points + own[:, None] * n_features + feature[None, :], mask=wide, other=0.0)
-    # What is left of these sums is of the size of differences of points, so differences are added up: a tile in the
-    # precision of the points, tiles in double precision.
+    # The results are of the size of differences of points, so differences are summed: within a tile in the precision of
+    # the points, over tiles in double precision.
     sums = tl.zeros((block_pieces, block_features), dtype=tl.float64)
-    degree = tl.zeros((block_pieces, block_width), dtype=tl.float64)  # added up after the loop, as in `_add_up`
+    degree = tl.zeros((block_pieces, block_width), dtype=tl.float64)  # summed after the loop, as in `_add_up`
     for start in range(0, width, block_width):
         column = start + tl.arange(0, block_width)
         there = inside[:, None] & (column < width)[None, :]

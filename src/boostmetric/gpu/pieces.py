@@ -1,4 +1,4 @@
-"""Members of groups sorted by one of their points, in pieces: what a sum over the pairs of a point goes over."""
+"""Pieces of group members that share a point, for sums over the pairs of each point."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import torch
 
 @dataclass(frozen=True)
 class Pieces:
-    """Pieces of similar lengths, side by side.
+    """Pieces of similar lengths, one per row.
 
     Attributes
     ----------
     row : Tensor of shape (n_pieces,)
         The point that the members of a piece share.
     place : Tensor of shape (n_pieces, width)
-        The members; `nowhere` where a piece is shorter.
+        Places of the members; `nowhere` pads shorter pieces.
     """
 
     row: torch.Tensor
@@ -24,15 +24,16 @@ class Pieces:
 
 
 def cut(point: torch.Tensor, place: torch.Tensor, longest: int, nowhere: int) -> list[Pieces]:
-    """Members in pieces of at most so many that share a point; a point with more has several.
+    """Cut members into pieces that share a point, of at most `longest`; a point with more members has several pieces.
 
     Parameters
     ----------
     point, place : Tensor of shape (n_members,)
-        A point of each member, and where it is.
+        A point of each member, and its place.
     longest : int
+        Maximum length of a piece.
     nowhere : int
-        A place of no member.
+        Place without a member, for padding.
     """
     order = torch.argsort(point, stable=True)
     shared, counts = torch.unique_consecutive(point[order], return_counts=True)
@@ -42,7 +43,7 @@ def cut(point: torch.Tensor, place: torch.Tensor, longest: int, nowhere: int) ->
     number = torch.arange(len(owner), device=point.device) - (torch.cumsum(n_pieces, 0) - n_pieces)[owner]
     begin = (ends - counts)[owner] + number * longest
     size = torch.minimum(ends[owner] - begin, torch.as_tensor(longest, device=point.device))
-    # By powers of two, so that no piece is padded to more than twice its length.
+    # Grouped by powers of two, so that no piece is padded to more than twice its length.
     kind = torch.frexp((size - 1).double()).exponent
     pieces = []
     for k in torch.unique(kind).tolist():

@@ -1,6 +1,6 @@
-"""Sides of groups that lie as rows of arrays: sums along rows, and the direction from members that share a point.
+"""Sides of groups as rows of arrays: sums along rows, and the direction from members that share a point.
 
-What is plain here is fused, each function in one pass over the memory, in `fused_rows`.
+`fused_rows` has the same functions, each fused into one pass over memory.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from boostmetric.gpu.device_losses import Sums
 def growths(
     z: torch.Tensor, factors: torch.Tensor | None, first: torch.Tensor, second: torch.Tensor, h: torch.Tensor
 ) -> None:
-    """Write h = sum_f factors[f] (z[f, first] - z[f, second])**2; None are factors of 1."""
+    """Write h = sum_f factors[f] (z[f, first] - z[f, second])**2; None stands for factors of 1."""
     total = torch.zeros(h.shape, dtype=torch.float64, device=h.device)
     for along, factor in zip(z, torch.ones_like(z[:, 0]) if factors is None else factors, strict=True):
         total += factor * (along[first] - along[second]).square()
@@ -21,18 +21,18 @@ def growths(
 
 
 def grow(d: torch.Tensor, h: torch.Tensor, step: torch.Tensor) -> None:
-    """d += step * h."""
+    """Compute d += step * h."""
     d += step.to(d.dtype) * h
 
 
 def moments(d: torch.Tensor, h: torch.Tensor, step: torch.Tensor, sign: float) -> Sums:
-    """Sums about h over rows of exp(sign * (d + step * h))."""
+    """Sums of h along rows, with weights exp(sign * (d + step * h))."""
     x = sign * (d + step.to(d.dtype) * h)
     return _sums(x, h)
 
 
 def distances(d: torch.Tensor, sign: float) -> Sums:
-    """Sums about d over rows of exp(sign * d)."""
+    """Sums of d along rows, with weights exp(sign * d)."""
     return _sums(sign * d, d)
 
 
@@ -42,31 +42,31 @@ def _sums(x: torch.Tensor, value: torch.Tensor) -> Sums:
     total = e.sum(1, dtype=torch.float64)
     mean = (e * value).sum(1, dtype=torch.float64) / total
     apart = value - mean[:, None].to(e.dtype)
-    variance = (e * apart * apart).sum(1, dtype=torch.float64) / total  # in this order: what is empty is 0, not 0 * inf
+    variance = (e * apart * apart).sum(1, dtype=torch.float64) / total  # in this order, empty places give 0, not NaN
     return Sums(top[:, 0].double() + torch.log(total), mean, variance)
 
 
 def count_reached(near: torch.Tensor, far: torch.Tensor) -> torch.Tensor:
-    """How many pairs of a near and a far number of each row have the near one at least as large."""
-    # In ascending order, the numbers below each far one.
+    """For each row, the number of pairs of a near and a far number in which the near one is at least as large."""
+    # For each far number, how many near numbers are below it.
     below = torch.searchsorted(near.sort(1).values, far.contiguous(), side="left")
     return (near.shape[1] - below).sum(1)
 
 
 def coefficients(d: torch.Tensor, log_factor: torch.Tensor, sign: float, c: torch.Tensor) -> None:
-    """Write c = -sign * exp(sign * d + log_factor), with one factor a row."""
+    """Write c = -sign * exp(sign * d + log_factor), with one factor per row."""
     c.copy_(-sign * torch.exp((sign * d).double() + log_factor[:, None]))
 
 
 def add_up(c: torch.Tensor, place: torch.Tensor) -> torch.Tensor:
-    """Sums of the coefficients at the places of each row."""
+    """Sum the coefficients at the places of each row."""
     return c[place].sum(1, dtype=torch.float64)
 
 
 def half_laplacian(
     points: torch.Tensor, row: torch.Tensor, place: torch.Tensor, other: torch.Tensor, c: torch.Tensor
 ) -> torch.Tensor:
-    """sum_m c_m (a_row / 2 - a_other) over the members of each piece.
+    """Compute sum_m c_m (a_row / 2 - a_other) over the members m of each piece.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def half_laplacian(
     row : Tensor of shape (n_pieces,)
         The point that the members of a piece share.
     place, other : Tensor of shape (n_pieces, width)
-        Where the coefficient of each member is, and its other point.
+        Place of the coefficient of each member, and its other point.
     c : Tensor of shape (n_places + 1,)
     """
     coefficient = c[place].double()
