@@ -1,4 +1,4 @@
-"""What runs shards: threads of this process, a device, or a cluster."""
+"""Interface of the backends that run shards: threads of this process, a device, or a cluster."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from boostmetric.oracles.merged import ShardPool
 
 
 class Backend(Protocol):
-    """Cuts problems into shards, and runs them."""
+    """Backend that cuts problems into shards and runs them."""
 
     def pool(self, points: Coordinates, comparisons: Comparisons, loss: Loss) -> AbstractContextManager[ShardPool]:
-        """The shards of a problem, for as long as the context lasts."""
+        """Provide the shards of a problem while the context is open."""
         ...
 
 
 @runtime_checkable
 class SharingBackend(Backend, Protocol):
-    """A backend whose workers load their shares of a problem themselves."""
+    """Backend whose workers load their shares of a problem themselves."""
 
     def shared_pool(
         self, shares: Callable[[int], Sequence[Share]], n_features: int, loss: Loss, shift: Shift | None = None
     ) -> AbstractContextManager[tuple[ShardPool, Shift, float]]:
-        """The shards of a problem, the coordinates of its points, and the weight of its groups.
+        """Provide the shards of a problem, the coordinates of its points, and the weight of its groups.
 
         Parameters
         ----------
         shares : callable
-            Returns n shares of the problem, or fewer.
+            Given n, returns n shares of the problem, or fewer.
         n_features : int
         loss : Loss
         shift : Shift, optional
-            Coordinates to put the points in; by default those that suit them.
+            Coordinates to convert the points to; by default chosen to suit them.
         """
         ...

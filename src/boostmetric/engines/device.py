@@ -1,4 +1,4 @@
-"""Shards on a device that torch can use, such as a GPU."""
+"""Shards on a torch device, such as a GPU."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from boostmetric.comparisons import Comparisons
 from boostmetric.oracles.losses import Loss
 
 _REMEDY = (
-    "Give the points as float32, if they are not; lower {n_impostors} or {n_neighbors}, or give fewer comparisons; or "
+    "Give the points as float32 if they are not, lower {n_impostors} or {n_neighbors}, give fewer comparisons, or "
     'set {device}="cpu".'
 )
 
 
 @dataclass(frozen=True)
 class DeviceBackend:
-    """A device of torch.
+    """A torch device.
 
     Attributes
     ----------
     name : str
-        As torch calls it.
+        Torch's name for the device.
     single : bool
-        Whether points and distances are held in single precision. Sums over them are made in double precision.
+        Whether points and distances are stored in single precision. Sums over them are in double precision.
     """
 
     name: str
@@ -34,7 +34,7 @@ class DeviceBackend:
 
     @contextmanager
     def pool(self, points: Coordinates, comparisons: Comparisons, loss: Loss) -> Iterator[DeviceShardPool]:
-        # torch is imported here, and not by ``import boostmetric``.
+        # Imported here so that ``import boostmetric`` does not import torch.
         import torch
 
         from boostmetric.gpu.device_shards import bytes_needed, make_shards
@@ -51,11 +51,11 @@ class DeviceBackend:
             try:
                 yield engine
             finally:
-                engine.shards = ()  # an error that is kept, as in a notebook, leads to the engine
+                engine.shards = ()  # free the memory even if a stored error, as in a notebook, refers to the engine
 
 
 class DeviceShardPool:
-    """Keeps shards, which work on a device, and asks them one after the other.
+    """Pool of shards on a device, called one after the other.
 
     Attributes
     ----------

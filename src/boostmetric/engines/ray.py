@@ -1,15 +1,15 @@
-"""Shards on a Ray cluster: Ray places, restarts and carries; the mathematics stays where it is.
+"""Shards on a Ray cluster: Ray schedules, restarts and transfers; the computation is the same as on one machine.
 
-Every machine has a process, with as many threads as it has processors, that holds a share of the groups, and of the
-points that they name, and answers the verbs of a shard. A share comes from the driver, or the process reads it from
-files. What it knows beyond its share follows from the metric, so that one that was lost is *restored*: Ray starts it
-again, it loads its share, and it rebuilds its distances from the directions and steps that the driver remembers. Each
-call says which state it is about; a process that was restarted is in none, and says so.
+Every machine has one process, with as many threads as processors, that holds a share of the groups and the points they
+refer to, and answers the verbs of a shard. A share comes from the driver, or the process reads it from files. All other
+state of a process follows from the metric, so a lost process can be *restored*: Ray restarts it, it loads its share,
+and it rebuilds its distances from the directions and steps that the driver keeps. Each call says which state it refers
+to; a restarted process has no state, and reports this.
 
-Calls are few. To project on a direction has no answer, so it waits for the next call and goes along; and after a step
-the direction is asked for, so it is sent along with the answer to the step. So an iteration takes two rounds
-for single comparisons, whose histogram knows every step, and three for groups, of which several steps are asked for at
-once, and many where little is known of the step.
+Calls are few. A projection on a direction has no answer, so it is sent with the next call. After a step the matrix for
+the next direction is needed, so it is returned with the answer to the step. An iteration thus takes two rounds for
+single comparisons, whose histogram covers every step, and three for groups, for which several steps are evaluated at
+once, or many if little is known about the step.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ from boostmetric.optional import require
 from boostmetric.oracles.losses import Loss
 from boostmetric.parallel.crew import Crew
 
-# Of the processors of a cluster, processes of one size should use so many.
+# Minimum fraction of the processors of a cluster that processes of equal size should use.
 _LEAST_IN_USE = 0.9
-# Seconds to wait before processes that were lost in a round are restored, again and again, until it is given up. One
-# that ends is started again at once; that a machine is lost, Ray knows after a minute or so.
+# Seconds to wait before each attempt to restore lost processes, until we give up. Ray restarts a process that ends at
+# once, but takes a minute or so to notice a lost machine.
 _PAUSES = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0)
 
 
@@ -51,18 +51,18 @@ class RayEngine:
     Parameters
     ----------
     address : str, optional
-        Of a cluster that runs, as `ray.init` takes it; by default that of the environment variable RAY_ADDRESS, which
-        Ray sets in its jobs. Without one, a cluster is started on this machine, which listens on the loopback address
-        only, and stopped at the end. If this process is connected to one already, that is used.
+        Address of a running cluster, as for `ray.init`; by default the environment variable RAY_ADDRESS, which Ray sets
+        in its jobs. Without an address, a cluster is started on this machine, listening on the loopback address only,
+        and stopped at the end. If this process is already connected to a cluster, that one is used.
     n_workers : int, optional
-        Processors to work with; by default all of the cluster.
+        Number of processors to use; by default all of the cluster.
     workers_per_process : int, optional
-        How many of them are threads of one process. By default those of a machine, whose points are then held, and
-        multiplied, once. With 1 each has a process of its own: all together take more memory and time, but none is as
-        large, and one that is lost takes less with it.
+        Number of threads per process. By default all processors of a machine share one process, so its points are
+        stored, and multiplied, once. With 1, each has its own process: in total this takes more memory and time, but
+        each process is smaller, and less is lost with it.
     timeout : float, default=1800.0
-        Seconds after which a process that has not answered is taken for lost, and started again; more than it needs to
-        read its share.
+        Seconds after which a process that has not answered is considered lost and restarted. Must be longer than it
+        takes to read its share.
     """
 
     address: str | None = None
@@ -106,7 +106,7 @@ class RayEngine:
 
     @contextmanager
     def connected(self) -> Iterator[Any]:
-        """Connected to the cluster, as before if that was so: several fits in this context use one cluster."""
+        """Connect to the cluster, or reuse an existing connection; several fits in this context share one cluster."""
         ray = require("ray", "ray", 'engine="ray"')
         if ray.is_initialized():
             yield ray
@@ -119,7 +119,7 @@ class RayEngine:
                 ray.init(address, **quiet)
             else:
                 stack.enter_context(_on_loopback(ray))
-                # Not another one that runs on this machine, which would refuse a number of processors.
+                # Always a new cluster: one already running on this machine would reject a number of processors.
                 ray.init(address, num_cpus=self.n_workers or os.cpu_count(), include_dashboard=False, **quiet)
                 _check_loopback(ray)
             yield ray
@@ -127,10 +127,10 @@ class RayEngine:
 
 @contextmanager
 def _on_loopback(ray: Any) -> Iterator[None]:
-    """Let a cluster that is started have the loopback address, as Ray does where it supports no other.
+    """Make Ray start a cluster on the loopback address, as it does on systems where it supports no other.
 
-    On Linux it takes that of the network, and listens to it. It is told so by an environment variable that it reads
-    when it is imported, which would also hold for clusters elsewhere; so what it has read is changed, and changed back.
+    On Linux, Ray listens on the network address. This depends on an environment variable that it reads on import, which
+    would also apply to clusters elsewhere. So we change the value it has read, and restore it afterwards.
     """
     constants = ray._private.ray_constants
     before = constants.ENABLE_RAY_CLUSTER
@@ -145,22 +145,22 @@ def _check_loopback(ray: Any) -> None:
     addresses = [node["NodeManagerAddress"] for node in ray.nodes()]
     if not all(ip_address(address).is_loopback for address in addresses):
         raise RuntimeError(
-            f"Ray {ray.__version__} has started a cluster that listens to the network, at {', '.join(addresses)}. It "
-            "was stopped. Start one yourself, and connect to it (ray.init, or address)."
+            f"Ray {ray.__version__} started a cluster that listens on the network, at {', '.join(addresses)}. It was "
+            "stopped. Start one yourself and connect to it (ray.init, or address)."
         )
 
 
 def placed(
     processors: Mapping[str, int], n_workers: int | None, workers_per_process: int | None
 ) -> tuple[list[str], int]:
-    """The machine of each process, and how many threads each has.
+    """Choose the machine of each process, and the number of threads per process.
 
     Parameters
     ----------
     processors : dict of str to int
-        Of each machine.
+        Number of processors of each machine.
     n_workers, workers_per_process : int, optional
-        As those of a `RayEngine`.
+        As for `RayEngine`.
 
     Examples
     --------
@@ -172,18 +172,18 @@ def placed(
     def in_use(n_threads: int) -> int:
         return sum(n // n_threads * n_threads for n in processors.values())
 
-    # All processes get shares of one size: of machines of several sizes, the most threads that leave few without work.
+    # All shares have the same size. If machines differ, use the most threads per process that leave few idle.
     sizes = range(1, max(processors.values()) + 1)
     at_most = workers_per_process or max((n for n in sizes if in_use(n) >= _LEAST_IN_USE * n_processors), default=1)
     n_workers = n_workers or in_use(at_most) or max(n_processors, 1)
     n_processes = math.ceil(n_workers / at_most)
     turns = [(turn, node) for node, n in processors.items() for turn in range(n // at_most)]
-    machines = [node for _, node in sorted(turns, key=itemgetter(0))]  # every machine before one gets another
+    machines = [node for _, node in sorted(turns, key=itemgetter(0))]  # one process per machine before a second one
     return list(islice(cycle(machines or processors), n_processes)), math.ceil(n_workers / n_processes)
 
 
 class Traffic(NamedTuple):
-    """What went over the network: rounds of calls, and bytes of arrays in them."""
+    """Network traffic: rounds of calls, and bytes of arrays sent and received."""
 
     rounds: int
     sent: int
@@ -191,7 +191,7 @@ class Traffic(NamedTuple):
 
 
 class RayShardPool:
-    """Processes of a cluster, asked all at once."""
+    """Processes of a cluster, called all at once."""
 
     rounding = 0.0
     steps_at_once = 5  # a round costs more than a few passes over the members of a share
@@ -212,10 +212,11 @@ class RayShardPool:
         self._timeout = timeout
         self._n_features = n_features
         self._shift: Shift | None = None
-        # Workers begin with nothing, and are restored in the first round.
+        # Workers start without state, and are restored in the first round.
         self._shares = list(shares)
-        # No processor is reserved: those of held-out comparisons would wait for them for ever. What reserves nothing
-        # is put anywhere, so a little memory is. Soft: on another machine, once that one is lost.
+        # Reserve no processors: workers for held-out comparisons would wait for them forever. But reserve a little
+        # memory, because Ray puts actors that reserve nothing anywhere. Soft affinity allows another machine if this
+        # one is lost.
         actor = ray.remote(num_cpus=0, memory=2**20, max_restarts=-1)(Worker)
         affinities = [NodeAffinitySchedulingStrategy(node, soft=True) for node in nodes[: len(shares)]]
         self._workers = [actor.options(scheduling_strategy=at).remote(loss, n_threads) for at in affinities]
@@ -226,7 +227,7 @@ class RayShardPool:
         self.traffic = Traffic(0, 0, 0)
 
     def load(self, shift: Shift | None) -> tuple[Shift, float]:
-        """Let the workers load their points, and put them in coordinates; these, and the weight of all groups."""
+        """Have the workers load and convert their points; return the coordinates and the weight of all groups."""
         if shift is None:
             lows, highs = zip(*self._persist(lambda i: self._workers[i].ends.remote(self._shares[i])), strict=True)
             shift = Shift.to_the_middle(np.min(lows, axis=0), np.max(highs, axis=0))
@@ -234,10 +235,10 @@ class RayShardPool:
         weights = self._persist(lambda i: self._workers[i].weight.remote(self._shares[i], shift))
         if not any(weights):
             raise ValueError(
-                "There are no comparisons: at least one is needed. Where anchors are held out by a share of them, none "
-                "or all may be: choose another random_state, another share, or give files to hold out."
+                "There are no comparisons: at least one is needed. If a share of the anchors is held out at random, it "
+                "may be none or all of them. Choose another random_state or another share, or give files to hold out."
             )
-        # Of comparisons that are held out, a share may have none.
+        # A share may have no held-out comparisons.
         for worker, weight in zip(self._workers, weights, strict=True):
             if not weight:
                 self._ray.kill(worker)
@@ -275,13 +276,13 @@ class RayShardPool:
         return [self._whole(answer) for answer in chosen] if verb == "gram" else chosen
 
     def _whole(self, upper: FloatArray) -> FloatArray:
-        """A symmetric matrix from its upper triangle."""
+        """Build a symmetric matrix from its upper triangle."""
         matrix = np.zeros((self._n_features, self._n_features))
         matrix[np.triu_indices(self._n_features)] = upper
         return np.asarray(matrix + np.triu(matrix, 1).T)
 
     def _round(self, calls: list[Call]) -> list[list[Any]]:
-        """The answers of all workers to some calls; those that were lost are restored."""
+        """Send calls to all workers and return their answers, restoring lost workers."""
         before, after = self._state, self._state.after(calls)
         answers = self._persist(
             lambda i: self._workers[i].ask.remote(before.number, calls, after.number),
@@ -296,7 +297,7 @@ class RayShardPool:
         return answers
 
     def _persist(self, ask: Callable[[int], Any], again: Callable[[int], Any] | None = None) -> list[Any]:
-        """What each process answers; those that were lost are asked `again`, by default the same."""
+        """Collect the answers of all processes; lost ones are called with `again`, by default the same as `ask`."""
         every = range(len(self._workers))
         answers = self._answers({i: ask(i) for i in every})
         for pause in _PAUSES:
@@ -307,15 +308,15 @@ class RayShardPool:
         if len(answers) < len(every):
             raise RuntimeError(
                 f"A process of the cluster was lost, or took more than {self._timeout:g} s, {1 + len(_PAUSES)} times "
-                "in one round. Look at the cluster (`ray status`), its memory above all; a fit with a Checkpoint goes "
-                "on with resume_from."
+                "in one round. Check the cluster (`ray status`), above all its memory. A fit with a Checkpoint can be "
+                "resumed with resume_from."
             )
         return [answers[i] for i in every]
 
     def _answers(self, asked: dict[int, Any]) -> dict[int, Any]:
-        """What workers answer; nothing of those that were lost, or know nothing since they were started again.
+        """Collect answers of workers, leaving out those that were lost or have no state after a restart.
 
-        An error of a worker, as about a file that it cannot read, is raised here.
+        An error in a worker, such as a file that it cannot read, is raised here.
         """
         errors = self._ray.exceptions
         deadline = monotonic() + self._timeout
@@ -337,18 +338,18 @@ class RayShardPool:
 
 @dataclass(frozen=True)
 class _State:
-    """How the workers came to where they are.
+    """The calls that led to the current state of the workers.
 
     Attributes
     ----------
     number : int
-        Counts the calls that changed it.
+        Number of calls that changed the state.
     rebuilt : tuple
-        The arguments of the last `rebuild`.
+        Arguments of the last `rebuild`.
     steps : tuple
-        Of direction, factors, step: those made since.
+        Steps made since, as (direction, factors, step).
     projected : tuple
-        The arguments of a `project` after the last step.
+        Arguments of a `project` after the last step.
     """
 
     number: int = 0
@@ -357,7 +358,7 @@ class _State:
     projected: tuple[Any, ...] = ()
 
     def after(self, calls: Sequence[Call]) -> _State:
-        """The state that some calls lead to."""
+        """The state after some calls."""
         number, rebuilt, steps, projected = self.number, self.rebuilt, self.steps, self.projected
         for verb, *arguments in calls:
             if verb == "rebuild":
@@ -372,7 +373,7 @@ class _State:
         return _State(number, rebuilt, steps, projected)
 
     def calls(self) -> list[Call]:
-        """What brings a worker that knows nothing to this state, to the same bits."""
+        """Calls that bring a worker without state to this state, to the same bits."""
         if not self.rebuilt:
             return []
         directions, step_sizes, at_once = self.rebuilt
@@ -402,7 +403,7 @@ class HeldShare:
 
 
 def _cut(comparisons: Comparisons, n_parts: int) -> list[Comparisons]:
-    """Consecutive groups in so many parts, or fewer, with about as many members each."""
+    """Cut into at most `n_parts` parts of consecutive groups, with about equally many members."""
     near, far = comparisons.side_sizes
     ends = np.cumsum(near + far)
     cuts = np.searchsorted(ends - 0.5 * (near + far), ends[-1] * np.arange(1, n_parts) / n_parts)
@@ -411,12 +412,12 @@ def _cut(comparisons: Comparisons, n_parts: int) -> list[Comparisons]:
 
 
 def _restricted(points: Coordinates, part: Comparisons) -> tuple[Coordinates, Comparisons]:
-    """A part with the points that it names."""
+    """Restrict the points to those that a part refers to."""
     return points[part.points], part.renumbered()
 
 
 def _n_bytes(value: Any) -> int:
-    """Bytes of the numbers in what is sent, roughly."""
+    """Approximate number of bytes of the numbers in a message."""
     if isinstance(value, np.ndarray):
         return int(value.nbytes)
     if isinstance(value, (list, tuple)):

@@ -1,4 +1,4 @@
-"""Shards in this process, worked on by a pool of threads."""
+"""Shards in this process, run by a pool of threads."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from boostmetric.parallel.crew import Crew
 
 @dataclass(frozen=True)
 class ThreadBackend:
-    """Threads of this process; the answers do not depend on how many."""
+    """Threads of this process; the answers do not depend on their number."""
 
     n_threads: int = 1
 
     @contextmanager
     def pool(self, points: Coordinates, comparisons: Comparisons, loss: Loss) -> Iterator[ThreadShardPool]:
-        # numba is imported here, with the kernels, and not by ``import boostmetric``.
+        # Imported here so that ``import boostmetric`` does not import the kernels and numba.
         from boostmetric.oracles.cpu import make_shards
         from boostmetric.oracles.point_rows import as_points
 
@@ -34,14 +34,14 @@ ONE_THREAD = ThreadBackend()
 
 
 class ThreadShardPool:
-    """Keeps shards and asks them on several threads.
+    """Pool of shards, called on several threads.
 
     Parameters
     ----------
     shards : sequence
         Objects with the verbs of an oracle.
     crew : Crew
-        The threads.
+        Threads to run the shards on.
     """
 
     rounding = 0.0
@@ -50,7 +50,7 @@ class ThreadShardPool:
     def __init__(self, shards: Sequence[object], crew: Crew) -> None:
         self.shards = shards
         self._crew = crew
-        # A share for each thread, mostly the same one in every call: what is in the cache of its core stays there.
+        # One share per thread, mostly the same one in every call, so that it stays in the cache of its core.
         n_shares = min(crew.n_threads, len(shards))
         cuts = [len(shards) * i // n_shares for i in range(n_shares + 1)]
         self._shares = [shards[low:high] for low, high in pairwise(cuts)]

@@ -1,4 +1,4 @@
-"""Workers of a cluster that share a process: a share of a problem, which knows in which state it is."""
+"""A worker process of a cluster: it holds a share of a problem, and knows which state it is in."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from boostmetric.parallel.crew import Crew
 
 # A verb and its arguments.
 Call = tuple[Any, ...]
-# A parameter of mallopt(3): arrays of at least this size are mapped, each by itself.
+# A parameter of mallopt(3): arrays of at least this size are mapped individually.
 _MMAP_THRESHOLD = -3
 
 
 class Worker:
-    """A share of a problem, in a process of its own with some threads."""
+    """A share of a problem, in its own process with some threads."""
 
     def __init__(self, loss: Loss, n_threads: int = 1) -> None:
         self._one_thread = threadpool_limits(limits=1, user_api="blas")  # for as long as the process lives
@@ -39,24 +39,24 @@ class Worker:
         self._number: int | None = None
 
     def ends(self, share: Share) -> tuple[FloatArray, FloatArray]:
-        """Of the range of each coordinate, for the points of a share."""
+        """Lowest and highest value of each coordinate, for the points of a share."""
         points = self._load(share).points
         return points.min(axis=0), points.max(axis=0)
 
     def weight(self, share: Share, shift: Shift | None) -> float:
-        """Of the groups of a share, whose points are put in coordinates; those in memory are in them already."""
+        """Load a share, convert its points by `shift` (if None, they are already converted), and return its weight."""
         if self._shard is None:
             self._make_shard(share, shift)
         return self._weight
 
     def ask(self, number: int, calls: list[Call], after: int) -> list[Any] | None:
-        """Answer calls about a state; None if this worker is in another one, or in none."""
+        """Answer calls that refer to a state; None if this worker is in another state, or in none."""
         return self._follow(calls, after) if number == self._number else None
 
     def restore(
         self, share: Share, shift: Shift | None, before: list[Call], calls: list[Call], after: int
     ) -> list[Any]:
-        """Answer calls after those `before`, of which the first is `rebuild`, so that they are about no state."""
+        """Answer calls after replaying those `before`; the first is a `rebuild`, so no earlier state is needed."""
         self.weight(share, shift)
         return self._follow([*before, *calls], after)[len(before) :]
 
@@ -65,14 +65,14 @@ class Worker:
         return self._loaded
 
     def _make_shard(self, share: Share, shift: Shift | None) -> None:
-        # numba is imported here, with the kernels, and not by the process that starts workers.
+        # Imported here so that the process that starts workers does not import the kernels and numba.
         from boostmetric.oracles.cpu import MOST_SHARDS, make_shards
         from boostmetric.oracles.point_rows import as_points
 
         (given, blocks), self._loaded = self._load(share), None
         points = as_points(given if shift is None else shift.coordinates_of(given), self._crew)
         del given
-        # No more than threads need: each goes over its points.
+        # No more shards than the threads need, because each goes over its points.
         most = max(MOST_SHARDS // len(blocks), 1) if self._crew.n_threads > 1 else 1
 
         def made(block: Callable[[], Comparisons | None]) -> tuple[Sequence[object], float]:
@@ -88,7 +88,7 @@ class Worker:
             self._shard = MergedShard(ThreadShardPool([shard for shards, _ in parts for shard in shards], self._crew))
 
     def _follow(self, calls: list[Call], after: int) -> list[Any]:
-        self._number = None  # in between
+        self._number = None  # undefined while calls run
         answers = [getattr(self._shard, verb)(*arguments) for verb, *arguments in calls]
         self._number = after
         return [
@@ -98,10 +98,10 @@ class Worker:
 
 
 def _give_memory_back() -> None:
-    """Let the C library give arrays that are freed back to the system.
+    """Make the C library return freed arrays to the system.
 
-    That of Linux keeps those of up to 32 MB for further use, once such a one was freed. Of what is made while a share
-    is built, as much stays then as the shards take.
+    On Linux it keeps arrays of up to 32 MB for reuse once one of that size has been freed. After building a share, that
+    would be as much memory as the shards themselves take.
     """
-    with suppress(OSError, AttributeError, TypeError):  # where there is no such library, or no such function
+    with suppress(OSError, AttributeError, TypeError):  # if there is no such library or function
         ctypes.CDLL(None).mallopt(_MMAP_THRESHOLD, 2**20)
