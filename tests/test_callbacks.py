@@ -300,7 +300,7 @@ def test_wrong_checkpoints_are_named(tmp_path):
     whole = path.read_bytes()
     for content in (whole[: len(whole) // 2], b"", b"hello", whole[:-10]):
         path.write_bytes(content)
-        with pytest.raises(ValueError, match=r"fit.npz' is not a checkpoint of a fit, or not a whole one"):
+        with pytest.raises(ValueError, match=r"fit.npz' is not a checkpoint of a fit, or it is damaged"):
             BoostMetric().fit(X, Y, resume_from=path)
     np.savez(path, directions=np.zeros((2, 13)))
     with pytest.raises(ValueError, match="is not a checkpoint"):

@@ -116,7 +116,7 @@ def test_killed_and_resumed_is_the_same_to_the_bit(points, undisturbed, tmp_path
     other = here(command(points, output, "--resume", "--where", "y!=0"))  # with other data, which is refused
     assert other.exit_code == 1
     assert "Error: The checkpoint belongs to another fit" in other.stderr
-    assert "Leave --resume out to begin anew" in other.stderr
+    assert "Leave --resume out to start over" in other.stderr
     assert not output.exists()
 
     again = here(command(points, output, "--resume"))

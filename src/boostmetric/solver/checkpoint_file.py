@@ -1,4 +1,4 @@
-"""A fit so far, as a file: what a checkpoint is, and the way back."""
+"""Checkpoint files: writing and reading the progress of a fit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _COLUMNS = [field.name for field in fields(Iteration) if field.name != "so_far"]
 
 
 def write_checkpoint(progress: Progress, path: Path) -> None:
-    """Write a fit to a file of NumPy's npz format, whole or not at all."""
+    """Write a fit to an npz file, atomically."""
     arrays = {"version": np.array(_VERSION), **_arrays(progress)}
     if progress.best is not None:
         arrays |= {f"best_{name}": array for name, array in _arrays(progress.best).items()}
@@ -27,7 +27,7 @@ def write_checkpoint(progress: Progress, path: Path) -> None:
 
 
 def read_checkpoint(path: str | Path) -> Progress:
-    """Read it; runs no code of the file."""
+    """Read a checkpoint, without executing any code in the file."""
     if not Path(path).exists():
         raise MissingFileError(
             "There is no checkpoint {path!r}. Leave {resume_from} out to begin a new fit.", path=str(path)
@@ -36,12 +36,12 @@ def read_checkpoint(path: str | Path) -> Progress:
         with Path(path).open("rb") as opened, np.load(opened, allow_pickle=False) as file:
             content = {name: whole_array(file[name]) for name in file.files}
         if int(content["version"]) != _VERSION:
-            raise ValueError(f"its format is version {content['version']}, this boostmetric reads {_VERSION}")
+            raise ValueError(f"its format is version {content['version']}, but this boostmetric reads {_VERSION}")
         best = {name.removeprefix("best_"): array for name, array in content.items() if name.startswith("best_")}
         progress = replace(_progress(content), best=_progress(best) if best else None)
     except BROKEN as error:
         raise ParameterError(
-            "{path!r} is not a checkpoint of a fit, or not a whole one ({error}). Leave {resume_from} out to begin a "
+            "{path!r} is not a checkpoint of a fit, or it is damaged ({error}). Leave {resume_from} out to begin a "
             "new fit.",
             path=str(path),
             error=error,
@@ -50,7 +50,7 @@ def read_checkpoint(path: str | Path) -> Progress:
 
 
 def _arrays(progress: Progress) -> dict[str, Any]:
-    """A fit as arrays, less its best pass."""
+    """Convert a fit to arrays, without its best pass."""
     records = [[_number(getattr(record, name)) for name in _COLUMNS] for record in progress.history]
     optional = {"coordinates": progress.coordinates, "found_under": progress.found_under, "score": progress.score}
     return {
@@ -67,7 +67,7 @@ def _arrays(progress: Progress) -> dict[str, Any]:
 
 
 def _progress(content: dict[str, Any]) -> Progress:
-    """The way back."""
+    """Convert arrays back to a fit."""
     progress = Progress(
         content["directions"],
         content["step_sizes"],
@@ -81,7 +81,7 @@ def _progress(content: dict[str, Any]) -> Progress:
         score=float(content["score"]) if "score" in content else None,
     )
     if progress.directions.shape[0] != len(progress.step_sizes) or progress.directions.ndim != 2:
-        raise ValueError("directions and step sizes do not fit each other")
+        raise ValueError("directions and step sizes do not match")
     for name in ("directions", "step_sizes"):
         if content[name].dtype.kind != "f" or not np.isfinite(content[name]).all():
             raise ValueError(f"{name} are not finite numbers")

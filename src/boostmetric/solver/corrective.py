@@ -1,10 +1,11 @@
 """Totally corrective boosting: after each new direction, all of X is optimised again.
 
-To choose the weights of all directions anew is not enough: the directions that boosting found when it knew little stay
-as they were, and many of them are needed to make up for one that is a little off. So the directions turn as well. With
+Choosing new weights for all directions is not enough: the directions found early, with little information, would stay
+as they are, and it takes many of them to make up for one that is slightly off. So the directions change as well. With
 X = R'R the loss is a smooth function of the rows of R, without constraints, and L-BFGS lowers it (Burer and Monteiro,
-2003). That may end where no small change of R helps; the next leading eigenvector of A_hat shows the way out, or that X
-is the minimum over all metrics (Laue, "A hybrid algorithm for convex semidefinite optimization", ICML 2012).
+2003). This may end where no small change of R helps; the next leading eigenvector of A_hat then gives a way out, or
+shows that X is the minimum over all metrics (Laue, "A hybrid algorithm for convex semidefinite optimization", ICML
+2012).
 """
 
 from __future__ import annotations
@@ -24,20 +25,20 @@ from boostmetric.solver.loop import FindStep, Metric, Move, Standing
 from boostmetric.solver.result import StopReason
 from boostmetric.solver.step import Step
 
-# Iterations of L-BFGS after a new direction: more of them lower a loss that lacks a direction.
+# L-BFGS iterations after a new direction; more would only refine a metric that still lacks a direction.
 _MOST_ROUNDS = 50
-# Pairs of changes that it remembers.
+# Number of correction pairs that L-BFGS keeps.
 _MEMORY = 20
-# A fall of the loss by less than so many units in its last place is rounding.
+# A relative decrease of the loss by less than this is rounding.
 _ROUNDING = 4 * np.finfo(np.float64).eps
-# Where a loss without a minimum has fallen by this, it has shown what it will.
+# If a loss without a minimum has fallen by this much, it is not worth following further.
 _ENOUGH_FALL = 50.0
-# A weight that is so small beside the largest is rounding.
+# A weight below this fraction of the largest is rounding.
 _NO_WEIGHT = 1e-14
 
 
 class Corrective:
-    """Add the new direction with its best weight, then optimise all of X, which has no more directions than its rank.
+    """Add the new direction with its best weight, then optimise all of X, keeping only as many directions as its rank.
 
     Parameters
     ----------
@@ -52,17 +53,18 @@ class Corrective:
         self._growths = np.empty(0)
 
     def begin(self, oracle: Oracle) -> None:
-        """Learn the loss and its slopes at X = 0."""
+        """Compute the loss and its slopes at X = 0."""
         self._loss_of_nothing = oracle.rebuild(np.empty((0, oracle.n_features)), np.empty(0)).loss
         anywhere = np.random.RandomState(0).standard_normal(oracle.n_features)
         self._first_eigenvalue, _ = leading_direction(oracle, anywhere)
         self._growths = _growths(oracle)
 
     def done(self, v: float, tol: float, at: Standing) -> StopReason | None:
-        """Whether the duality gap is no more than `tol` of the loss, or of its fall since X = 0 if that is more.
+        """Whether the duality gap is at most `tol` times the loss, or times its decrease since X = 0 if that is larger.
 
-        The fall is there for losses near 0, since the logarithm of a sum may be anywhere. A metric that is only too
-        short has no gap either, being the best of its trace: hence a look at the slope along the best direction.
+        The decrease is needed for losses near 0, because the logarithm of a sum can be any number. A metric that is
+        merely too small has no gap either, since it is the best one of its trace; hence the check of the slope along
+        the best direction.
         """
         gap = max(at.eigenvalue, v) * at.trace - at.state.margin
         small = gap <= tol * max(abs(at.loss), self._loss_of_nothing - at.loss)
@@ -70,11 +72,11 @@ class Corrective:
         return StopReason.OPTIMAL if small and flat else None
 
     def advance(self, oracle: Oracle, v: float, metric: Metric, xi: FloatArray) -> Move:
-        """The stagewise step, and the correction."""
+        """Make the stagewise step, then the correction."""
         oracle.project(xi)
         step = self._find_step(oracle, v)
         if step.capped and oracle.commit(step.size).violated:
-            step = Step(0.0, capped=False)  # X, which was given, is too long: it must shrink first
+            step = Step(0.0, capped=False)  # the given start is too large and must shrink first
         rows = np.sqrt([*metric.step_sizes[: metric.n], step.size])[:, None] * [*metric.directions[: metric.n], xi]
         units = np.sqrt(np.maximum(self._growths + v, np.finfo(np.float64).tiny))
         rows = _fewest(rows, units)
@@ -82,7 +84,7 @@ class Corrective:
             rows = _fewest(corrected(oracle, v, rows, units, self._loss_of_nothing), units)
         step_sizes = np.square(rows).sum(axis=1)
         directions = rows / np.sqrt(step_sizes)[:, None]
-        # From nothing, as one that goes on from a checkpoint does.
+        # Rebuilt from zero, as in a fit resumed from a checkpoint.
         state = oracle.rebuild(directions, step_sizes)
         moved = Metric(list(directions), step_sizes.tolist(), len(rows), sum(step_sizes.tolist(), start=0.0))
         if self._falls_for_ever(oracle, v, moved, state):
@@ -90,7 +92,7 @@ class Corrective:
         return Move(moved, state, step)
 
     def _falls_for_ever(self, oracle: Oracle, v: float, metric: Metric, state: State) -> bool:
-        """Whether the loss falls without end as X grows, and has fallen far."""
+        """Whether the loss falls forever as X grows, and has already fallen far."""
         if state.violated or self._loss_of_nothing - (state.loss + v * metric.trace) < _ENOUGH_FALL:
             return False
         oracle.project(np.array(metric.directions), np.array(metric.step_sizes))
@@ -98,20 +100,20 @@ class Corrective:
 
 
 def corrected(oracle: Oracle, v: float, rows: FloatArray, units: FloatArray, loss_of_nothing: float) -> FloatArray:
-    """Rows R of a lower loss at X = R'R, by some rounds of L-BFGS.
+    """Find rows R with a lower loss at X = R'R, by some iterations of L-BFGS.
 
     Parameters
     ----------
     oracle : Oracle
-        Its distances are left anywhere.
+        Its distances are arbitrary afterwards.
     v : float
         Regularization.
     rows : ndarray of shape (n_rows, n_features)
-        Where to begin.
+        Rows to start from.
     units : ndarray of shape (n_features,)
-        Natural lengths along the features: L-BFGS counts in them, since it takes all its variables for alike.
+        Natural lengths along the features; L-BFGS works in these units, since it treats all variables alike.
     loss_of_nothing : float
-        Loss at X = 0; it is enough to come far below.
+        Loss at X = 0; stop when the loss is far below it.
     """
     low = -math.inf
 
@@ -133,7 +135,7 @@ def corrected(oracle: Oracle, v: float, rows: FloatArray, units: FloatArray, los
 
 
 class _LowEnoughError(Exception):
-    """A loss that may have no minimum has fallen far: ends L-BFGS before its steps, each longer, leave all bounds."""
+    """Raised when a loss that may have no minimum has fallen far; stops L-BFGS before its steps grow without bound."""
 
     def __init__(self, rows: FloatArray) -> None:
         super().__init__()
@@ -141,7 +143,7 @@ class _LowEnoughError(Exception):
 
 
 def _growths(oracle: Oracle) -> FloatArray:
-    """Root mean square growth of the comparisons along each feature; 1 in high dimension."""
+    """Root mean square growth of the comparisons along each feature; 1 in high dimensions."""
     if oracle.n_features > direction.LARGEST_DENSE:
         return np.ones(oracle.n_features)
     squares = np.empty(oracle.n_features)
@@ -152,14 +154,14 @@ def _growths(oracle: Oracle) -> FloatArray:
 
 
 def _times_a_hat(oracle: Oracle, rows: FloatArray) -> FloatArray:
-    """Rows times A_hat."""
+    """Multiply rows by A_hat."""
     if oracle.n_features <= direction.LARGEST_DENSE:
         return np.asarray(rows @ oracle.gram())
     return np.array([oracle.matvec(row) for row in rows])
 
 
 def _fewest(rows: FloatArray, units: FloatArray) -> FloatArray:
-    """As many rows of the same metric as its rank, orthogonal in the given units, longest first."""
+    """Represent the same metric by as many rows as its rank, orthogonal in the given units, longest first."""
     _, lengths, axes = scipy.linalg.svd(rows * units, full_matrices=False, check_finite=False)
     kept = np.square(lengths) > _NO_WEIGHT * np.square(lengths[0])
     return with_fixed_signs(lengths[kept, None] * axes[kept] / units)

@@ -1,7 +1,7 @@
 """The weak learner: the leading eigenvector of A_hat.
 
-Three ways, by the number of features: A_hat is formed and factorised; it is formed and multiplied with vectors (our own
-Lanczos iteration, `_krylov`); or it is never formed, and the oracle multiplies (ARPACK's iteration, `lanczos`).
+There are three methods, depending on the number of features: form A_hat and factorise it; form it and multiply it with
+vectors (our own Lanczos iteration, `_krylov`); or never form it, and let the oracle multiply (ARPACK, `lanczos`).
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from boostmetric.arrays.types import FloatArray
 from boostmetric.oracles.protocol import Oracle
 from boostmetric.parallel.scratch import Scratch
 
-# Up to this dimension A_hat is formed. Beyond, that costs more than the products with a vector that Lanczos needs.
+# Up to this dimension A_hat is formed. Beyond it, that costs more than the products with a vector that Lanczos needs.
 LARGEST_DENSE = 512
-# Up to this dimension a formed A_hat is factorised. Beyond, some tens of products with a vector are faster.
+# Up to this dimension a formed A_hat is factorised. Beyond it, a few dozen products with a vector are faster.
 _LARGEST_FACTORISED = 128
-# These many, or it is factorised after all.
+# Maximum number of such products; after that, A_hat is factorised after all.
 _MOST_STEPS = 160
-# Products with a vector before the first look at whether they suffice, and between two looks.
+# Products with a vector before the first convergence check, and between two checks.
 _FIRST_LOOK, _NEXT_LOOK = 48, 12
 
 _scratch = Scratch()
@@ -37,13 +37,13 @@ def leading_direction(oracle: Oracle, start: FloatArray) -> tuple[float, FloatAr
     ----------
     oracle : Oracle
     start : ndarray of shape (n_features,)
-        The last direction, or any: where ARPACK begins. Not used where A_hat is formed.
+        Start vector for ARPACK: the last direction, or any vector. Not used if A_hat is formed.
 
     Returns
     -------
     eigenvalue : float
     xi : ndarray of shape (n_features,)
-        Its entry of largest size is positive.
+        Its entry of largest absolute value is positive.
     """
     if oracle.n_features <= LARGEST_DENSE:
         eigenvalue, xi = _of_formed(oracle.gram())
@@ -62,10 +62,10 @@ def _of_formed(gram: FloatArray) -> tuple[float, FloatArray]:
 
 
 def _krylov(matrix: FloatArray) -> tuple[float, FloatArray] | None:
-    """The largest eigenvalue and its vector by Lanczos' iteration; None if it takes too long.
+    """Largest eigenvalue and its eigenvector by the Lanczos iteration; None if it takes too long.
 
-    It starts from a random vector, always the same: the last direction could lie in a space that A_hat maps to itself,
-    and the iteration would never leave it.
+    It starts from a fixed random vector: the last direction could lie in an invariant subspace of A_hat, which the
+    iteration would never leave.
     """
     from boostmetric.kernels.lanczos import lanczos_steps, take_half
     from boostmetric.kernels.lanes import WIDTH
@@ -88,7 +88,7 @@ def _krylov(matrix: FloatArray) -> tuple[float, FloatArray] | None:
             diagonal[:made], beside[:last], select="i", select_range=(last, last), check_finite=False
         )
         norm = np.abs(diagonal).max() + 2 * beside.max()
-        # The left side is the length of A_hat xi - value xi, known without forming xi.
+        # The left side is the norm of A_hat xi - value xi, known without forming xi.
         if beside[last] * abs(vector[last, 0]) <= np.finfo(np.float64).eps * norm:
             return math.ldexp(value, exponent), vector[:, 0] @ basis[:made, :n]
     return None
@@ -101,7 +101,7 @@ def _random_unit_vector(n: int) -> FloatArray:
 
 
 def _of_products(oracle: Oracle, start: FloatArray) -> tuple[float, FloatArray]:
-    # The last direction may lie in a space that A_hat maps to itself, or to zero: something of every other is added.
+    # The last direction may lie in an invariant subspace or the null space of A_hat, so a random vector is added.
     length = np.linalg.norm(start)
     mixed = 0.1 * _random_unit_vector(oracle.n_features) + (start / length if length > 0 else 0.0)
     values, vectors = lanczos(oracle, mixed, 1, "LA")
@@ -109,15 +109,15 @@ def _of_products(oracle: Oracle, start: FloatArray) -> tuple[float, FloatArray]:
 
 
 def lanczos(oracle: Oracle, start: FloatArray, k: int, which: Literal["LA", "BE"]) -> tuple[FloatArray, FloatArray]:
-    """k eigenvalues of A_hat, and their eigenvectors as rows: the largest ("LA"), or half from each end ("BE").
+    """Find k eigenvalues of A_hat, with eigenvectors as rows: the largest ("LA"), or half from each end ("BE").
 
-    Only one, of value 0, if A_hat is zero.
+    If A_hat is zero, there is only one, of value 0.
     """
     n = oracle.n_features
     if not oracle.matvec(start).any():
-        return np.zeros(1), start[None]  # A_hat is zero, for which ARPACK has an error
+        return np.zeros(1), start[None]  # A_hat is zero, for which ARPACK raises an error
     a_hat = LinearOperator((n, n), matvec=lambda x: oracle.matvec(np.ascontiguousarray(x.ravel())), dtype=np.float64)
-    # Where eigenvalues are almost equal, any vectors of their space will do: later tries accept some.
+    # If eigenvalues are almost equal, any vectors in their eigenspace will do, and later attempts accept some.
     for tolerance in (0.0, 1e-6, 1e-2):
         try:
             values, vectors = eigsh(a_hat, k=k, which=which, v0=start, ncv=min(n, k + 39), maxiter=200, tol=tolerance)

@@ -1,4 +1,4 @@
-"""A problem in files, which the workers of a cluster read."""
+"""A problem in files that the workers of a cluster read."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from boostmetric.parallel.blas import single_threaded_blas
 
 
 class SharedFiles(Protocol):
-    """Files of points and comparisons that can be shared out, such as `boostmetric.tables` opens."""
+    """Files of points and comparisons that can be divided among workers, such as those `boostmetric.tables` opens."""
 
     @property
     def n_features(self) -> int:
@@ -30,15 +30,15 @@ class SharedFiles(Protocol):
 
     @property
     def fingerprint(self) -> str:
-        """A hash of what the files say about themselves, and of how they are read."""
+        """Hash of the metadata of the files, and of how they are read."""
         ...
 
     def split(self, test_size: float, random_state: int) -> tuple[Self, Self]:
-        """Comparisons to learn from, and comparisons to hold out."""
+        """Split into comparisons to learn from and comparisons to hold out."""
         ...
 
     def shares(self, n: int) -> Sequence[Share]:
-        """n shares, or fewer, of about the same size."""
+        """Divide into n shares, or fewer, of about the same size."""
         ...
 
 
@@ -55,15 +55,15 @@ class FileProblem:
 
     @property
     def points_at_hand(self) -> Given:
-        """None: the workers have them."""
+        """No points: the workers have them."""
         return np.empty((0, self.n_features))
 
     def restricted(self) -> FileProblem:
-        """The same: workers read no other points."""
+        """The problem itself: workers read only the points they need."""
         return self
 
     def split(self, fraction: float, seed: int) -> tuple[FileProblem, FileProblem]:
-        """What to learn from, and what to hold out: see `ComparisonFiles.split`."""
+        """Split into a problem to learn from and one to hold out, see `ComparisonFiles.split`."""
         train, held_out = self.files.split(fraction, seed)
         return FileProblem(train), FileProblem(held_out)
 
@@ -78,8 +78,8 @@ class FileProblem:
     ) -> Iterator[tuple[Axes, Oracle]]:
         """See `Learnable`."""
         if not isinstance(backend, SharingBackend):
-            raise TypeError(f'Files are read by workers, and {backend!r} has none. Set engine="ray".')
-        _ = self.files.fingerprint  # before any work: where a file is lost on the way, a checkpoint needs it
+            raise TypeError(f'Files are read by workers, but {backend!r} has none. Set engine="ray".')
+        _ = self.files.fingerprint  # computed now, because a checkpoint needs it even if a file disappears later
         with ExitStack() as stack:
             stack.enter_context(single_threaded_blas())
             n_features = self.n_features

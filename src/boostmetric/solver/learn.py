@@ -1,4 +1,4 @@
-"""From points and comparisons to a metric: choose coordinates, boost, and go back."""
+"""Learning a metric from points and comparisons: choose coordinates, boost, and convert back."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from boostmetric.solver.step import bisection_step, exact_step
 AnyProgress = TypeVar("AnyProgress", bound=Progress)
 SOLVERS: dict[str, Callable[[FindStep], Solver]] = {"stagewise": Stagewise, "corrective": Corrective}
 STEP_FINDERS = {"exact": exact_step, "bisection": bisection_step}
-# A metric to begin with that lowers no loss changes the comparisons by so much, root mean square: it still orders the
-# distances, and steps of boosting soon outweigh it.
+# A start that does not lower the loss is scaled to change the comparisons by this much (root mean square): it still
+# orders the distances, and steps of boosting soon outweigh it.
 _LEAST_CHANGE = 1e-6
 
 
@@ -42,7 +42,7 @@ def learn(
     on_iteration: Sequence[Watcher] = (),
     **settings: Any,
 ) -> Boosted:
-    """Learn a metric for points from comparisons of their pairs, in one pass.
+    """Learn a metric from points and comparisons of their pairs, in one pass.
 
     Parameters
     ----------
@@ -83,16 +83,16 @@ def solve(
         The points and comparisons.
     settings : Settings
     max_iter : int
-        Most iterations, those of `start` included.
+        Maximum number of iterations, including those of `start`.
     start : Progress, optional
-        Where to continue; nothing by default. Scores in its history must be about the same `held_out`.
+        Progress to continue from; by default, X = 0. Scores in its history must refer to the same `held_out`.
     reweigh : bool, default=False
-        Take the metric of `start` as a weak learner, whose weight is found as that of any other: all its steps are
-        multiplied by one number. Where it does not lower the loss, that number is next to nothing.
+        Whether to treat the metric of `start` as a weak learner, whose weight is found as for any other: all its steps
+        are multiplied by one number. If it does not lower the loss, that number is close to 0.
     held_out : Learnable, optional
-        Comparisons to watch: the result is the metric, of all iterations and the start, that satisfies most of them.
+        Comparisons to monitor. The result is the metric that satisfies most of them, among all iterations and `start`.
     on_iteration : sequence of callables
-        Each sees every `Iteration`; boosting stops when one returns True, or a `StopReason`.
+        Each is called with every `Iteration`; boosting stops when one returns True or a `StopReason`.
     """
     solver = settings.solver
     problem = problem.restricted()
@@ -103,7 +103,7 @@ def solve(
     if given.problem and given.problem != fingerprint():
         raise ParameterError(
             "The checkpoint belongs to another fit: its points, comparisons, loss or regularization are not those "
-            "given. Leave {resume_from} out to begin anew; with {early_stopping} or {n_passes}, comparisons are held "
+            "given. Leave {resume_from} out to start over. With {early_stopping} or {n_passes}, comparisons are held "
             "out at random: set {random_state} to a number to hold out the same ones again."
         )
 
@@ -111,7 +111,7 @@ def solve(
     with problem.opened(settings.backend, watched, settings.loss) as (frame, oracle):
 
         def in_user_units(progress: AnyProgress) -> AnyProgress:
-            # What was given stays as it was: these points may reach only a part of it.
+            # Keep the given directions as they are, because these points may span only a part of them.
             unaltered = solver == "stagewise" or len(progress.history) == len(given.history)
             n_given = min(len(given.directions), len(progress.directions)) if unaltered else 0
             new = frame.lift(progress.directions[n_given:])
@@ -131,7 +131,7 @@ def solve(
                 record.in_units(frame.exponent),
                 so_far=lambda: replace(in_user_units(so_far()), problem=fingerprint(), watched=watched_fingerprint()),
             )
-            answers = [answer for callback in on_iteration if (answer := callback(seen))]  # all of them see it
+            answers = [answer for callback in on_iteration if (answer := callback(seen))]  # call all of them
             reasons = [answer for answer in answers if isinstance(answer, StopReason)]
             return reasons[0] if reasons else StopReason.CALLBACK if answers else None
 
@@ -150,10 +150,10 @@ def solve(
             on_iteration=report,
             rng=settings.rng,
         )
-        # Of all iterations, and the metric to begin with, the one that satisfies most held-out comparisons.
+        # Keep the iteration that satisfies most held-out comparisons, or the start.
         judged = [record for record in boosted.history if record.held_out is not None]
         if held_out is not None and judged:
-            best = max(judged, key=lambda record: record.held_out or 0.0)  # the first of several
+            best = max(judged, key=lambda record: record.held_out or 0.0)  # the first one if several are best
             boosted = roll_back(oracle, v, boosted, best.number)
             at_start = oracle.rebuild(begin.directions, begin.step_sizes).held_out if len(begin.directions) else None
             if not begin.history and at_start is not None and at_start >= (best.held_out or 0.0):
@@ -164,9 +164,9 @@ def solve(
 
 
 def resumed(start: Progress, held_out: Learnable | None, solver: SolverName) -> Progress:
-    """Where to go on, less scores about other held-out comparisons, or of iterations that there is no way back to.
+    """Progress to resume from, without scores for other held-out comparisons or for iterations we cannot return to.
 
-    The corrective solver leaves no way back.
+    With the corrective solver we cannot return to earlier iterations.
     """
     if not any(record.held_out is not None for record in start.history):
         return start
@@ -175,10 +175,10 @@ def resumed(start: Progress, held_out: Learnable | None, solver: SolverName) -> 
 
 
 def _reweighed(start: Progress, oracle: Oracle, v: float, find_step: FindStep) -> Progress:
-    """The same metric, with the weight that lowers the loss most, or hardly any weight if none does."""
+    """Rescale the metric by the weight that lowers the loss most, or by almost 0 if none does."""
     if not start.step_sizes.any():
         return start
-    shares = start.step_sizes / start.step_sizes.max()  # of a size that cannot overflow
+    shares = start.step_sizes / start.step_sizes.max()  # at most 1, to avoid overflow
     oracle.rebuild(start.directions[:0], shares[:0])
     oracle.project(start.directions, shares)
     size = math.sqrt(float(oracle.moments(np.zeros(1)).mean_square[0]))

@@ -1,10 +1,10 @@
 """Algorithm 2 of the paper.
 
-Three nouns. An *oracle* holds the data and answers with sums (`boostmetric.oracles.protocol`); a *direction* is a unit
-vector xi whose outer product is the next weak learner (`direction`); a *step* is its weight w (`step`). Boosting adds
-step * xi xi' to the metric X, again and again. What an iteration does with a new direction, and when there is no need
-for another, is the *solver*: `Stagewise`, which is the paper's and never takes anything away, or
-`boostmetric.solver.corrective.Corrective`, which goes over all of X each time.
+There are three nouns. An *oracle* holds the data and answers with sums (`boostmetric.oracles.protocol`); a *direction*
+is a unit vector xi whose outer product is the next weak learner (`direction`); a *step* is its weight w (`step`).
+Boosting repeatedly adds step * xi xi' to the metric X. The *solver* decides what an iteration does with a new direction
+and when to stop: `Stagewise` is the paper's solver, which never removes anything, and
+`boostmetric.solver.corrective.Corrective` optimises all of X in each iteration.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from boostmetric.solver.direction import leading_direction
 from boostmetric.solver.result import Boosted, Iteration, Progress, StopReason
 from boostmetric.solver.step import Step
 
-# So often in a row may the loss rise by no more than the oracle rounds: the true one may well have fallen.
+# Maximum number of consecutive rises of the loss within the oracle's rounding: the true loss may well have fallen.
 _MOST_RISES = 5
-# Of the steps so far, so many of the last ones are a guide to the next.
+# Number of recent steps that are used to guess the next one.
 _GUIDES = 32
 
 
 class FindStep(Protocol):
-    """A way to find a step."""
+    """Function that finds a step."""
 
     def __call__(self, oracle: Oracle, v: float, guess: float | None = None) -> Step:
-        """The best step along the direction that an oracle was projected on; it may be of the size of the guess."""
+        """Find the best step along the projected direction of an oracle; `guess` is a step of the expected size."""
         ...
 
 
 class Metric(NamedTuple):
-    """X as a sum of directions: the first `n` of two lists, to which a solver may append but which it never alters.
+    """X as a sum of directions: the first `n` entries of two lists, to which solvers only append.
 
     So the metric of every iteration can be kept, and those of a stagewise fit share their lists.
     """
@@ -49,7 +49,7 @@ class Metric(NamedTuple):
 
 
 class Move(NamedTuple):
-    """What an iteration came to; `step` is the one along the new direction."""
+    """Result of an iteration; `step` is the one along the new direction."""
 
     metric: Metric
     state: State
@@ -57,7 +57,7 @@ class Move(NamedTuple):
 
 
 class Standing(NamedTuple):
-    """Where boosting stands before an iteration."""
+    """State of boosting before an iteration."""
 
     state: State
     loss: float
@@ -67,18 +67,18 @@ class Standing(NamedTuple):
 
 
 class Solver(Protocol):
-    """What boosting does with a new direction, and when it needs no more of them."""
+    """What boosting does with a new direction, and when it stops."""
 
     def begin(self, oracle: Oracle) -> None:
-        """See the comparisons; the distances may be left anywhere."""
+        """Prepare for the comparisons of an oracle; its distances may be arbitrary afterwards."""
         ...
 
     def done(self, v: float, tol: float, at: Standing) -> StopReason | None:
-        """The reason, if X is good enough."""
+        """Reason to stop if X is good enough, else None."""
         ...
 
     def advance(self, oracle: Oracle, v: float, metric: Metric, xi: FloatArray) -> Move:
-        """One iteration; before it the distances are those of the metric, after it those of the metric moved to."""
+        """Run one iteration; the oracle's distances are those of `metric` before it, and of the new metric after it."""
         ...
 
 
@@ -95,18 +95,18 @@ class Stagewise:
     find_step: FindStep
 
     def begin(self, oracle: Oracle) -> None:
-        """Nothing to see."""
+        """Do nothing."""
 
     def done(self, v: float, tol: float, at: Standing) -> StopReason | None:
-        """Whether lambda_max - v has come down to `tol` of what it was at the first iteration.
+        """Whether lambda_max - v has fallen to `tol` times its value at the first iteration.
 
-        After an exact step it cannot fall below 0, so the paper's rule is met in the limit only.
+        After an exact step it cannot fall below 0, so the paper's rule is only met in the limit.
         """
         enough = v + tol * max(at.first_eigenvalue - v, 0.0)
         return StopReason.DUAL_FEASIBLE if at.eigenvalue <= enough else None
 
     def advance(self, oracle: Oracle, v: float, metric: Metric, xi: FloatArray) -> Move:
-        """Eq. (8) and (9)."""
+        """Make a step along xi: Eq. (8) and (9)."""
         oracle.project(xi)
         step = self.find_step(oracle, v, _guess(metric, xi))
         state = oracle.commit(step.size)
@@ -117,9 +117,9 @@ class Stagewise:
 
 
 def _guess(metric: Metric, xi: FloatArray) -> float | None:
-    """The step along the direction, of the last ones, that is most like a new one.
+    """The step along the recent direction that is most similar to the new one.
 
-    A better guide than the last step, where features are of different scales: directions take turns then.
+    This is a better guess than the last step if features have different scales, because directions then alternate.
     """
     directions, step_sizes, n, _ = metric
     if not n:
@@ -139,26 +139,26 @@ def boost(
     on_iteration: Callable[[Iteration, Callable[[], Progress]], StopReason | None],
     rng: np.random.RandomState,
 ) -> Boosted:
-    """Minimise the loss of the oracle + v Tr X. Implements Algorithm 2 of the paper.
+    """Minimise the oracle's loss plus v Tr X. Implements Algorithm 2 of the paper.
 
     Parameters
     ----------
     oracle : Oracle
-        The comparisons.
+        Oracle of the comparisons.
     v : float
         Regularization.
     start : Progress
-        Where to go on: nothing yet, an interrupted fit, or a metric to begin with.
+        Progress to continue from: X = 0, an interrupted fit, or an initial metric.
     max_iter : int
-        The paper's J, iterations in the history of `start` included.
+        The paper's J, including the iterations in the history of `start`.
     tol : float
-        When to stop; what it means is up to the solver.
+        Tolerance for stopping; its meaning depends on the solver.
     solver : Solver
         What an iteration does.
     on_iteration : callable
-        Sees every `Iteration`, with a function that returns the `Progress` so far; may return a reason to stop.
+        Called with every `Iteration` and a function that returns the `Progress` so far; may return a reason to stop.
     rng : RandomState
-        Where the search for the first direction starts in high dimension.
+        Random generator for the start vector of the first direction in high dimensions.
     """
     step_sizes, history = start.step_sizes.tolist(), list(start.history)
     metric = Metric(list(start.directions), step_sizes, len(step_sizes), sum(step_sizes, start=0.0))
@@ -181,7 +181,7 @@ def boost(
 
     n_rises = 0
     while True:
-        # Where `start` is a fit that ended so, this one ends at once, unless it sees comparisons that are violated.
+        # If `start` is a fit that ended like this, stop at once, unless some comparisons are violated now.
         if history and history[-1].capped and state.violated == 0:
             stop_reason = StopReason.SEPARABLE
             break
@@ -195,10 +195,10 @@ def boost(
             break
         moved, moved_state, step = solver.advance(oracle, v, metric, xi)
         rise = moved_state.loss + v * moved.trace - loss
-        falls, is_rounding = rise < 0, rise < oracle.rounding * (1 + abs(loss))  # neither, if the loss is not a number
+        falls, is_rounding = rise < 0, rise < oracle.rounding * (1 + abs(loss))  # both False if the loss is NaN
         n_rises = 0 if falls else n_rises + 1
         if not falls and not (is_rounding and n_rises <= _MOST_RISES):
-            stop_reason = StopReason.NOTHING_TO_IMPROVE  # and this step is not part of the metric
+            stop_reason = StopReason.NOTHING_TO_IMPROVE  # this step is not part of the metric
             break
         metric, state = moved, moved_state
         metrics.append(metric)
@@ -208,7 +208,7 @@ def boost(
             Iteration(number, loss, eigenvalue, step.size, metric.trace, violated, state.held_out, step.capped)
         )
         asked_to_stop = on_iteration(history[-1], partial(progress_after, number))
-        # Also before a stop: the duality gap needs the eigenvalue at the final weights.
+        # Before stopping, too, because the duality gap needs the eigenvalue at the final weights.
         eigenvalue, xi = leading_direction(oracle, xi)
         if asked_to_stop:
             stop_reason = asked_to_stop
@@ -221,7 +221,7 @@ def boost(
 
 
 def roll_back(oracle: Oracle, v: float, boosted: Boosted, n_iterations: int) -> Boosted:
-    """What boosting had come to after fewer iterations."""
+    """Result of boosting after fewer iterations."""
     if n_iterations == len(boosted.history):
         return boosted
     assert boosted.after_iteration is not None
@@ -239,10 +239,10 @@ def _certified(
     stop_reason: StopReason,
     after_iteration: Callable[[int], Progress],
 ) -> Boosted:
-    """What boosting came to, with its duality gap.
+    """Result of boosting, with its duality gap.
 
-    The weights u are a point of the dual problem if lambda_max <= v, and then the gap is v Tr X - <A_hat, X>. Else they
-    are one for the regularization lambda_max, in place of v.
+    If lambda_max <= v, the weights u are feasible for the dual problem, and the gap is v Tr X - <A_hat, X>. Otherwise
+    they are feasible for the dual problem with regularization lambda_max instead of v.
     """
     trace = sum(progress.step_sizes.tolist(), start=0.0)
     return Boosted(

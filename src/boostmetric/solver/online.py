@@ -1,16 +1,17 @@
-"""On-line learning: a metric that follows a stream of batches, each seen once and forgotten.
+"""Online learning: a metric that follows a stream of batches, each seen once and forgotten.
 
-Boosting on every batch would not do: it only ever adds to X, so what a small batch got wrong is never taken back. A
-round here therefore moves X along the whole gradient A_hat - v I of the loss of the batch, not along its leading
-eigenvector alone, and what leaves the cone of metrics is cut off (projected stochastic gradient descent). The length of
-a move is set by what it does to the margins of the comparisons, whatever the units of the data, and falls with the
-square root of the number of batches.
+Boosting on every batch would not work: it only ever adds to X, so the mistakes of a small batch are never corrected. A
+round here therefore moves X along the whole gradient A_hat - v I of the loss of the batch, not only along its leading
+eigenvector, and projects the result back to the cone of metrics (projected stochastic gradient descent). The length of
+a move is set by how much it changes the margins of the comparisons, regardless of the units of the data, and falls with
+the square root of the number of batches.
 
-Features are taken half way (in logarithms) between the units given and units of their spread: in the first, features of
-small numbers stay behind (Wine, 200 batches: 0.72 of the held-out comparisons satisfied, against 0.94); in the second,
-rare words of sparse documents run ahead (0.90 against 0.99 after 20 batches). The trace of X is that in these units.
+Features are scaled half way (in logarithms) between their given units and units of their spread. In given units,
+features with small numbers fall behind (Wine, 200 batches: 0.72 of the held-out comparisons satisfied, against 0.94);
+in units of their spread, rare words of sparse documents dominate (0.90 against 0.99 after 20 batches). The trace of X
+is measured in these units.
 
-Read out is a running average of the metrics in which later ones count more (Polyak and Juditsky, 1992; Lacoste-Julien
+The resulting metric is a running average in which later metrics count more (Polyak and Juditsky, 1992; Lacoste-Julien
 et al., arXiv:1212.2002).
 """
 
@@ -36,23 +37,23 @@ from boostmetric.solver.result import scaled
 _ROUNDS = 5
 # Root mean square change of the margins in a round of the first batch.
 _RATE = 0.3
-# In more dimensions than LARGEST_DENSE: eigenvectors of the gradient that are used, and rows that a metric is held in.
+# Beyond LARGEST_DENSE dimensions: number of eigenvectors of the gradient to use, and of rows that represent a metric.
 _N_EIGENVECTORS = 32
 _MOST_ROWS = 128
 
 
 @dataclass(frozen=True)
 class Stream:
-    """Where on-line learning stands; its size does not depend on how many batches there were.
+    """State of online learning; its size does not depend on the number of batches.
 
     Attributes
     ----------
     current : ndarray of shape (n_rows, n_features)
-        The metric X = L'L that the next batch starts from, as L.
+        L of the metric X = L'L that the next batch starts from.
     average : ndarray of shape (n_rows, n_features)
-        The metric to use.
+        L of the metric to use.
     variance : ndarray of shape (n_features,)
-        Mean, over the batches, of the variances of the features (a metric to begin with counts as a batch of none).
+        Mean, over the batches, of the variances of the features (an initial metric counts as batches of variance 0).
     n_batches : int
     """
 
@@ -63,7 +64,7 @@ class Stream:
 
     @classmethod
     def begin(cls, components: FloatArray, n_batches: int) -> Stream:
-        """A stream that goes on from a metric, which counts as so many batches."""
+        """Start a stream from a metric that counts as `n_batches` batches."""
         return cls(components, components, np.zeros(components.shape[1]), n_batches)
 
     def after(self, batch: Problem, *, regularization: float, backend: Backend, rng: np.random.RandomState) -> Stream:
@@ -81,7 +82,7 @@ class Stream:
                 oracle.rebuild(frame.lower(rows), np.ones(len(rows)), at_once=True)
                 values, vectors = _gradient(oracle, rng)
                 gradient = values - v
-                # Only its direction counts: the step is set below. Its squares must be in range.
+                # Only its direction matters, because the step is set below. Its squares must be in range.
                 gradient = np.ldexp(gradient, -np.frexp(np.abs(gradient).max())[1])
                 oracle.project(vectors, gradient)
                 change = float(oracle.moments(np.zeros(1)).mean_square[0])
@@ -112,14 +113,14 @@ def _variances(points: Any) -> FloatArray:
 
 
 def _divided(points: Any, unit: FloatArray) -> Given:
-    """The points in other units of each feature."""
+    """Divide each feature of the points by its unit."""
     if sparse.issparse(points):
         return sparse.csr_array((points.data / unit[points.indices], points.indices, points.indptr), shape=points.shape)
     return points / unit
 
 
 def _gradient(oracle: Oracle, rng: np.random.RandomState) -> tuple[FloatArray, FloatArray]:
-    """Eigenvalues and eigenvectors (as rows) of A_hat: all of them, or in high dimension those at both ends."""
+    """Eigenvalues and eigenvectors (as rows) of A_hat: all of them, or in high dimensions those at both ends."""
     if oracle.n_features > LARGEST_DENSE:
         return lanczos(oracle, rng.standard_normal(oracle.n_features), _N_EIGENVECTORS, "BE")
     values, vectors = scipy.linalg.eigh(oracle.gram(), check_finite=False)
@@ -127,16 +128,16 @@ def _gradient(oracle: Oracle, rng: np.random.RandomState) -> tuple[FloatArray, F
 
 
 def _positive_part(rows: FloatArray, factors: FloatArray) -> FloatArray:
-    """L with L'L the positive semidefinite matrix nearest to sum_k factors[k] rows[k] rows[k]'.
+    """Find L such that L'L is the positive semidefinite matrix nearest to sum_k factors[k] rows[k] rows[k]'.
 
-    Its rows are orthogonal, longest first; at least one, which may be zero.
+    Its rows are orthogonal, longest first. There is at least one, which may be zero.
     """
     n_features = rows.shape[1]
     if n_features <= LARGEST_DENSE:
         values, vectors = scipy.linalg.eigh((rows.T * factors) @ rows, check_finite=False)
         axes = vectors.T
     else:
-        # In an orthonormal basis of the rows, which their few inner products give: rows = basis' axes.
+        # Work in an orthonormal basis of the rows, found from their few inner products: rows = basis' axes.
         squares, turn = scipy.linalg.eigh(rows @ rows.T, check_finite=False)
         kept = squares > 1e-14 * squares[-1]
         basis = turn[:, kept] * np.sqrt(squares[kept])

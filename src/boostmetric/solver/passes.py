@@ -1,7 +1,7 @@
 """Passes: learn, find the comparisons again under the learned metric, and continue.
 
-Targets and impostors that are nearest in the metric to begin with are not the nearest in the one learned from them. In
-a further pass they are searched again, the metric so far is weighed as one weak learner (its directions stay, its steps
+Targets and impostors that are nearest in the initial metric are not the nearest in the metric learned from them. In a
+further pass they are searched again, the metric so far is reweighed as one weak learner (its directions stay, its steps
 are multiplied by one number), and boosting continues from there.
 """
 
@@ -27,8 +27,8 @@ def learn_in_passes(plan: Plan) -> Boosted:
     Returns
     -------
     Boosted
-        The result of the last pass. Where there are several and comparisons are split, passes are judged: the result
-        is the last pass before one that did not improve held-out comparisons, or the start if none did.
+        The result of the last pass. If there are several passes and comparisons are split, passes are scored: the
+        result is the last pass before one that did not improve held-out comparisons, or the start if none did.
     """
     passes = Passes(plan)
     if len(plan.max_iter) == 1 or plan.split is None:
@@ -48,21 +48,21 @@ def learn_in_passes(plan: Plan) -> Boosted:
 
 
 class Found(NamedTuple):
-    """Comparisons found under a metric: those to learn from, and those held out."""
+    """Comparisons found under a metric: those to learn from, and the held-out ones."""
 
     problem: Learnable
     held_out: Learnable | None
 
 
 class Passes:
-    """The passes of a plan, learned one after the other as they are asked for.
+    """Iterator over the passes of a plan, each learned when it is needed.
 
     Attributes
     ----------
     best : Progress, optional
-        The best pass so far, where passes are judged; part of a checkpoint.
+        The best pass so far, if passes are scored; part of a checkpoint.
     score : float, optional
-        How it was judged.
+        Score of the best pass.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -92,7 +92,7 @@ class Passes:
             progress = boosted.next_pass()
 
     def _found(self, under: FloatArray | None) -> Found:
-        """Comparisons under a metric; those of the last one are kept, since a pass begins with the one judged last."""
+        """Find comparisons under a metric; the last are cached, since a pass begins with the metric scored last."""
         if self._last is None or not np.array_equal(self._last[0], under):  # type: ignore[arg-type]
             plan = self.plan
             problem = plan.source.problem(under)
@@ -103,7 +103,7 @@ class Passes:
         return self._last[1]
 
     def _early_stopping(self, held_out: Learnable | None, progress: Progress) -> list[Watcher]:
-        """What stops a pass when held-out comparisons no longer improve, if there are any."""
+        """Callback that stops a pass when held-out comparisons no longer improve, if there are any."""
         if held_out is None:
             return []
         stopping = EarlyStopping(self.plan.patience)
@@ -120,8 +120,8 @@ class Passes:
         return satisfied(held_out, components, self.plan.settings.backend)
 
     def kept(self, best: Progress, reason: StopReason) -> Boosted:
-        """An earlier metric as the result."""
-        if not isinstance(best, Boosted):  # the start, or what was read from a checkpoint
+        """Return an earlier metric as the result."""
+        if not isinstance(best, Boosted):  # the start, or read from a checkpoint
             begins = not best.history
             problem = self._found(best.found_under).problem
             best = solve(problem, self.plan.settings, start=best, reweigh=begins, max_iter=len(best.history))

@@ -1,4 +1,4 @@
-"""What a fit is going to do, decided before it begins."""
+"""The plan of a fit, decided before it begins."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from boostmetric.solver.sources import Source
 
 SolverName = Literal["stagewise", "corrective"]
 LineSearch = Literal["exact", "bisection"]
-# Sees every iteration; True, or a `StopReason`, stops the fit.
+# Called with every iteration; returning True or a `StopReason` stops the fit.
 Watcher = Callable[[Iteration], object]
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How a problem is solved, whichever it is.
+    """Settings for solving any problem.
 
     Attributes
     ----------
@@ -31,9 +31,9 @@ class Settings:
     solver, regularization, tol, line_search
         As in `boostmetric.BoostMetric`.
     backend : Backend
-        What runs the shards of the problem.
+        Backend that runs the shards of the problem.
     rng : RandomState
-        For the start of the search for the first direction in high dimension.
+        Random generator for the start vector of the first direction in high dimensions.
     """
 
     loss: Loss = EXPONENTIAL
@@ -46,7 +46,7 @@ class Settings:
 
 
 class Split(NamedTuple):
-    """Which comparisons to hold out: a fraction of the anchors, and the seed that chooses them."""
+    """Which comparisons to hold out: a fraction of the anchors, and the random seed that chooses them."""
 
     fraction: float
     seed: int
@@ -61,17 +61,18 @@ class Plan:
     source : Source
         Where the comparisons come from.
     start : Progress
-        Where to begin, or where an earlier fit ended.
+        Progress to continue from: an initial metric, or an earlier fit.
     max_iter : tuple of int
-        Most iterations of each pass.
+        Maximum number of iterations of each pass.
     settings : Settings
     held_out : Source, optional
-        Comparisons to validate on. Each pass keeps its iteration that satisfies most of them.
+        Comparisons to validate on. Each pass keeps the iteration that satisfies most of them.
     split : Split, optional
-        Without `held_out`: which comparisons of the source to validate on instead of learning from them.
+        Without `held_out`: comparisons of the source to validate on instead of learning from them.
     patience : int
-        Iterations to wait for an improvement on what is held out.
+        Number of iterations to wait for an improvement on held-out comparisons.
     watchers : tuple of callables
+        Callbacks for every iteration.
     """
 
     source: Source
@@ -89,8 +90,8 @@ class Plan:
         n_iterations = len(start.history) - (start.pass_ends[-1] if start.pass_ends else 0)
         if most < n_iterations:
             raise ParameterError(
-                "{max_iter}={most} is less than the {n} iterations of the fit to go on with; they count. Raise "
-                "{max_iter}, or begin anew, without {warm_start} and {resume_from}.",
+                "{max_iter}={most} is less than the {n} iterations of the fit to continue, which are included. Raise "
+                "{max_iter}, or start over without {warm_start} and {resume_from}.",
                 most=most,
                 n=n_iterations,
             )

@@ -1,4 +1,4 @@
-"""What there is to learn from: points and comparisons, and the oracle that is asked about them."""
+"""Problems to learn from: points and comparisons, and the oracle made from them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Learnable(Protocol):
-    """What there is to learn from, wherever it is."""
+    """Problem to learn from, wherever its data are."""
 
     @property
     def n_features(self) -> int:
@@ -35,32 +35,32 @@ class Learnable(Protocol):
 
     @property
     def points_at_hand(self) -> Given:
-        """The points, as far as they are in the memory of this process."""
+        """The points that are in the memory of this process."""
         ...
 
     def restricted(self) -> Self:
-        """The same with the points that the comparisons name alone."""
+        """Restrict the points to those that the comparisons refer to."""
         ...
 
     def split(self, fraction: float, seed: int) -> tuple[Self, Self]:
-        """What to learn from, and what to hold out."""
+        """Split into a problem to learn from and one to hold out."""
         ...
 
     def fingerprint(self, loss: Loss = ..., regularization: float = ...) -> str:
-        """A hash by which a checkpoint knows the fit it belongs to."""
+        """Hash that identifies the fit a checkpoint belongs to."""
         ...
 
     def opened(
         self, backend: Backend, held_out: Self | None = None, loss: Loss = ...
     ) -> AbstractContextManager[tuple[Axes, Oracle]]:
-        """Coordinates to compute in, and an oracle that answers in them, until the context ends.
+        """Provide coordinates to compute in, and an oracle that uses them, while the context is open.
 
         Parameters
         ----------
         backend : Backend
-            Where to keep the problem, and to work on it.
+            Backend that holds the problem and works on it.
         held_out : Learnable, optional
-            Comparisons to watch.
+            Comparisons to monitor.
         loss : Loss
         """
         ...
@@ -73,7 +73,7 @@ def satisfied(problem: Learnable, components: FloatArray, backend: Backend = ONE
 
 
 def satisfied_by_each(problem: Learnable, maps: Sequence[FloatArray], backend: Backend = ONE_THREAD) -> list[float]:
-    """As `satisfied`, for the metrics of several linear maps."""
+    """Same as `satisfied`, for the metrics of several linear maps."""
     shares = []
     with problem.restricted().opened(backend) as (frame, oracle):
         for components in maps:
@@ -85,7 +85,7 @@ def satisfied_by_each(problem: Learnable, maps: Sequence[FloatArray], backend: B
 
 
 class Problem(NamedTuple):
-    """Points, and comparisons of their pairs, in the memory of this process."""
+    """Points and comparisons of their pairs, in the memory of this process."""
 
     points: Given
     comparisons: Comparisons
@@ -101,7 +101,7 @@ class Problem(NamedTuple):
         return self.points
 
     def restricted(self) -> Problem:
-        """The points that the comparisons name, numbered anew."""
+        """Restrict the points to those that the comparisons refer to, and renumber them."""
         points, comparisons = self
         if not comparisons.n_groups:
             raise ValueError("There are no comparisons: at least one is needed.")
@@ -109,7 +109,7 @@ class Problem(NamedTuple):
         return Problem(points[comparisons.points], comparisons.renumbered())
 
     def fingerprint(self, loss: Loss = EXPONENTIAL, regularization: float = 0.0) -> str:
-        """A hash by which a checkpoint knows the fit it belongs to."""
+        """Hash that identifies the fit a checkpoint belongs to."""
         digest = hashlib.blake2b(repr((self.points.shape, loss.name, float(regularization))).encode(), digest_size=16)
         points, c = self
         coordinates = [points]
@@ -121,7 +121,7 @@ class Problem(NamedTuple):
         return digest.hexdigest()
 
     def split(self, fraction: float, seed: int) -> tuple[Problem, Problem]:
-        """What to learn from, and what to hold out: see `Comparisons.split`."""
+        """Split into a problem to learn from and one to hold out, see `Comparisons.split`."""
         train, held_out = self.comparisons.split(fraction, seed)
         return Problem(self.points, train), Problem(self.points, held_out)
 

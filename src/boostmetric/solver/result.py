@@ -1,4 +1,4 @@
-"""What a fit reports: one record an iteration, the reason it stopped, and the metric as a sum of directions."""
+"""Results of a fit: one record per iteration, the reason it stopped, and the metric as a sum of directions."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ import numpy as np
 from boostmetric.arrays.types import FloatArray
 from boostmetric.metric import MahalanobisMetric
 
-# The length of a row whose square can still be held.
+# Largest length of a row whose square does not overflow.
 _LONGEST = 1e154
-# From so many on, a decomposition of a metric takes longer than a search for neighbours in some dimensions more.
+# With this many features, decomposing a metric takes longer than searching neighbours in some extra dimensions.
 _MANY_FEATURES = 1000
 
 
 def scaled(value: float, exponent: int) -> float:
-    """value * 2**exponent, or the largest number where that overflows."""
+    """Compute value * 2**exponent, or return the largest float if that overflows."""
     try:
         return math.ldexp(value, exponent)
     except OverflowError:
@@ -29,7 +29,7 @@ def scaled(value: float, exponent: int) -> float:
 
 
 class StopReason(Enum):
-    """Why boosting ended; the value is the sentence for the user."""
+    """Why boosting stopped; the value is the sentence for the user."""
 
     DUAL_FEASIBLE = (
         "Converged: no direction is left along which the loss falls "
@@ -70,21 +70,21 @@ class StopReason(Enum):
         return str(self.value)
 
     def sentence(self, start: str = "") -> str:
-        """The same, with the name of the start where it was kept."""
+        """The sentence, with the name of the start if the start was kept."""
         named = f"Kept the start ({start}):" if start else "Kept the start:"
         return str(self).replace("Kept the start:", named)
 
 
 @dataclass(frozen=True)
 class Iteration:
-    """One iteration of Algorithm 2, or of a baseline, as handed to callbacks and kept in ``history_``.
+    """One iteration of Algorithm 2 or of a baseline, as passed to callbacks and kept in ``history_``.
 
-    Baselines leave what they do not know NaN.
+    Baselines set values they do not compute to NaN.
 
     Attributes
     ----------
     number : int
-        Counted from 1. Iterations that a pass made in vain, after its best one, are not counted by the next pass.
+        Number of the iteration, from 1. Iterations of a pass after its best one are not counted by the next pass.
     loss : float
         Objective of the paper's problem (P0), or of the baseline, after the step.
     eigenvalue : float
@@ -96,9 +96,9 @@ class Iteration:
     violated : float
         Fraction, by weight, of the comparisons that X does not satisfy.
     held_out : float, optional
-        Fraction of held-out comparisons that X satisfies, where some are held out.
+        Fraction of held-out comparisons that X satisfies, if some are held out.
     capped : bool
-        Whether the step has no end of its own, see `StopReason.SEPARABLE`.
+        Whether the step was capped because the loss has no minimum along it, see `StopReason.SEPARABLE`.
     so_far : callable, optional
         For callbacks, while the fit runs: returns the `Progress` up to this iteration.
     """
@@ -114,7 +114,7 @@ class Iteration:
     so_far: Callable[[], Progress] | None = field(default=None, repr=False, compare=False)
 
     def in_units(self, exponent: int) -> Iteration:
-        """The record for data that are ``2**exponent`` times as large."""
+        """Convert the record to data that are ``2**exponent`` times as large."""
         return replace(
             self,
             eigenvalue=scaled(self.eigenvalue, 2 * exponent),
@@ -125,7 +125,7 @@ class Iteration:
 
 @dataclass(frozen=True)
 class Progress:
-    """A metric as boosting built it so far: X = sum_j step_sizes[j] * outer(directions[j], directions[j]).
+    """The metric that boosting has built so far: X = sum_j step_sizes[j] * outer(directions[j], directions[j]).
 
     Attributes
     ----------
@@ -134,26 +134,27 @@ class Progress:
     step_sizes : ndarray of shape (n_directions,)
         Positive weights.
     history : list of Iteration
-        Of the last directions; there are more directions than that where boosting began with a metric. (The corrective
-        solver has no direction for each iteration, see `staged`.)
+        Records of the last directions. There are more directions than records if boosting started from a metric. (With
+        the corrective solver, directions do not correspond to iterations, see `staged`.)
     problem : str
-        Fingerprint of the points, the comparisons and the regularization; empty where nobody asked for it.
+        Fingerprint of the points, comparisons and regularization; empty if it was not needed.
     watched : str
-        Fingerprint of the held-out comparisons that the scores in the history are about; empty where there are none.
+        Fingerprint of the held-out comparisons that the scores in the history refer to; empty if there are none.
     coordinates : ndarray of shape (n_directions, n_dimensions), optional
-        The directions as they were computed, where the points were rotated (`arrays.frame`): a fit that goes on
-        from them goes on with the same bits.
+        The directions as they were computed, if the points were rotated (`arrays.frame`); a fit that continues from
+        them gives the same bits.
     staged : bool
         Whether every iteration added one direction and left the others as they were, so that the first directions are
-        what there was earlier (but for one factor, if a later pass weighed them again).
+        the earlier metric (except for one factor, if a later pass reweighed them).
     pass_ends : tuple of int
-        Iterations after which each earlier pass ended.
+        Number of iterations at the end of each earlier pass.
     found_under : ndarray of shape (n_components, n_features), optional
-        The linear map under whose metric the comparisons of the current pass were found; None for that of the data.
+        Linear map of the metric under which the comparisons of the current pass were found; None for the Euclidean
+        distance.
     best : Progress, optional
-        What the best pass so far came to, where passes are judged.
+        The best pass so far, if passes are scored.
     score : float, optional
-        How it was judged.
+        Score of the best pass.
     """
 
     directions: FloatArray
@@ -170,23 +171,24 @@ class Progress:
 
     @classmethod
     def nothing(cls, n_features: int) -> Progress:
-        """No direction yet: X = 0."""
+        """Progress without directions: X = 0."""
         return cls(np.empty((0, n_features)), np.empty(0), [])
 
     @classmethod
     def beginning(cls, init: FloatArray | None, n_features: int) -> Progress:
-        """Where a fit begins: with the metric of a linear map, under which its comparisons are found, or with none."""
+        """Start of a fit: the metric of a linear map, under which its comparisons are found, or no metric."""
         return cls.nothing(n_features) if init is None else replace(cls.of_metric(init), found_under=init)
 
     def is_of(self, solver: str) -> bool:
-        """Whether a solver can have made this, and what its earlier passes came to is known.
+        """Whether `solver` can resume from this.
 
-        The corrective solver keeps nothing of them but the metric under which the current one began.
+        The corrective solver keeps only the metric with which the current pass began, so at most one earlier pass can
+        be recovered.
         """
         return self.staged if solver == "stagewise" else not self.staged and len(self.pass_ends) <= 1
 
     def earlier_passes(self) -> list[Boosted]:
-        """What each pass before the current one came to, up to a factor of X; see `is_of`."""
+        """Results of the passes before the current one, up to a factor of X; see `is_of`."""
         found = []
         n_before = len(self.step_sizes) - len(self.history)
         for number, end in enumerate(self.pass_ends):
@@ -212,14 +214,14 @@ class Progress:
 
     @classmethod
     def of_metric(cls, components: FloatArray) -> Progress:
-        """The metric of a linear map, to begin with."""
+        """Progress whose metric is that of a linear map."""
         lengths = np.linalg.norm(components, axis=1)
         kept = lengths > 0
         squares = np.square(np.minimum(lengths[kept], _LONGEST))
         return cls(components[kept] / lengths[kept, None], squares, [])
 
     def next_pass(self) -> Progress:
-        """The same metric, at the beginning of a pass whose comparisons are found under it."""
+        """The same metric, at the start of a pass whose comparisons are found under it."""
         return Progress(
             self.directions,
             self.step_sizes,
@@ -230,16 +232,16 @@ class Progress:
         ).without_scores()
 
     def after(self, n_iterations: int) -> Progress:
-        """The metric after so many iterations; only for one that is `staged`."""
+        """The metric after `n_iterations`; only if it is `staged`."""
         end = len(self.step_sizes) - len(self.history) + n_iterations
         return Progress(self.directions[:end], self.step_sizes[:end], self.history[:n_iterations])
 
     def without_scores(self) -> Progress:
-        """The same, as if nothing had been held out."""
+        """Copy without scores, as if nothing had been held out."""
         return replace(self, history=[replace(record, held_out=None) for record in self.history], watched="")
 
     def in_units(self, exponent: int, directions: FloatArray) -> Self:
-        """The same for data that are ``2**exponent`` times as large, in whose coordinates the directions are given."""
+        """Convert to data that are ``2**exponent`` times as large, with directions given in their coordinates."""
         step_sizes = np.array([scaled(w, -2 * exponent) for w in self.step_sizes])
         return replace(
             self,
@@ -249,9 +251,10 @@ class Progress:
         )
 
     def linear_map(self, rank: int | None = None) -> FloatArray:
-        """The components of `metric`, or others of the same distances, where those would cost more than they save.
+        """Linear map of the metric: the components of `metric`, or one row per direction where that is cheaper.
 
-        That is, a row for each direction if they are no more than features, or not many more and the features many.
+        One row per direction is used if there are no more directions than features or, with many features, at most
+        twice as many.
         """
         n_directions, n_features = self.directions.shape
         most = 2 * n_features if n_features >= _MANY_FEATURES else n_features
@@ -260,8 +263,8 @@ class Progress:
         return np.asarray(np.sqrt(self.step_sizes)[:, None] * self.directions)
 
     def metric(self, rank: int | None = None) -> MahalanobisMetric:
-        """The metric so far, or its best approximation of a rank."""
-        # A metric to begin with may have directions that the coordinates do not reach.
+        """The metric so far, or its best approximation of the given rank."""
+        # An initial metric may have directions outside the span of the coordinates.
         narrow = self.coordinates
         if narrow is not None and not np.allclose(np.linalg.norm(narrow, axis=1), 1.0, rtol=0.0, atol=1e-12):
             narrow = None
@@ -270,7 +273,7 @@ class Progress:
 
 @dataclass(frozen=True, kw_only=True)
 class Boosted(Progress):
-    """What boosting came to.
+    """Result of boosting.
 
     Attributes
     ----------
@@ -280,7 +283,7 @@ class Boosted(Progress):
     duality_gap : float
         See `boostmetric.BoostMetric`.
     after_iteration : callable, optional
-        While the fit runs: the `Progress` after so many iterations.
+        While the fit runs: returns the `Progress` after a number of iterations.
     """
 
     stop_reason: StopReason

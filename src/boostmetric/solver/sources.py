@@ -1,7 +1,7 @@
-"""Where comparisons come from: labels, from which each pass mines its own, or comparisons that are given.
+"""Sources of comparisons: labels, from which each pass mines its own, or given comparisons.
 
-A *source* is asked for a problem under a metric. Labels compare each sample with those that are nearest in that metric;
-comparisons that were given, in memory or in files, are the same under every metric.
+A *source* provides a problem under a metric. With labels, each sample is compared with the nearest ones in that metric;
+given comparisons, in memory or in files, are the same under every metric.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ class Source(Protocol):
 
     @property
     def points_at_hand(self) -> Given:
-        """The points, as far as they are in the memory of this process."""
+        """The points that are in the memory of this process."""
         ...
 
     def problem(self, under: FloatArray | None) -> Learnable:
-        """Comparisons under the metric of a linear map; None is the Euclidean distance."""
+        """Find comparisons under the metric of a linear map; None is the Euclidean distance."""
         ...
 
     def start(self, init: Init) -> FloatArray | None:
-        """The linear map of a metric to start from, see `starting_components`."""
+        """Linear map of the metric to start from, see `starting_components`."""
         ...
 
 
@@ -52,13 +52,13 @@ class Labelled:
     X : ndarray or csr_array of shape (n_samples, n_features)
     y : ndarray of shape (n_samples,)
     weights : ndarray of shape (n_samples,), optional
-        Weights of the comparisons whose anchor a sample is.
+        Weight of each sample's comparisons, those that have it as their anchor.
     n_neighbors : int
-        Targets of each sample.
+        Number of targets per sample.
     n_impostors : int or "all"
-        Impostors of each sample.
+        Number of impostors per sample.
     device : str, default="cpu"
-        Where targets and impostors are searched, see `boostmetric.parallel.devices`.
+        Where to search targets and impostors, see `boostmetric.parallel.devices`.
     """
 
     X: Given
@@ -79,28 +79,28 @@ class Labelled:
         return self.X
 
     def take(self, rows: IntArray) -> Labelled:
-        """Some of the samples."""
+        """Select some of the samples."""
         weights = None if self.weights is None else self.weights[rows]
         return replace(self, X=self.X[rows], y=self.y[rows], weights=weights)
 
     def problem(self, under: FloatArray | None = None) -> Problem:
-        """Comparisons with the targets and impostors that are nearest under a metric."""
+        """Find comparisons with the targets and impostors that are nearest under a metric."""
         mapped = self.X if under is None else MahalanobisMetric(under).transform(self.X)
         mining = (self.n_neighbors, self.n_impostors, self.weights)
         return Problem(self.X, Comparisons._mined(mapped, self.y, *mining, quiet=True, device=self.device))
 
     def start(self, init: Init) -> FloatArray | None:
-        """The linear map of a metric to start from."""
+        """Linear map of the metric to start from."""
         return starting_components(init, self.X, self.y)
 
     def warn_of_small_classes(self) -> None:
-        """Warn of classes too small for all their targets."""
+        """Warn about classes with too few samples for `n_neighbors` targets."""
         warn_of_small_classes(*np.unique(self.y, return_counts=True), self.n_neighbors)
 
 
 @dataclass(frozen=True)
 class Compared:
-    """Comparisons that are given.
+    """Given comparisons.
 
     Attributes
     ----------
@@ -116,13 +116,13 @@ class Compared:
 
     @property
     def points_at_hand(self) -> Given:
-        """The points, as far as they are in the memory of this process."""
+        """The points that are in the memory of this process."""
         return self.given.points_at_hand
 
     def problem(self, under: FloatArray | None = None) -> Learnable:
-        """The same under every metric."""
+        """The given comparisons, under every metric."""
         return self.given
 
     def start(self, init: Init) -> FloatArray | None:
-        """The linear map of a metric to start from."""
+        """Linear map of the metric to start from."""
         return starting_components(init, self.points_at_hand)

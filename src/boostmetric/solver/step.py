@@ -1,21 +1,21 @@
 """The step along a direction: Eq. (8) of the paper, from one pass, by interpolation in a bracket, or by bisection.
 
-Along a direction xi the objective is phi(w), the loss that the oracle's `moments` describe, + v w. It is
-convex, and Eq. (8) says phi'(w) = 0. The cases, which Algorithm 1 leaves to its interval [w_l, w_u]:
+Along a direction xi the objective is phi(w), the loss given by the oracle's `moments` plus v w. It is convex, and
+Eq. (8) says phi'(w) = 0. Algorithm 1 leaves these cases to its interval [w_l, w_u]:
 
-- phi'(0) >= 0: nothing to gain, the step is 0. Boosting stops before it asks (lambda_max <= v).
-- phi'(0) < 0 <= phi'(w) for some w: the root lies between, and is found.
+- phi'(0) >= 0: nothing to gain, the step is 0. Boosting stops before it gets here (lambda_max <= v).
+- phi'(0) < 0 <= phi'(w) for some w: the root lies in between, and is found.
 - phi'(w) < 0 as far as we look: every comparison gains more than v from this direction, there is no root, and the loss
-  falls without end. The step is capped.
+  falls forever. The step is capped.
 
-A slope that is lost in the rounding of the first one, or of the growths of the comparisons, counts as 0: with v = 0 and
-a comparison that the direction does not touch, phi falls towards a limit that it never reaches.
+A slope that is lost in the rounding of the slope at 0, or of the growths of the comparisons, counts as 0: with v = 0
+and a comparison that the direction does not affect, phi falls towards a limit that it never reaches.
 
-An evaluation of `moments` may be a round over a network, which costs the same for one step or for several. Then several
-are asked for at once (`Oracle.steps_at_once`): those around a guess along with 0, and then those around the root that
-is expected from them. Where these say little of the root, as when there is no guess or a wrong one, many are asked for,
-all over the place where it may be, so close to each other that it is known wherever it is. That takes two evaluations,
-where one step at a time takes three or four.
+An evaluation of `moments` may be a round over a network, which costs the same for one step as for several. Then several
+are evaluated at once (`Oracle.steps_at_once`): first 0 and steps around a guess, and then steps around the root
+expected from those. If they say little about the root, because there is no guess or a wrong one, many steps are
+evaluated over the whole range where it may be, so close to each other that it is found wherever it is. This takes two
+evaluations, while one step at a time takes three or four.
 """
 
 from __future__ import annotations
@@ -30,42 +30,42 @@ from numpy.typing import NDArray
 
 from boostmetric.oracles.protocol import Moments, Oracle
 
-# A root is looked for up to this many natural units: exponents of a million still have ten digits.
+# Search for a root up to this many natural units; exponents of a million are still accurate to ten digits.
 _REACH = 2.0**20
-# A capped step is the end of the reach, halved as long as the loss falls by this, the comparisons then weighing e^-50
-# of what they did. That takes 50 natural units at least.
+# A capped step is the end of the reach, halved as long as the loss still falls by this; the weights of the comparisons
+# have then fallen to e^-50 of their value. That takes at least 50 natural units.
 _CAPPED_FALL = 50.0
 _HALVES: NDArray[np.float64] = np.exp2(-np.arange(16.0))
-# A slope of this size, relative to that at 0, is rounding.
+# A slope of this size, relative to the slope at 0, is rounding.
 _FLAT = 1e-15
-# Of the rounding of growths, what is left in a slope, which is a sum of many.
+# Fraction of the rounding of growths that is left in a slope, which is a sum of many.
 _OF_ROUNDING = 0.05
-# The error of an interpolated step is of the third order in its distance to the last point: after an update of this
-# relative size the step is exact to rounding.
+# The error of an interpolated step is of third order in its distance to the last point: after an update of this
+# relative size, the step is exact to rounding.
 _TOLERANCE = 1e-5
-# Where the second derivative jumps it is of the first order, though small: then after one of this size.
+# If the second derivative jumps, the error is of first order, though small; the update must then be of this size.
 _TOLERANCE_WITH_CORNERS = 1e-12
-# Relative size of the last corrections to a step that several points were interpolated for, after which it is exact
-# enough: corrections become small fast, and the next would be far smaller.
+# Relative size of the last corrections to a step interpolated from several points, below which it is accurate enough:
+# corrections shrink fast, and the next one would be far smaller.
 _LAST_CORRECTION = 1e-9
-# Steps around a guess are so many times each other; more, and those on both sides of the root are no guide to it.
+# Ratio of consecutive steps around a guess; with a larger one, the steps on both sides of the root say little about it.
 _RATIO = 2.0
-# Steps around a proposal reach so many times its error to both sides, and at least this far, relative to it: points
-# much closer than that are no better, and miss the root where the error was underrated.
+# Steps around a proposal extend this many times its error to both sides, and at least this far relative to it: points
+# much closer are no better, and miss the root if the error was underestimated.
 _SPREAD, _LEAST_SPREAD = 4.0, 5e-3
-# With an error larger than this, relative to the proposal, steps are spread all over the bracket.
+# If the error relative to the proposal is larger than this, steps are spread over the whole bracket.
 _MOST_ERROR = 5e-3
-# Each is so many times the one before, close enough for an interpolation that is exact to rounding almost always; so
-# many at least, and at most, in a bracket; and so many beyond each of its ends, for roots next to them.
+# Ratio of consecutive steps over a bracket, small enough for an interpolation that is almost always exact to rounding;
+# minimum and maximum number of them in a bracket; and number beyond each of its ends, for roots close to an end.
 _DENSE_RATIO, _LEAST_DENSE, _MOST_DENSE, _BEYOND = 1.05, 20, 400, 2
-# Where the bracket begins at 0, they begin at this part of Newton's step, which may be far too long.
+# If the bracket begins at 0, they begin at this fraction of Newton's step, which may be far too long.
 _FIRST = 1 / 64
-# So many points are interpolated, those nearest to the root; more add rounding only.
+# Maximum number of points to interpolate, those nearest to the root; more only add rounding.
 _MOST_NODES = 16
 _BISECTION_TOLERANCE = 1e-13
 _MOST_EVALUATIONS = 200
-# Relative error of the histogram's mass up to which its step is taken; a longer one is only a start. Slopes are then
-# wrong by less than _FLAT.
+# Relative error of the histogram's mass up to which its step is used; a longer step is only a starting point. The error
+# of slopes is then less than _FLAT.
 _HISTOGRAM_ERROR = 1e-11
 
 Evaluate = Callable[[NDArray[np.float64]], Moments]
@@ -89,7 +89,7 @@ _NO_STEP = Step(0.0, capped=False)
 
 
 class _Point(NamedTuple):
-    """phi at one step w: by how much it is below phi(0), and its first two derivatives."""
+    """phi at one step w: its fall below phi(0), and its first two derivatives."""
 
     w: float
     fall: float
@@ -105,17 +105,17 @@ class _Line:
     start : _Point
         The point w = 0.
     known : list of _Point
-        It, and those around the guess.
+        The start, and the points around the guess.
     at_once : int
-        Steps to ask for in an evaluation.
+        Number of steps per evaluation.
     unit : float
         Natural length of a step, 1 / (root mean square growth of the comparisons).
     reach : float
-        How far to look for a root.
+        How far to search for a root.
     flat : float
         Size of a slope that counts as 0.
     exact : float
-        Relative width of a bracket that cannot be told from a point.
+        Relative width of a bracket that is as good as a point.
     tolerance, last_correction : float
         Relative sizes of the last update of a step, and of the last correction to an interpolated one.
     """
@@ -149,7 +149,7 @@ class _Line:
         self.exact = max(_BISECTION_TOLERANCE, rounding)
 
     def further(self, evaluate: Evaluate, at_once: int) -> _Line:
-        """The same line, as far as it goes, by an evaluation that sees further."""
+        """Continue the line beyond its reach, with an evaluation that reaches further."""
         line = copy(self)
         line.known = [self.start, self.at(self.reach)]
         line._evaluate, line._ends = evaluate, []
@@ -163,9 +163,9 @@ class _Line:
         return self._points(steps, self._evaluate(steps))
 
     def around(self, w: float, error: float, low: float, high: float | None) -> list[_Point]:
-        """Some points inside a bracket: w itself, and others on both sides, as far as its error and nearer.
+        """Evaluate points inside a bracket: w itself, and others on both sides, within its error.
 
-        Where the error is large, or anyone's guess, points all over the bracket.
+        If the error is large or unknown, evaluate points over the whole bracket.
         """
         is_wide = high is None or high > 1.01 * _RATIO * low  # not between two steps around the guess
         if self.at_once > 1 and (is_wide or error > _MOST_ERROR * w):
@@ -179,7 +179,7 @@ class _Line:
         return self.along(w + np.array([0.0, *others])[: self.at_once])
 
     def _dense(self, low: float, high: float | None) -> NDArray[np.float64]:
-        """A geometric sequence of steps all over a bracket; if it has no end, up to the reach, and those of `ends`."""
+        """Geometric sequence of steps over a bracket; if it has no end, up to the reach, and including `ends`."""
         end = self.reach if high is None else high
         begin = low or _FIRST * min(_newton(self.start), self.unit, end)
         n = min(max(math.ceil(math.log(end / begin) / math.log(_DENSE_RATIO)), _LEAST_DENSE), _MOST_DENSE)
@@ -188,7 +188,7 @@ class _Line:
         return np.append(steps[steps < self.reach], self.reach * _HALVES if high is None else [])
 
     def ends(self) -> list[_Point]:
-        """Where a capped step may end; known already, if steps all over the reach were asked for."""
+        """Points where a capped step may end; already known if steps over the whole reach were evaluated."""
         return self._ends or self.along(self.reach * _HALVES)
 
     def _points(self, steps: NDArray[np.float64], moments: Moments) -> list[_Point]:
@@ -198,16 +198,16 @@ class _Line:
 
 
 def exact_step(oracle: Oracle, v: float, guess: float | None = None) -> Step:
-    """Solve Eq. (8): from one pass over single comparisons where that is exact enough, else by interpolation.
+    """Solve Eq. (8), from one pass over single comparisons if that is accurate enough, else by interpolation.
 
     Parameters
     ----------
     oracle : Oracle
-        Projected on the direction.
+        Oracle that is projected on the direction.
     v : float
         Regularization.
     guess : float, optional
-        A step of the size to expect, for oracles that are asked for several at once.
+        A step of the expected size, for oracles that evaluate several steps at once.
     """
     histogram = oracle.histogram()
     if histogram is None:
@@ -215,7 +215,7 @@ def exact_step(oracle: Oracle, v: float, guess: float | None = None) -> Step:
         return _root(line)
     line = _Line(histogram.moments, v, oracle.rounding, reach=histogram.reach(_HISTOGRAM_ERROR))
     step = _root(line)
-    # Where there is no root as far as the histogram can see, go on with the comparisons themselves.
+    # If there is no root within reach of the histogram, continue with the comparisons themselves.
     return _root(line.further(oracle.moments, oracle.steps_at_once)) if step.capped else step
 
 
@@ -236,13 +236,13 @@ def bisection_step(oracle: Oracle, v: float, guess: float | None = None) -> Step
 
 
 def _root(line: _Line) -> Step:
-    """The root of phi' by inverse interpolation, kept inside a bracket.
+    """Find the root of phi' by inverse interpolation inside a bracket.
 
-    Two points with their slopes and curvatures give w as a cubic of the slope, and its value at slope 0: about three
-    evaluations where Newton's method, which uses one point, takes five. Further points, where several are asked for at
-    once, give the slope as a polynomial of higher degree. While no point right of the root is known, a step may grow
-    eightfold at most; inside the bracket, a proposal that leaves it, or follows a slope that did not halve, is replaced
-    by the middle.
+    Two points with their slopes and curvatures give w as a cubic of the slope, and so its value at slope 0. This takes
+    about three evaluations, while Newton's method, which uses one point, takes five. Further points, if several are
+    evaluated at once, give the slope as a polynomial of higher degree. While no point to the right of the root is
+    known, a step may grow at most eightfold. Once there is a bracket, a proposal outside it, or one that follows a
+    slope that did not halve, is replaced by the middle.
     """
     if line.start.slope >= 0:
         return _NO_STEP
@@ -257,7 +257,7 @@ def _root(line: _Line) -> Step:
             proposal, error = 0.5 * (low.w + high.w), math.inf
         asked = line.around(proposal, error, low.w, None if high is None else high.w)
         previous, near = near[0], [*sorted(asked, key=_steepness), *near][: 2 * len(asked)]
-        # The shortest step at which the slope is none, or that of the least slope.
+        # The shortest step at which the slope counts as 0, or else the one with the smallest slope.
         point = min((point for point in asked if _steepness(point) <= line.flat), key=_size, default=near[0])
         if _steepness(point) <= line.flat:
             break
@@ -282,14 +282,14 @@ def _size(point: _Point) -> float:
 
 
 def _bracket(points: list[_Point], low: _Point, high: _Point | None) -> tuple[_Point, _Point | None]:
-    """The points next to the root on both sides, after some points in between were seen."""
+    """Tighten a bracket: the points next to the root on both sides, given some points in between."""
     low = max((point for point in points if point.slope < 0), key=_size, default=low)
     high = min((point for point in points if point.slope >= 0), key=_size, default=high)
     return low, high
 
 
 def _capped(line: _Line) -> Step:
-    """A step at which a loss that falls all the way has fallen by _CAPPED_FALL, or the end of the reach."""
+    """Step at which a loss that falls all the way has fallen by `_CAPPED_FALL`, or the end of the reach."""
     far = [point.w for point in line.ends() if point.fall >= _CAPPED_FALL]
     return Step(min(far, default=line.reach), capped=True)
 
@@ -299,10 +299,10 @@ def _newton(point: _Point) -> float:
 
 
 def _interpolated(points: list[_Point]) -> tuple[float, float]:
-    """Where the slope is 0, by interpolation between points, the least steep first; and its likely error.
+    """Step at which the slope is 0, by interpolation between points (least steep first), and its likely error.
 
-    With two points, w is a cubic of the slope. With more, the slope is a polynomial of w, by as many of the nearest
-    points as are likely to have the least error.
+    With two points, w is a cubic of the slope. With more, the slope is a polynomial of w through the nearest points; as
+    many are used as are likely to give the smallest error.
     """
     b = points[0]
     w = _inverse_cubic(points[1], b) if len(points) > 1 else _newton(b)
@@ -319,29 +319,29 @@ def _interpolated(points: list[_Point]) -> tuple[float, float]:
 
 
 def _inverse_cubic(a: _Point, b: _Point) -> float:
-    """Where the slope is 0, if w is a cubic of the slope through two points; from b alone if they are no guide."""
+    """Step at which the slope is 0, from w as a cubic of the slope through two points; from b alone if that fails."""
     rise = b.slope - a.slope
     t = -a.slope / rise if rise else math.inf  # 0 at a, 1 at b
     if not (abs(t - 1) < 0.5 and a.curvature > 0 and b.curvature > 0):
         return _newton(b)
-    # Hermite's basis at t, about b: the differences from b.w stay exact when the points are close.
+    # Hermite basis at t, relative to b, so that differences from b.w stay exact when the points are close.
     at_a, slope_a, slope_b = (1 - t) ** 2 * (1 + 2 * t), t * (1 - t) ** 2, t**2 * (t - 1)
     return b.w + at_a * (a.w - b.w) + rise * (slope_a / a.curvature + slope_b / b.curvature)
 
 
 def _polynomial_roots(points: list[_Point], w: float) -> Iterator[float]:
-    """Roots near w of Hermite's interpolation of the slope by the nearest three points, four, and so on.
+    """Yield roots near w of the Hermite interpolation of the slope through the nearest three points, four, and so on.
 
-    Of each polynomial, in Newton's form, one step of Newton's method from the root before: as points are added, the
-    corrections become small as fast as those of his method.
+    For each polynomial, in Newton form, this makes one step of Newton's method from the previous root: as points are
+    added, the corrections shrink as fast as those of Newton's method.
     """
     nodes = sorted({point.w: point for point in points}.values(), key=lambda point: abs(point.w - w))[:_MOST_NODES]
     x, _, slope, curvature = np.repeat(np.array(nodes), 2, axis=0).T  # every point counts twice
-    # From w, in units in which high powers stay in range.
+    # Relative to w, scaled so that high powers stay in range.
     unit = abs(nodes[-1].w - w)
     x, t = (x - w) / unit, 0.0
     divided, c = slope, [float(slope[0])]
-    with np.errstate(all="ignore"):  # a point by itself, and points that are too close for high powers after all
+    with np.errstate(all="ignore"):  # differences of a point with itself, and points too close for high powers
         for k in range(1, len(x)):
             divided = np.diff(divided) / (x[k:] - x[:-k])
             if k == 1:
@@ -353,6 +353,6 @@ def _polynomial_roots(points: list[_Point], w: float) -> Iterator[float]:
         for c_k, x_k in reversed(terms[:n]):
             derivative = derivative * (t - x_k) + value
             value = value * (t - x_k) + c_k
-        if 0 < derivative < math.inf and math.isfinite(value):  # else the polynomial is no guide to the slope
+        if 0 < derivative < math.inf and math.isfinite(value):  # otherwise the polynomial does not describe the slope
             t -= value / derivative
             yield w + unit * t

@@ -1,4 +1,4 @@
-"""Early stopping: a fit ends when held-out comparisons no longer improve."""
+"""Early stopping of a fit when held-out comparisons no longer improve."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from boostmetric.solver.result import Iteration, StopReason
 class EarlyStopping:
     """Stop when held-out comparisons have not improved for a while.
 
-    The estimators add one by themselves when `early_stopping` is set or an `eval_set` is given, and keep the metric of
+    The estimators add one automatically when `early_stopping` is set or an `eval_set` is given, and keep the metric of
     the best iteration.
 
     Parameters
     ----------
     n_iter_no_change : int, default=20
-        Iterations to wait for more held-out comparisons to be satisfied.
+        Number of iterations to wait for more held-out comparisons to be satisfied.
     """
 
     def __init__(self, n_iter_no_change: int = 20) -> None:
@@ -25,7 +25,7 @@ class EarlyStopping:
         self._last = 0
 
     def on_iteration(self, record: Iteration) -> StopReason | None:
-        """Compare with the best so far."""
+        """Compare an iteration with the best so far."""
         if record.held_out is None:
             raise ValueError("EarlyStopping needs held-out comparisons: set early_stopping=True, or give an eval_set.")
         if record.number <= self._last:
