@@ -185,7 +185,7 @@ class Boosting(MetricLearner):
         if checkpoint.directions.shape[1] != n_features:
             raise ParameterError(
                 "The checkpoint {path!r} has {found} features, the data have {expected}: it belongs to another fit. "
-                "Leave {resume_from} out to begin anew.",
+                "Leave {resume_from} out to start over.",
                 path=str(resume_from),
                 found=checkpoint.directions.shape[1],
                 expected=n_features,
