@@ -142,7 +142,9 @@ def test_without_a_metric_the_base_is_measured_alone():
 def test_values_of_queries_have_the_scores_as_means():
     X, y = labelled()
     X, y = np.vstack([X, [[9.0, 0, 0]]]), np.append(y, "alone")
-    with pytest.warns(UserWarning, match=r"1 of 121 points are alone in their class \(the first is of 'alone'\)"):
+    with pytest.warns(
+        UserWarning, match=r"1 of 121 points are alone in their class \(the first has the label 'alone'\)"
+    ):
         result = evaluate(FIRST, X, y)
     assert result.n_left_out == 1
     assert result.asked.tolist() == list(range(120))
@@ -205,7 +207,7 @@ def test_queries_may_be_searched_among_themselves():
     second = np.stack([np.arange(25), order[:, 1], np.ones(25)], axis=1)
     result = evaluate_rankings(None, queries, None, second, k=3)
     assert result["MRR@3"].base == 0.5
-    with pytest.raises(ValueError, match="relevance judges query 3 for itself"):
+    with pytest.raises(ValueError, match="relevance grades query 3 for itself"):
         evaluate_rankings(None, queries, None, [[3, 3, 1]], k=3)
     with pytest.raises(ValueError, match="Pass documents=None"):
         evaluate_rankings(None, queries, queries.copy(), second, k=3)
@@ -451,11 +453,11 @@ def test_scores_by_rank_are_those_of_truncated_metrics(kind):
 def test_ranks_that_cannot_be():
     X, y = labelled()
     task = LabelTask.of(X, y)
-    with pytest.raises(ValueError, match="ranks names 2, but the metric has rank 1"):
+    with pytest.raises(ValueError, match="ranks contains 2, but the metric has rank 1"):
         scores_by_rank(FIRST, task, ranks=[1, 2])
     with pytest.raises(ValueError, match="ranks must be a whole number of at least 1"):
         scores_by_rank(FIRST, task, ranks=[0])
-    with pytest.raises(ValueError, match="metric is None, and the base has no ranks"):
+    with pytest.raises(ValueError, match="only a learned metric can be truncated"):
         scores_by_rank(None, task)
     with pytest.raises(ValueError, match="score must be one of"):
         scores_by_rank(FIRST, task, score="F1")
@@ -475,7 +477,7 @@ def test_splits_share_no_group(groups, fraction):
 
 
 def test_splits_that_cannot_be():
-    with pytest.raises(ValueError, match=r"at least 2 classes to have some on each side. Got 1"):
+    with pytest.raises(ValueError, match=r"A split needs at least 2 classes, one for each side. Got 1"):
         split_classes(["a", "a"])
     with pytest.raises(ValueError, match=r"test_fraction must be a finite number above 0 and below 1. Got 1.5"):
         split_queries([1, 2], 1.5)
@@ -493,7 +495,7 @@ AB = ["a", "a", "b", "b"]
         (lambda: evaluate(None, SMALL, AB, k=[]), "k is empty"),
         (lambda: evaluate(None, SMALL, AB, k=1.5), "k must be a whole number of at least 1. Got 1.5"),
         (lambda: evaluate(None, SMALL, AB[:3], k=1), "inconsistent numbers of samples"),
-        (lambda: evaluate(None, SMALL, ["a"] * 4, k=1), "All 4 points that are searched have the label 'a'"),
+        (lambda: evaluate(None, SMALL, ["a"] * 4, k=1), "All 4 searched points have the label 'a'"),
         (lambda: evaluate(None, SMALL, list("abcd"), k=1), "Each of the 4 labels occurs once"),
         (lambda: evaluate(None, SMALL, AB, by="user", k=1), "by must be one of 'query', 'class'. Got 'user'"),
         (lambda: evaluate(None, SMALL, AB, reference=SMALL, k=1), r"reference must be a pair \(X, y\)"),
@@ -512,8 +514,11 @@ AB = ["a", "a", "b", "b"]
         ),
         (lambda: evaluate(FIRST, SMALL, AB, k=1, n_neighbors=1), "The metric has 3 features"),
         (lambda: evaluate(None, SMALL, AB, k=1, n_neighbors=1, n_bootstrap=0), "n_bootstrap must be a whole number"),
-        (lambda: evaluate_rankings(None, SMALL, [[0.5], [2.0]], [[0, 2, 1]], k=1), r"relevance\[0\] names document 2"),
-        (lambda: evaluate_rankings(None, SMALL, [[0.5]], [[0.5, 0, 1]], k=1), r"relevance\[0\] names query 0.5"),
+        (
+            lambda: evaluate_rankings(None, SMALL, [[0.5], [2.0]], [[0, 2, 1]], k=1),
+            r"relevance\[0\] refers to document 2",
+        ),
+        (lambda: evaluate_rankings(None, SMALL, [[0.5]], [[0.5, 0, 1]], k=1), r"relevance\[0\] refers to query 0.5"),
         (lambda: evaluate_rankings(None, SMALL, [[0.5]], [[0, 0]], k=1), r"or rows \(query, document, grade\)"),
         (lambda: evaluate_rankings(None, SMALL, [[0.5]], [["q", "d", 1]], k=1), r"or rows \(query, document, grade\)"),
         (lambda: evaluate_rankings(None, SMALL, [[0.5]], [[0, 0, 0]], k=1), "No query has a document with a grade"),
@@ -524,11 +529,11 @@ AB = ["a", "a", "b", "b"]
         ),
         (
             lambda: evaluate_rankings(None, SMALL, [[0.5]], sparse.csr_array(np.ones((2, 2))), k=1),
-            r"one row for each of 4 queries and one column for each of 1 documents. Got shape \(2, 2\)",
+            r"one row for each of the 4 queries and one column for each of the 1 documents. Got shape \(2, 2\)",
         ),
         (lambda: evaluate_comparisons(None, [[0, 1, 9]], SMALL), "name point 9, but there are only 4 points"),
         (lambda: evaluate_comparisons(None, [[0, 1]], SMALL), r"Rows \(i, j\) need y"),
-        (lambda: evaluate_comparisons(None, np.zeros((2, 3, 1)), SMALL), "name points by their numbers"),
+        (lambda: evaluate_comparisons(None, np.zeros((2, 3, 1)), SMALL), "refer to points by number"),
     ],
 )
 def test_errors_say_what_to_do(call, message):

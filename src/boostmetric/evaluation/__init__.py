@@ -1,4 +1,4 @@
-"""How good a learned metric is, beside the base: scores, intervals, and a verdict."""
+"""Evaluate a learned metric against the base: scores, intervals, and a verdict."""
 
 from boostmetric.evaluation.compare import (
     compare,

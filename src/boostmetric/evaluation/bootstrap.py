@@ -1,8 +1,8 @@
-"""How far a difference of scores may be chance: the paired bootstrap over clusters.
+"""Paired bootstrap over clusters: how much of a difference between scores may be chance.
 
-Queries (or classes, or anchors) are drawn with replacement, as many as there are. Each brings its score under both
-metrics, so that what makes a query hard for both does not blur their difference. Rows that belong together are drawn
-together: ten comparisons of one anchor are not ten independent answers.
+All queries (or classes, or anchors) are resampled with replacement. Each brings its score under both metrics, so that a
+query that is hard for both does not blur the difference. Rows of one cluster are drawn together: ten comparisons of one
+anchor are not ten independent answers.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _CHUNK = 2**22  # numbers held at once
 def interval_of_difference(
     base: Sequence[ScoreSample], learned: Sequence[ScoreSample], n_bootstrap: int, rng: np.random.RandomState
 ) -> tuple[FloatArray, FloatArray]:
-    """Percentile intervals of the differences of scores, at `CONFIDENCE`.
+    """Percentile intervals of the differences between scores, at the level `CONFIDENCE`.
 
     Parameters
     ----------
     base, learned : sequence of ScoreSample
         The same rows, weights and clusters under two metrics. Several samples are drawn independently of each other.
     n_bootstrap : int
-        Draws.
+        Number of draws.
     rng : RandomState
 
     Returns
@@ -38,10 +38,10 @@ def interval_of_difference(
 
     Notes
     -----
-    Cost: a random number for each draw and cluster; memory does not grow with the draws.
+    Cost: one random number per draw and cluster; memory does not grow with the number of draws.
 
-    Where near pairs and far pairs are two samples, the score is a mean over their product, and its deviation is to
-    first order the sum of the two deviations of its row means and column means: no draw looks at the product again.
+    Where near pairs and far pairs are two samples, the score is a mean over their product. To first order its deviation
+    is the sum of the deviations of its row means and its column means, so no draw needs the product again.
 
     Examples
     --------
@@ -67,7 +67,7 @@ def interval_of_difference(
 
 
 def _drawn_sums(values: FloatArray, n_bootstrap: int, rng: np.random.RandomState) -> NDArray[np.float64]:
-    """Sums of as many rows as there are, drawn with replacement, for each draw."""
+    """Sum n rows drawn with replacement from the n rows of `values`, for each draw."""
     n = len(values)
     size = max(1, _CHUNK // n)
     answer = np.empty((n_bootstrap, values.shape[1]))

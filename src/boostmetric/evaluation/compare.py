@@ -1,4 +1,4 @@
-"""A learned metric beside the base, which is the Euclidean distance of the points as given."""
+"""Compare a learned metric with the base: the Euclidean distance between the points as given."""
 
 from __future__ import annotations
 
@@ -35,41 +35,41 @@ def evaluate(
     n_bootstrap: int = 1000,
     random_state: Random = 0,
 ) -> Evaluation:
-    """Compare a metric with the base on labelled queries, whose nearest points should be of the same class.
+    """Compare a metric with the base on labelled queries, whose nearest points should share their class.
 
     Parameters
     ----------
     metric : fitted learner, MahalanobisMetric or None
         None measures the base alone.
     X : {array-like, sparse matrix} of shape (n_queries, n_features)
-        Queries, which the metric was not learned from.
+        Queries that the metric was not learned from.
     y : array-like of shape (n_queries,)
-        Their labels.
+        Labels of the queries.
     reference : tuple (X, y), optional
-        Points to search among, and their labels. None searches for each query among the others; those that are alone
-        in their class are then not asked, with a warning.
+        Points to search, and their labels. None searches the other queries; a query that is alone in its class is then
+        skipped, with a warning.
     k : int or sequence of int, default=(1, 5, 10)
-        Results to look at. MRR, MAP and nDCG are cut at the largest.
+        Number of results to score. MRR, MAP and nDCG use the largest.
     n_neighbors : int or sequence of int, default=3
-        Neighbours that vote; among equals, the nearest decides.
+        Number of neighbours that vote; the nearest breaks ties.
     by : {"query", "class"}, default="query"
-        What is resampled. "class" asks whether the difference would also be found for other classes.
+        What the bootstrap resamples. "class" tests whether the difference would hold for other classes too.
     headline : str, optional
-        The score that decides about the verdict; by default the k-NN accuracy (the first, if there are several).
+        The score that decides the verdict; by default the k-NN accuracy (the first, if there are several).
     n_bootstrap : int, default=1000
-        Draws of the bootstrap.
+        Number of bootstrap draws.
     random_state : int, RandomState or None, default=0
-        Of the bootstrap.
+        Random seed of the bootstrap.
 
     Returns
     -------
     Evaluation
-        Scores: k-NN accuracy, recall@k (any: whether one of the k nearest is of the class), precision@k, MRR, MAP and
-        nDCG.
+        Scores: k-NN accuracy, recall@k (any: whether one of the k nearest has the same class), precision@k, MRR, MAP
+        and nDCG.
 
     Notes
     -----
-    Cost: for each of the two metrics one search of the queries among all points.
+    Cost: one search of the queries among all points, for each of the two metrics.
 
     Examples
     --------
@@ -102,7 +102,7 @@ def evaluate_rankings(
     n_bootstrap: int = 1000,
     random_state: Random = 0,
 ) -> Evaluation:
-    """Compare a metric with the base on queries with graded documents, of which the better should be nearer.
+    """Compare a metric with the base on queries with graded documents, where better documents should be nearer.
 
     Parameters
     ----------
@@ -110,26 +110,26 @@ def evaluate_rankings(
         None measures the base alone.
     queries : {array-like, sparse matrix} of shape (n_queries, n_features)
     documents : {array-like, sparse matrix} of shape (n_documents, n_features) or None
-        None searches for each query among the other queries.
+        None searches the other queries.
     relevance : sparse matrix of shape (n_queries, n_documents), or array-like of shape (n_judgements, 3)
-        Grades, at least 0; or rows (query, document, grade) with row numbers of the two arrays. Documents that are not
-        judged have grade 0. Queries without a relevant document are left out, with a warning.
+        Grades, at least 0; or rows (query, document, grade), with row numbers in the two arrays. Documents without a
+        judgement have grade 0. Queries without a relevant document are left out, with a warning.
     k : int or sequence of int, default=(1, 5, 10)
-        Results to look at. MRR and MAP are cut at the largest.
+        Number of results to score. MRR and MAP use the largest.
     gain : {"linear", "exponential"}, default="linear"
-        What a grade g is worth in nDCG: g, or 2**g - 1.
+        Gain of a grade g in nDCG: g, or 2**g - 1.
     relevant_above : float, default=0.0
-        For all scores but nDCG, documents of larger grades are relevant.
+        For all scores but nDCG, a document is relevant if its grade is larger than this.
     headline : str, optional
-        The score that decides about the verdict; by default nDCG at the largest k.
+        The score that decides the verdict; by default nDCG at the largest k.
     n_bootstrap, random_state
         As in `evaluate`. Queries are resampled.
 
     Returns
     -------
     Evaluation
-        Scores: nDCG@k, recall@k (any: whether one relevant document is among the k nearest; share: how many of them
-        are), precision@k, MRR, MAP.
+        Scores: nDCG@k, recall@k (any: whether a relevant document is among the k nearest; share: the fraction of the
+        relevant documents that are), precision@k, MRR, MAP.
 
     Examples
     --------
@@ -153,26 +153,26 @@ def evaluate_comparisons(
     n_bootstrap: int = 1000,
     random_state: Random = 0,
 ) -> Evaluation:
-    """Compare a metric with the base on comparisons that both may satisfy or not.
+    """Compare a metric with the base by the comparisons that each satisfies.
 
     Parameters
     ----------
     metric : fitted learner, MahalanobisMetric or None
         None measures the base alone.
     comparisons : Comparisons, or array-like of int
-        Rows (i, j, k), (i, j, k, l) or, with `y`, (i, j) of point numbers, as in `ComparisonBoostMetric.fit`. Those
-        that `Comparisons.split` holds out share no anchor and no pair with those to learn from.
+        Rows (i, j, k), (i, j, k, l) or, with `y`, (i, j) of point numbers, as in `ComparisonBoostMetric.fit`. The
+        comparisons that `Comparisons.split` holds out share no anchor and no pair with the training comparisons.
     points : {array-like, sparse matrix} of shape (n_points, n_features), or Points
     y : array-like of shape (n_pairs,), optional
         For rows (i, j): 1 for similar, -1 for dissimilar.
     n_bootstrap, random_state
-        As in `evaluate`. Anchors are resampled, with all their comparisons; pairs, if there is one anchor or none.
+        As in `evaluate`. Anchors are resampled with all their comparisons; if there is one anchor or none, pairs are.
 
     Returns
     -------
     Evaluation
-        Score: the fraction of comparisons whose near pair is closer than the far pair, by weight. As in
-        `ComparisonBoostMetric.score`, equally long pairs do not satisfy a comparison.
+        Score: the weighted fraction of comparisons whose near pair is closer than the far pair. As in
+        `ComparisonBoostMetric.score`, pairs of equal length do not satisfy a comparison.
 
     Examples
     --------
@@ -195,7 +195,7 @@ def evaluate_comparisons(
 def compare(
     metric: Any, task: Task, *, headline: str | None = None, n_bootstrap: int = 1000, random_state: Random = 0
 ) -> Evaluation:
-    """Compare a metric with the base on any task; see `evaluate`, which makes one from labels."""
+    """Compare a metric with the base on any task; see `evaluate`, which builds a task from labels."""
     learned_metric = as_metric(metric)
     check_count("n_bootstrap", n_bootstrap)
     rng = check_random_state(random_state)
@@ -229,21 +229,21 @@ def compare(
 def scores_by_rank(
     metric: Any, task: Task, *, ranks: Sequence[int] | None = None, score: str | None = None
 ) -> list[tuple[int, float]]:
-    """Score of the nearest metric of each rank, which tells how short the vectors can get.
+    """Score the metric truncated to each rank, to see how short the vectors can be.
 
     Parameters
     ----------
     metric : fitted learner or MahalanobisMetric
     task : LabelTask, RankingTask or ComparisonTask
     ranks : sequence of int, optional
-        Dimensions to keep, at most the rank of the metric. By default 1, 2, 4, ... and the rank itself.
+        Numbers of dimensions to keep, at most the rank of the metric. By default 1, 2, 4, ... and the rank itself.
     score : str, optional
         Name of the score; by default the headline of the task.
 
     Returns
     -------
     list of tuple (rank, score)
-        In ascending order of the ranks.
+        In ascending order of rank.
 
     Notes
     -----
@@ -259,11 +259,11 @@ def scores_by_rank(
     """
     learned = as_metric(metric)
     if learned is None:
-        raise ValueError("metric is None, and the base has no ranks to cut at. Pass a learned metric.")
+        raise ValueError("metric is None, but only a learned metric can be truncated. Pass a learned metric.")
     if score is not None:
         check_choice("score", score, task.names)
     column = task.names.index(score or task.headline)
-    orthogonal = learned.truncate()  # longest rows first: a metric of lower rank is the first of them
+    orthogonal = learned.truncate()  # longest rows first: a metric of lower rank is a prefix of them
     full = len(orthogonal.components)
     if ranks is None:
         ranks = [*(2**power for power in range(full.bit_length()) if 2**power < full), full]
@@ -271,7 +271,7 @@ def scores_by_rank(
     for rank in ranks:
         check_count("ranks", rank)
         if rank > full:
-            raise ValueError(f"ranks names {rank}, but the metric has rank {full}. Leave out what is larger.")
+            raise ValueError(f"ranks contains {rank}, but the metric has rank {full}. Leave out larger ranks.")
     mapped = [orthogonal.transform(points) for points in task.points]
     return [
         (rank, float(task.measure([points[:, :rank] for points in mapped])[0].mean[column]))

@@ -1,8 +1,8 @@
-"""How many comparisons a metric satisfies, anchor by anchor.
+"""Count the comparisons that a metric satisfies, anchor by anchor.
 
 A comparison is satisfied if its far pair is longer than its near pair; pairs of equal length do not satisfy it, as in
-`ComparisonBoostMetric.score`. Comparisons are counted group by group from sorted distances, so that a group costs its
-pairs and not its comparisons.
+`ComparisonBoostMetric.score`. Comparisons are counted group by group from sorted distances, so the cost of a group
+grows with its pairs, not its comparisons.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from boostmetric.arrays.types import FloatArray
 from boostmetric.comparisons import Comparisons
 
 _CHUNK = 2**22  # numbers held at once
-_MOST_EXPONENT = 400  # of a coordinate whose square is taken as it is
+_MOST_EXPONENT = 400  # coordinates with larger exponents are scaled before squaring
 
 
 class Satisfied(NamedTuple):
-    """Weight of satisfied comparisons, and of all of them.
+    """Weight of the satisfied comparisons, and of all comparisons.
 
     Attributes
     ----------
     of : ndarray of shape (n,)
-        What a row is about: an anchor, or a pair.
+        Anchor or pair that a row stands for.
     satisfied, weight : ndarray of shape (n,)
     """
 
@@ -40,12 +40,12 @@ class Satisfied(NamedTuple):
 
     @property
     def accuracy(self) -> float:
-        """Fraction of all comparisons that are satisfied, by weight."""
+        """Weighted fraction of the comparisons that are satisfied."""
         return float(self.satisfied.sum() / self.weight.sum())
 
 
 def comparison_accuracy(comparisons: Comparisons, points: Given) -> Satisfied:
-    """Comparisons that Euclidean distances satisfy, for each anchor.
+    """Count the comparisons that Euclidean distances satisfy, for each anchor.
 
     Parameters
     ----------
@@ -56,11 +56,11 @@ def comparison_accuracy(comparisons: Comparisons, points: Given) -> Satisfied:
     Returns
     -------
     Satisfied
-        One row for each anchor, in ascending order; groups about no single point have a row each.
+        One row for each anchor, in ascending order; groups without an anchor have a row each.
 
     Notes
     -----
-    Cost: the distances of all pairs, and sorting them. Memory does not grow with far sides that are not listed.
+    Cost: computing and sorting the distances of all pairs. Far sides that are not listed take no memory.
 
     Examples
     --------
@@ -86,10 +86,10 @@ def comparison_accuracy(comparisons: Comparisons, points: Given) -> Satisfied:
 
 
 def accuracy_by_pair(comparisons: Comparisons, points: Given) -> tuple[Satisfied, Satisfied]:
-    """The same comparisons twice: once for each near pair, and once for each far pair.
+    """Count the same comparisons twice: once per near pair, and once per far pair.
 
-    For comparisons that are all about one anchor, or about none, as those of `Comparisons.from_pairs`. Pairs are
-    numbered as in `Comparisons.listed`.
+    For comparisons that all share one anchor, or have none, like those of `Comparisons.from_pairs`. Pairs are numbered
+    as in `Comparisons.listed`.
     """
     listed = comparisons.listed()
     check_in_range(listed.n_points - 1, points.shape[0])
@@ -107,14 +107,14 @@ def accuracy_by_pair(comparisons: Comparisons, points: Given) -> tuple[Satisfied
 
 
 def _in_range(points: Given) -> Given:
-    """Points divided by a power of two if their squares could not be held; what is longer stays longer."""
+    """Divide points by a power of two if their squares would overflow or underflow; the order of lengths is kept."""
     values: Any = points.data if sparse.issparse(points) else points
     exponent = int(np.frexp(largest_size(values))[1])
     return points if abs(exponent) < _MOST_EXPONENT else times_power_of_two(points, -exponent)
 
 
 def _counted(comparisons: Comparisons, points: Given) -> Iterator[tuple[Comparisons, NDArray[np.int64]]]:
-    """All groups, in parts, and the satisfied comparisons of each."""
+    """Yield all groups, in parts, with the number of satisfied comparisons of each group."""
     is_open = comparisons.is_open
     if not is_open.all():
         part = comparisons.subset(~is_open)
@@ -131,7 +131,7 @@ def _counted(comparisons: Comparisons, points: Given) -> Iterator[tuple[Comparis
 
 
 def _count_open(comparisons: Comparisons, points: NDArray[Any]) -> NDArray[np.int64]:
-    """Satisfied comparisons of groups whose far sides are all points of another class, which are never listed."""
+    """Count satisfied comparisons of groups whose far sides are all points of other classes, without listing them."""
     assert comparisons.classes is not None
     label = np.full(len(points), -1, dtype=np.int32)
     label[: len(comparisons.classes.label)] = comparisons.classes.label
@@ -150,17 +150,17 @@ def _count_open(comparisons: Comparisons, points: NDArray[Any]) -> NDArray[np.in
 
 
 def _counts(comparisons: Comparisons, points: Given) -> NDArray[np.int64]:
-    """Far pairs longer than each near member; near pairs shorter than each far member."""
+    """Number of far pairs longer than each near member, and of near pairs shorter than each far member."""
     distance = pair_distances(points, comparisons.pairs)[comparisons.members]
     side = comparisons._sides.row
     is_near, group = side % 2 == 0, side // 2
-    # Ascending in each group; of equal distances far pairs come first, so that none of them counts as longer.
+    # Ascending in each group; among equal distances, far pairs come first, so that none of them counts as longer.
     order = np.lexsort((is_near, distance, group))
     near_before = np.cumsum(is_near[order])
     n_near = np.diff(comparisons.bounds)[::2]
     n_far = np.diff(comparisons.bounds)[1::2]
     sorted_group = group[order]
-    # Less those of earlier groups.
+    # Subtract the counts of earlier groups.
     near_before = near_before - (np.cumsum(n_near) - n_near)[sorted_group]
     far_before = np.cumsum(~is_near[order]) - (np.cumsum(n_far) - n_far)[sorted_group]
     counts = np.empty(len(order), dtype=np.int64)
@@ -169,14 +169,14 @@ def _counts(comparisons: Comparisons, points: Given) -> NDArray[np.int64]:
 
 
 def _by_group(comparisons: Comparisons, counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Satisfied comparisons of each group."""
+    """Number of satisfied comparisons of each group."""
     side = comparisons._sides.row
     near = side % 2 == 0
     return np.bincount(side[near] // 2, counts[near], minlength=comparisons.n_groups).astype(np.int64)
 
 
 def pair_distances(points: Given, pairs: NDArray[np.integer[Any]]) -> FloatArray:
-    """Squared Euclidean distance of each pair, a chunk at a time."""
+    """Squared Euclidean distance of each pair, computed in chunks."""
     answer = np.empty(len(pairs))
     size = max(1, _CHUNK // points.shape[1])
     for begin in range(0, len(pairs), size):

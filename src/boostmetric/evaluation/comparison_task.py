@@ -1,4 +1,4 @@
-"""Comparisons "this pair is closer than that pair", counted anchor by anchor."""
+"""Task of satisfying comparisons "this pair is closer than that pair", counted anchor by anchor."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class ComparisonTask:
 
     Notes
     -----
-    Comparisons of one anchor are drawn together. If all are about one anchor, or form one group about none, as pairs
-    do, near pairs and far pairs are drawn independently of each other.
+    Comparisons of one anchor are resampled together. If all share one anchor, or form one group without an anchor, as
+    pairs do, near pairs and far pairs are resampled independently of each other.
 
     Examples
     --------
@@ -49,9 +49,9 @@ class ComparisonTask:
 
     @classmethod
     def of(cls, comparisons: Any, points: Any, y: ArrayLike | None = None) -> ComparisonTask:
-        """Check what is given, as in `boostmetric.evaluation.evaluate_comparisons`."""
+        """Check the arguments, as in `boostmetric.evaluation.evaluate_comparisons`, and build a task."""
         if hold_points(comparisons):
-            raise ValueError("comparisons must name points by their numbers. Got the points themselves.")
+            raise ValueError("comparisons must refer to points by number. Got the points themselves.")
         given = check_points("points", points.X if isinstance(points, Points) else points)
         rows, _ = as_rows(comparisons, given)
         checked = as_comparisons(rows, y, None)
@@ -62,22 +62,22 @@ class ComparisonTask:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the scores."""
+        """Names of the scores."""
         return ("comparison accuracy",)
 
     @property
     def ceilings(self) -> FloatArray:
-        """The best there is; comparisons that contradict each other are not looked for."""
+        """Best possible scores, ignoring that comparisons may contradict each other."""
         return np.ones(1)
 
     @property
     def headline(self) -> str:
-        """The score that decides."""
+        """Name of the score that decides."""
         return self.names[0]
 
     @cached_property
     def rows(self) -> IntArray:
-        """Numbers of the anchors, negative ones for groups about none; or of near pairs, if there is one anchor."""
+        """Numbers of the anchors (negative for groups without one), or of the near pairs if there is one anchor."""
         anchors = np.unique(self.comparisons.anchors)
         if len(anchors) > 1:
             return anchors
@@ -86,22 +86,22 @@ class ComparisonTask:
 
     @property
     def n_left_out(self) -> int:
-        """None are."""
+        """Always 0: no comparison is left out."""
         return 0
 
     @property
     def size(self) -> str:
-        """How much is asked, in words."""
+        """Size of the task in words."""
         n_comparisons = text_of(self.comparisons.n_comparisons, "comparisons")
         return n_comparisons if self._one_anchor else f"{n_comparisons} of {text_of(len(self.rows), self.clusters)}"
 
     @property
     def clusters(self) -> str:
-        """What is drawn together."""
+        """What the bootstrap resamples."""
         return "pairs" if self._one_anchor else "anchors"
 
     def measure(self, points: Sequence[Given]) -> list[ScoreSample]:
-        """Satisfied comparisons of each anchor under the Euclidean distance of the points."""
+        """Count the satisfied comparisons of each anchor under the Euclidean distance between the points."""
         if self._one_anchor:
             return [_sample(side) for side in accuracy_by_pair(self.comparisons, points[0])]
         return [_sample(comparison_accuracy(self.comparisons, points[0]))]

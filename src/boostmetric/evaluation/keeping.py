@@ -1,4 +1,4 @@
-"""Which metric to keep: the learned one only where it does better than the base on what was held out."""
+"""Keep the learned metric only if it beats the base on held-out data."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from boostmetric.metric.mahalanobis import as_metric
 
 @dataclass(frozen=True)
 class Kept:
-    """The metric to use.
+    """The metric to use, and its evaluation.
 
     Attributes
     ----------
     metric : MahalanobisMetric
     evaluation : Evaluation
-        Of this metric beside the base.
+        Evaluation of this metric against the base.
     is_base : bool
-        Whether it is the base, since the learned metric did not do better.
+        Whether the metric is the base, because the learned one did not beat it.
     """
 
     metric: MahalanobisMetric
@@ -33,15 +33,15 @@ class Kept:
 
 
 def keep_better(metric: Any, task: Task, *, headline: str | None = None, random_state: Random = 0) -> Kept:
-    """Keep a learned metric if its headline score is higher than that of the base, else the base.
+    """Keep a learned metric if its headline score beats that of the base, else the base.
 
     Parameters
     ----------
     metric : fitted learner or MahalanobisMetric
     task : LabelTask, RankingTask or ComparisonTask
-        Held-out data. What is chosen by it should be tested on other data.
+        Task on held-out data. Test the metric that is kept on other data.
     headline : str, optional
-        The score that decides; by default that of the task.
+        The score that decides; by default the headline of the task.
     random_state : int, RandomState or None, default=0
         Random seed of the bootstrap.
 
@@ -71,5 +71,5 @@ def keep_better(metric: Any, task: Task, *, headline: str | None = None, random_
 
 
 def base_of(metric: MahalanobisMetric) -> MahalanobisMetric:
-    """The Euclidean distance, with what is known about a metric that was learned in vain."""
+    """The Euclidean distance as a metric, with the feature names and description of `metric`."""
     return MahalanobisMetric(np.eye(metric.components.shape[1]), feature_names=metric.feature_names, about=metric.about)

@@ -1,4 +1,4 @@
-"""How good a metric is: errors of nearest-neighbour classification."""
+"""Nearest-neighbour classification and its error."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ __all__ = ["knn_error", "knn_predict"]
 
 
 def knn_predict(X_train: ArrayLike, y_train: ArrayLike, X_test: ArrayLike, n_neighbors: int = 3) -> NDArray[Any]:
-    """Label of each test point by the majority of its nearest training points; among equals, the nearest decides.
+    """Predict the label of each test point by a majority vote of its nearest training points; the nearest breaks ties.
 
-    scikit-learn's classifier lets the smallest label win a tie, which on the paper's Letters and USPS is half a
+    In scikit-learn's classifier the smallest label wins a tie, which on the paper's Letters and USPS is half a
     percentage point away from the printed errors.
 
     Parameters
@@ -49,7 +49,7 @@ def neighbor_labels(
     train, test = (checked(check_array, X, dtype=[np.float64, np.float32]) for X in (X_train, X_test))
     if train.shape[1] != test.shape[1]:
         raise ValueError(
-            f"X_train has {train.shape[1]} features and X_test {test.shape[1]}. Give both in the same ones."
+            f"X_train has {train.shape[1]} features and X_test {test.shape[1]}. Both must have the same features."
         )
     known = column_or_1d(y_train)
     check_consistent_length(train, known)
@@ -61,7 +61,7 @@ def neighbor_labels(
 
 
 def vote(labels: NDArray[Any]) -> NDArray[Any]:
-    """The most frequent label of each row; among equals, the first."""
+    """Most frequent label of each row; the first breaks ties."""
     # Votes for the label of each neighbour, nearest first: the first of the largest counts wins.
     votes = (labels[:, :, None] == labels[:, None, :]).sum(axis=2)
     return np.asarray(labels[np.arange(len(labels)), votes.argmax(axis=1)])
@@ -70,7 +70,7 @@ def vote(labels: NDArray[Any]) -> NDArray[Any]:
 def knn_error(
     X_train: ArrayLike, y_train: ArrayLike, X_test: ArrayLike, y_test: ArrayLike, n_neighbors: int = 3
 ) -> float:
-    """Fraction of the test points that `knn_predict` gets wrong.
+    """Fraction of test points that `knn_predict` gets wrong.
 
     Parameters
     ----------

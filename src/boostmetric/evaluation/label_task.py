@@ -1,4 +1,4 @@
-"""Queries with class labels: the nearest points should be of the same class."""
+"""Task of finding points of the same class: the nearest points of a query should share its label."""
 
 from __future__ import annotations
 
@@ -45,20 +45,19 @@ class LabelTask:
     Attributes
     ----------
     points : tuple of one or two arrays of shape (n, n_features)
-        The queries, and the reference that is searched; without a reference each query is searched for among the
-        others.
+        The queries and the reference to search; without a reference, each query searches the other queries.
     rows : ndarray of shape (n_queries,)
-        Numbers of the queries that are asked.
+        Numbers of the queries used.
     right : ndarray of shape (n_queries,)
-        Number of the class of each of them.
+        Class number of each of these queries.
     labels : ndarray of shape (n_reference,)
-        Number of the class of each point that is searched.
+        Class number of each searched point.
     classes : ndarray of shape (n_classes,)
-        Labels of the classes, in the order of their numbers.
+        Labels of the classes, ordered by class number.
     k, n_neighbors : tuple of int
-        Where rankings are cut, and how many neighbours vote; the first of the latter is the headline.
+        Ranks at which rankings are cut, and numbers of voting neighbours; the first of the latter gives the headline.
     by : {"query", "class"}
-        What is drawn together.
+        What the bootstrap resamples.
     n_left_out : int
 
     Examples
@@ -91,7 +90,7 @@ class LabelTask:
         n_neighbors: int | Sequence[int] = 3,
         by: Clusters = "query",
     ) -> LabelTask:
-        """Check what is given, as in `boostmetric.evaluation.evaluate`."""
+        """Check the arguments, as in `boostmetric.evaluation.evaluate`, and build a task."""
         check_choice("by", by, ("query", "class"))
         queries, right = _check_labelled("X", X, y)
         if reference is None:
@@ -102,16 +101,16 @@ class LabelTask:
             queries, searched = in_one_space("The queries", queries, "the reference", searched)
             if are_same(queries, searched):
                 raise ValueError(
-                    "The reference is X itself, so that every query would find itself. Leave the reference out: each "
-                    "query is then searched for among the others."
+                    "The reference is X itself, so every query would find itself. Leave the reference out to search "
+                    "for each query among the others."
                 )
             check_text_or_numbers(right, known)
             points, n_searched = (queries, searched), len(known)
         classes, labels = np.unique(known, return_inverse=True)
         if len(classes) < 2:
             raise ValueError(
-                f"All {len(known)} points that are searched have the label {classes.tolist()[0]!r}, so every answer "
-                "is right. Check that the labels are class labels."
+                f"All {len(known)} searched points have the label {classes.tolist()[0]!r}, so every answer is right. "
+                "Check that the labels are class labels."
             )
         cuts, voters = check_cuts("k", k, n_searched), check_cuts("n_neighbors", n_neighbors, n_searched)
         if np.ndim(n_neighbors):  # in the order given: the first is the headline
@@ -122,7 +121,7 @@ class LabelTask:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the scores."""
+        """Names of the scores."""
         return (
             *(f"{n}-NN accuracy" for n in self.n_neighbors),
             *(f"recall@{k} (any)" for k in self.k),
@@ -132,28 +131,28 @@ class LabelTask:
 
     @property
     def ceilings(self) -> FloatArray:
-        """What the best ranking would score: less than 1 for the precision, where classes are small."""
+        """Scores of the best possible ranking: below 1 for the precision, where classes are small."""
         count = self._n_relevant
         precision = [np.minimum(count, k).mean() / k for k in self.k]
         return np.array([1.0] * len(self.n_neighbors + self.k) + precision + [1.0] * 3)
 
     @property
     def headline(self) -> str:
-        """The score that decides."""
+        """Name of the score that decides."""
         return self.names[0]
 
     @property
     def size(self) -> str:
-        """How much is asked, in words."""
+        """Size of the task in words."""
         return text_of(len(self.rows), "queries")
 
     @property
     def clusters(self) -> str:
-        """What is drawn together."""
+        """What the bootstrap resamples."""
         return {"query": "queries", "class": "classes"}[self.by]
 
     def measure(self, points: Sequence[Given]) -> list[ScoreSample]:
-        """Scores of each query under the Euclidean distance of the points."""
+        """Score each query under the Euclidean distance between the points."""
         depth = max(*self.k, *self.n_neighbors)
         searched, asked = points[-1], points[0] if len(points) == 2 else None
         found = nearest(searched, asked, depth, rounding_of_distances(searched))[self.rows]
@@ -174,7 +173,7 @@ class LabelTask:
 
     @property
     def _n_relevant(self) -> IntArray:
-        """Points of its class that each query can find; never itself."""
+        """Number of points of its class that each query can find, not counting itself."""
         return np.asarray(np.bincount(self.labels)[self.right] - (len(self.points) == 1))
 
 
@@ -189,20 +188,20 @@ def _check_labelled(name: str, X: Any, y: ArrayLike) -> tuple[Given, NDArray[Any
 def _check_reference(reference: object) -> tuple[Given, NDArray[Any]]:
     if not isinstance(reference, (tuple, list)) or len(reference) != 2:
         raise ValueError(
-            "reference must be a pair (X, y): the points to search among, and their labels. Got "
+            "reference must be a pair (X, y): the points to search, and their labels. Got "
             f"{type(reference).__name__}."
         )
     return _check_labelled("reference[0]", reference[0], reference[1])
 
 
 def _numbers(right: NDArray[Any], classes: NDArray[Any]) -> IntArray:
-    """The number of the class of each query, or an error if it is not among the classes."""
+    """Class number of each query; refuse labels that are not among the classes."""
     number = np.minimum(np.searchsorted(classes, right), len(classes) - 1)
     unknown = classes[number] != right
     if unknown.any():
         label = right[unknown].tolist()[0]
         raise ValueError(
-            f"The label {label!r} does not occur in the reference, so no metric finds it ({int(unknown.sum())} of "
+            f"The label {label!r} does not occur in the reference, so no metric can find it ({int(unknown.sum())} of "
             f"{len(right)} queries have such labels). Leave these queries out, or add points of their classes to the "
             "reference."
         )
@@ -210,7 +209,7 @@ def _numbers(right: NDArray[Any], classes: NDArray[Any]) -> IntArray:
 
 
 def _rows_with_answer(labels: IntArray, classes: NDArray[Any]) -> IntArray:
-    """Points that have another one of their class."""
+    """Numbers of the points that are not alone in their class."""
     alone = np.bincount(labels)[labels] == 1
     if alone.all():
         raise ValueError(
@@ -219,8 +218,8 @@ def _rows_with_answer(labels: IntArray, classes: NDArray[Any]) -> IntArray:
         )
     if alone.any():
         warn(
-            f"{int(alone.sum())} of {len(labels)} points are alone in their class (the first is of "
-            f"{classes[labels[alone][0]].item()!r}) and could find no other of it: they are searched, but not asked. "
-            "Give a reference if that is not wanted."
+            f"{int(alone.sum())} of {len(labels)} points are alone in their class (the first has the label "
+            f"{classes[labels[alone][0]].item()!r}), so they have nothing to find: they are searched, but not used as "
+            "queries. To use them as queries, pass a reference."
         )
     return np.flatnonzero(~alone)

@@ -1,7 +1,7 @@
-"""How good rankings are: one number for each query, whose mean is the score.
+"""Scores of rankings: one number per query; the mean over the queries is the score.
 
-A ranking comes as a table with one row for each query and one column for each place, nearest first: whether the result
-at that place is relevant, or its grade. Where a score depends on what there was to find, that is given beside it.
+A ranking is a table with one row per query and one column per rank, nearest first: whether the result at that rank is
+relevant, or its grade. Scores that depend on how many relevant documents exist take that as a second argument.
 
 "Recall@k" has two meanings. In retrieval it is the share of the relevant documents that are among the first k
 (`recall_at_k`). In metric learning it is whether any of them is (`hit_at_k`).
@@ -31,8 +31,8 @@ __all__ = [
 Gain = Literal["linear", "exponential"]
 GAINS = ("linear", "exponential")
 
-_ROWS = 2**14  # voted on at once
-# Sums of 2**grade - 1 are exact up to here, and no scale of judgements is as long.
+_ROWS = 2**14  # queries that vote at once
+# Sums of 2**grade - 1 are exact up to here, and no grading scale is that long.
 _LARGEST_EXPONENT = 50
 
 
@@ -88,7 +88,7 @@ def recall_at_k(relevant: ArrayLike, n_relevant: ArrayLike, k: int) -> FloatArra
     relevant : array-like of bool of shape (n_queries, n_results)
         Nearest first.
     n_relevant : array-like of int of shape (n_queries,)
-        Relevant documents there are for each query, found or not; at least 1.
+        Number of relevant documents of each query, found or not; at least 1.
     k : int
 
     Returns
@@ -106,7 +106,7 @@ def recall_at_k(relevant: ArrayLike, n_relevant: ArrayLike, k: int) -> FloatArra
 
 
 def reciprocal_rank_at_k(relevant: ArrayLike, k: int) -> FloatArray:
-    """1 over the place of the first relevant result, counted from 1; 0 if none of the first k is. Its mean is MRR@k.
+    """1 over the rank of the first relevant result, counted from 1; 0 if it is not in the first k. Its mean is MRR@k.
 
     Parameters
     ----------
@@ -129,16 +129,16 @@ def reciprocal_rank_at_k(relevant: ArrayLike, k: int) -> FloatArray:
 
 
 def average_precision_at_k(relevant: ArrayLike, n_relevant: ArrayLike, k: int) -> FloatArray:
-    """Precision at the place of each relevant document, averaged over them. Its mean is MAP@k.
+    """Precision at the rank of each relevant document, averaged over these documents. Its mean is MAP@k.
 
     Parameters
     ----------
     relevant : array-like of bool of shape (n_queries, n_results)
         Nearest first.
     n_relevant : array-like of int of shape (n_queries,)
-        Relevant documents there are for each query, found or not; at least 1.
+        Number of relevant documents of each query, found or not; at least 1.
     k : int
-        Documents at later places count as not found.
+        Documents at later ranks count as not found.
 
     Returns
     -------
@@ -147,13 +147,13 @@ def average_precision_at_k(relevant: ArrayLike, n_relevant: ArrayLike, k: int) -
     Notes
     -----
     The average is over the relevant documents that could be among the first k, ``min(n_relevant, k)``, so that the best
-    ranking scores 1. (trec_eval's ``map_cut`` divides by all of them, which caps the score of a query with many.) With
-    a k that reaches the end of the ranking both are scikit-learn's ``average_precision_score``.
+    ranking scores 1. (trec_eval's ``map_cut`` divides by all of them, which caps the score of a query with many.) If k
+    reaches the end of the ranking, both equal scikit-learn's ``average_precision_score``.
 
     Examples
     --------
     >>> from boostmetric.evaluation.ranking_scores import average_precision_at_k
-    >>> average_precision_at_k([[True, False, True, False]], n_relevant=[2], k=4).round(3)  # of 1/1 and 2/3
+    >>> average_precision_at_k([[True, False, True, False]], n_relevant=[2], k=4).round(3)  # mean of 1/1 and 2/3
     array([0.833])
     """
     first = _first(relevant, k)
@@ -162,19 +162,19 @@ def average_precision_at_k(relevant: ArrayLike, n_relevant: ArrayLike, k: int) -
 
 
 def ndcg_at_k(grades: ArrayLike, best_grades: ArrayLike, k: int, gain: Gain = "linear") -> FloatArray:
-    """Gains of the first k results, discounted by their place, over those of the best ranking there could be.
+    """Gains of the first k results, discounted by rank, divided by those of the best possible ranking.
 
     Parameters
     ----------
     grades : array-like of shape (n_queries, n_results)
-        Grade of each result, nearest first; at least 0, and 0 for what is not relevant.
+        Grade of each result, nearest first; at least 0, and 0 if not relevant.
     best_grades : array-like of shape (n_queries, n_best)
-        The largest grades there are for each query, found or not, in descending order and filled up with zeros: k of
-        them, or all there are. The first must be positive.
+        The k largest grades of each query (all, if there are fewer), found or not, in descending order and padded with
+        zeros. The first must be positive.
     k : int
     gain : {"linear", "exponential"}, default="linear"
-        What a grade g is worth: g (Järvelin and Kekäläinen 2002, and scikit-learn's ``ndcg_score``), or 2**g - 1
-        (Burges et al. 2005), which stresses the best.
+        Gain of a grade g: g (Järvelin and Kekäläinen 2002, and scikit-learn's ``ndcg_score``), or 2**g - 1 (Burges et
+        al. 2005), which stresses the best.
 
     Returns
     -------
@@ -182,7 +182,7 @@ def ndcg_at_k(grades: ArrayLike, best_grades: ArrayLike, k: int, gain: Gain = "l
 
     Notes
     -----
-    The result at place p, counted from 1, is discounted by 1 / log2(1 + p).
+    The result at rank p, counted from 1, is discounted by 1 / log2(1 + p).
 
     Examples
     --------
@@ -194,12 +194,12 @@ def ndcg_at_k(grades: ArrayLike, best_grades: ArrayLike, k: int, gain: Gain = "l
     found, best = _table("grades", grades), _table("best_grades", best_grades)
     _check_k(k, found.shape[1])
     if len(found) != len(best):
-        raise ValueError(f"grades have {len(found)} rows, best_grades {len(best)}: one of each for a query.")
+        raise ValueError(f"grades have {len(found)} rows, best_grades {len(best)}. Both need one row per query.")
     for name, table in (("grades", found), ("best_grades", best)):
         check_grades(name, table, gain)
     if np.any(np.diff(best, axis=1) > 0):
         row = int(np.flatnonzero((np.diff(best, axis=1) > 0).any(axis=1))[0])
-        raise ValueError(f"best_grades[{row}] rise: they must be in descending order, the largest first.")
+        raise ValueError(f"best_grades[{row}] is not in descending order. Sort it, the largest grade first.")
     ideal = _discounted(best[:, :k], gain)
     if not ideal.all():
         raise ValueError(_nothing_to_find(int(np.argmin(ideal))))
@@ -207,7 +207,7 @@ def ndcg_at_k(grades: ArrayLike, best_grades: ArrayLike, k: int, gain: Gain = "l
 
 
 def votes_right(labels: NDArray[Any], right: NDArray[Any], n_neighbors: int) -> FloatArray:
-    """Whether the majority of the first neighbours has the right label: 1 or 0. Among equals, the nearest decides.
+    """Whether the majority of the first neighbours has the right label: 1 or 0. The nearest breaks ties.
 
     Parameters
     ----------
@@ -225,7 +225,7 @@ def votes_right(labels: NDArray[Any], right: NDArray[Any], n_neighbors: int) -> 
     >>> import numpy as np
     >>> from boostmetric.evaluation.ranking_scores import votes_right
     >>> labels, right = np.array([["a", "b", "b"], ["a", "b", "c"]]), np.array(["b", "c"])
-    >>> votes_right(labels, right, n_neighbors=3)  # the second has no majority, and its nearest is of "a"
+    >>> votes_right(labels, right, n_neighbors=3)  # the second has no majority, and its nearest is "a"
     array([1., 0.])
     """
     _check_k(n_neighbors, labels.shape[1], "n_neighbors")
@@ -237,18 +237,18 @@ def votes_right(labels: NDArray[Any], right: NDArray[Any], n_neighbors: int) -> 
 
 
 def check_grades(name: str, grades: FloatArray, gain: Gain = "linear") -> None:
-    """Refuse grades that have no gain."""
+    """Refuse grades that are negative, not finite, or too large for the gain."""
     if not np.isfinite(grades).all():
         raise ValueError(f"{name} must be finite numbers; one of them is {grades[~np.isfinite(grades)][0]}.")
     if (grades < 0).any():
         raise ValueError(
-            f"{name} must be at least 0, which stands for not relevant; one of them is {grades.min():g}. Add a "
-            "constant if they are meant to begin below 0."
+            f"{name} must be at least 0, where 0 means not relevant; one of them is {grades.min():g}. If your scale "
+            "starts below 0, add a constant."
         )
     if gain == "exponential" and grades.max(initial=0.0) > _LARGEST_EXPONENT:
         raise ValueError(
-            f'gain="exponential" counts a grade g as 2**g - 1, and one of {name} is {grades.max():g}; at most '
-            f'{_LARGEST_EXPONENT} can be held. Use gain="linear", or grades on a shorter scale.'
+            f'gain="exponential" counts a grade g as 2**g - 1, and one of {name} is {grades.max():g}; the largest '
+            f'grade it supports is {_LARGEST_EXPONENT}. Use gain="linear", or grades on a shorter scale.'
         )
 
 
@@ -261,8 +261,8 @@ def _first(relevant: ArrayLike, k: int) -> NDArray[np.bool_]:
     table = as_array("relevant", relevant)
     if table.ndim != 2 or not (table.dtype == bool or np.isin(table, (0, 1)).all()):
         raise ValueError(
-            "relevant must be True or False, one row for each query and one column for each result. Got "
-            f"shape {table.shape} of {table.dtype}. For grades, say from which on a result is relevant: grades > 0."
+            "relevant must hold True or False, with one row for each query and one column for each result. Got "
+            f"shape {table.shape} of {table.dtype}. For grades, apply a threshold: grades > 0."
         )
     _check_k(k, table.shape[1])
     return table[:, :k].astype(bool)
@@ -271,7 +271,7 @@ def _first(relevant: ArrayLike, k: int) -> NDArray[np.bool_]:
 def _table(name: str, values: ArrayLike) -> FloatArray:
     table = as_numbers(name, values)
     if table.ndim != 2:
-        raise ValueError(f"{name} must have one row for each query, nearest first. Got shape {table.shape}.")
+        raise ValueError(f"{name} must have one row for each query, nearest result first. Got shape {table.shape}.")
     return table
 
 
@@ -279,23 +279,23 @@ def _check_k(k: int, n_results: int, name: str = "k") -> None:
     check_count(name, k)
     if k > n_results:
         raise ValueError(
-            f"{name}={k} is more than the {n_results} results of a query. Ask for fewer, or search deeper."
+            f"{name}={k} is more than the {n_results} results of a query. Lower it, or retrieve more results."
         )
 
 
 def _to_find(n_relevant: ArrayLike, relevant: ArrayLike) -> FloatArray:
-    """Relevant documents of each query, checked against those found."""
+    """Number of relevant documents of each query, checked against those found."""
     count, found = as_numbers("n_relevant", n_relevant), np.asarray(relevant).sum(axis=1)
     if count.shape != found.shape:
-        raise ValueError(f"n_relevant must hold one number for each of {len(found)} queries. Got shape {count.shape}.")
+        raise ValueError(f"n_relevant must hold one number per query ({len(found)}). Got shape {count.shape}.")
     if not count.all():
         raise ValueError(_nothing_to_find(int(np.argmin(count != 0))))
     too_few = ~((count >= found) & np.isfinite(count))
     if too_few.any():
         query = int(np.argmax(too_few))
         raise ValueError(
-            f"n_relevant[{query}] is {count[query]:g}, but {found[query]} relevant results were found. It counts all "
-            "relevant documents of a query."
+            f"n_relevant[{query}] is {count[query]:g}, but {found[query]} relevant results were found. It must count "
+            "all relevant documents of the query."
         )
     return count
 

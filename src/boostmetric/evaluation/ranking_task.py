@@ -1,4 +1,4 @@
-"""Queries with graded documents: the better ones should be nearer."""
+"""Task of ranking graded documents: better documents should be nearer to the query."""
 
 from __future__ import annotations
 
@@ -35,23 +35,23 @@ from boostmetric.neighbors import nearest, rounding_of_distances
 
 @dataclass(frozen=True, eq=False)
 class RankingTask:
-    """Search for documents that were judged relevant; what was not judged is not relevant.
+    """Search for documents judged relevant; documents without a judgement are not relevant.
 
     Use `RankingTask.of` rather than this constructor, which checks nothing.
 
     Attributes
     ----------
     points : tuple of one or two arrays of shape (n, n_features)
-        The queries, and the documents; without documents each query is searched for among the others.
+        The queries and the documents; without documents, each query searches the other queries.
     judged : ndarray of shape (n_judgements,)
         Numbers ``query * n_documents + document`` of judged pairs, in ascending order.
     grades : ndarray of shape (n_judgements,)
     rows : ndarray of shape (n_queries,)
-        Numbers of the queries that are asked: those with a relevant document.
+        Numbers of the queries used: those with a relevant document.
     k : tuple of int
-        Where rankings are cut.
+        Ranks at which rankings are cut.
     gain : {"linear", "exponential"}
-        What a grade is worth in nDCG.
+        Gain of a grade in nDCG.
     relevant_above : float
         A document is relevant if its grade is larger.
     n_left_out : int
@@ -85,7 +85,7 @@ class RankingTask:
         gain: Gain = "linear",
         relevant_above: float = 0.0,
     ) -> RankingTask:
-        """Check what is given, as in `boostmetric.evaluation.evaluate_rankings`."""
+        """Check the arguments, as in `boostmetric.evaluation.evaluate_rankings`, and build a task."""
         check_choice("gain", gain, GAINS)
         check_number("relevant_above", relevant_above)
         points = check_queries(queries, documents)
@@ -96,7 +96,7 @@ class RankingTask:
         itself = (query == document) & (grades > 0)
         if documents is None and itself.any():
             raise ValueError(
-                f"relevance judges query {query[itself][0]} for itself, which it never finds. Remove this."
+                f"relevance grades query {query[itself][0]} for itself, but no query finds itself. Remove this grade."
             )
         judged = query * n_documents + document
         order = np.argsort(judged)
@@ -113,14 +113,18 @@ class RankingTask:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the scores."""
+        """Names of the scores."""
         forms = ("nDCG@{}", "recall@{} (any)", "recall@{} (share)", "precision@{}")
         every = (form.format(k) for form in forms for k in self.k)
         return (*every, *(f"{name}@{self.k[-1]}" for name in ("MRR", "MAP")))
 
     @property
     def ceilings(self) -> FloatArray:
-        """What the best ranking would score: less than 1 where there are fewer relevant documents than k, or more."""
+        """Scores of the best possible ranking.
+
+        Below 1 for the precision of queries with fewer than k relevant documents, and for the recall (share) of
+        queries with more.
+        """
         count = self._n_relevant
         ones = [1.0] * len(self.k)
         share = [(np.minimum(count, k) / count).mean() for k in self.k]
@@ -129,21 +133,21 @@ class RankingTask:
 
     @property
     def headline(self) -> str:
-        """The score that decides: nDCG at the last cut."""
+        """Name of the score that decides: nDCG at the last cut."""
         return f"nDCG@{self.k[-1]}"
 
     @property
     def size(self) -> str:
-        """How much is asked, in words."""
+        """Size of the task in words."""
         return text_of(len(self.rows), "queries")
 
     @property
     def clusters(self) -> str:
-        """What is drawn together."""
+        """What the bootstrap resamples."""
         return "queries"
 
     def measure(self, points: Sequence[Given]) -> list[ScoreSample]:
-        """Scores of each query under the Euclidean distance of the points."""
+        """Score each query under the Euclidean distance between the points."""
         most, searched = self.k[-1], points[-1]
         if len(points) == 1:
             found = nearest(searched, None, most, rounding_of_distances(searched))[self.rows]
@@ -170,13 +174,13 @@ class RankingTask:
 
     @property
     def _n_relevant(self) -> IntArray:
-        """Relevant documents of each query that is asked."""
+        """Number of relevant documents of each query used."""
         relevant = self.grades > self.relevant_above
         return np.asarray(np.bincount(self._query[relevant], minlength=self.points[0].shape[0])[self.rows])
 
     @property
     def _best_grades(self) -> FloatArray:
-        """The largest grades of each query that is asked, as many as the last cut."""
+        """Largest grades of each query used, down to the last cut."""
         query = self._query
         order = np.lexsort((-self.grades, query))
         sizes = np.bincount(query, minlength=self.points[0].shape[0])
@@ -195,8 +199,8 @@ def _check_relevance(relevance: Any, n_queries: int, n_documents: int) -> tuple[
     if sparse.issparse(relevance):
         if relevance.shape != (n_queries, n_documents):
             raise ValueError(
-                f"relevance must have one row for each of {n_queries} queries and one column for each of {n_documents} "
-                f"documents. Got shape {relevance.shape}."
+                f"relevance must have one row for each of the {n_queries} queries and one column for each of the "
+                f"{n_documents} documents. Got shape {relevance.shape}."
             )
         table = sparse.coo_array(relevance)
         return table.row.astype(np.int64), table.col.astype(np.int64), as_numbers("relevance", table.data)
@@ -208,8 +212,8 @@ def _check_relevance(relevance: Any, n_queries: int, n_documents: int) -> tuple[
         if bad.any():
             row = int(np.argmax(bad))
             raise ValueError(
-                f"relevance[{row}] names {name} {value[row]:g}, but they are numbered from 0 to {n_points - 1}. Check "
-                "that its rows are (query, document, grade), with row numbers of the two arrays."
+                f"relevance[{row}] refers to {name} {value[row]:g}, but the numbers run from 0 to {n_points - 1}. "
+                "Check that the rows are (query, document, grade), with row numbers in the two arrays."
             )
         numbers.append(value.astype(np.int64))
     return numbers[0], numbers[1], rows[:, 2]
@@ -233,6 +237,6 @@ def _report_left_out(n_queries: int, rows: IntArray, relevant_above: float) -> N
     if n_left_out:
         first = int(np.setdiff1d(np.arange(n_queries), rows)[0])
         warn(
-            f"{n_left_out} of {n_queries} queries have no relevant document, {above}, and are left out; the first is "
+            f"{n_left_out} of {n_queries} queries have no relevant document ({above}) and are left out; the first is "
             f"query {first}."
         )

@@ -1,4 +1,4 @@
-"""Rows to learn from and rows to test on, with nothing on both sides that would make the test easy.
+"""Split rows into training and test sets, without leaking between them.
 
 For comparisons use `Comparisons.split`, which also keeps pairs apart.
 """
@@ -14,14 +14,14 @@ from boostmetric.arrays.types import IntArray
 from boostmetric.arrays.validation import check_number
 from boostmetric.comparisons.grouping import drawn
 
-# Fewer labelled rows than this are not split: "auto" validates on all of them in turn, and learns from all.
+# Fewer labelled rows than this are not split: "auto" cross-validates on all of them, and learns from all.
 FEW_ROWS = 1500
-# What is held out of the rows of each class, or of the anchors, where nothing else is said.
+# Default fraction to hold out, of the rows of each class or of the anchors.
 TEST_FRACTION = 0.2
 
 
 def fraction_to_hold_out(n_rows: int) -> float:
-    """Fraction of labelled rows to validate on: a fifth, or none of few rows.
+    """Fraction of labelled rows to validate on: a fifth, or 0 if there are few rows.
 
     Parameters
     ----------
@@ -39,14 +39,14 @@ def fraction_to_hold_out(n_rows: int) -> float:
 def split_rows(
     y: ArrayLike, test_fraction: float = TEST_FRACTION, random_state: int | np.random.RandomState | None = None
 ) -> tuple[IntArray, IntArray]:
-    """Divide labelled rows so that every class is on both sides, in proportion, if it has more than one row.
+    """Split labelled rows so that every class with more than one row is on both sides, in proportion.
 
     Parameters
     ----------
     y : array-like of shape (n_rows,)
         Label of each row.
     test_fraction : float, default=0.2
-        Fraction of the rows to test on. One row of each class is never tested on.
+        Fraction of the rows to test on. At least one row of each class stays in training.
     random_state : int, RandomState or None, default=None
 
     Returns
@@ -68,7 +68,7 @@ def split_rows(
     order = np.lexsort((check_random_state(random_state).permutation(len(labels)), labels))
     in_order = labels[order]
     first = np.concatenate([[True], in_order[1:] != in_order[:-1]])
-    free = order[~first]  # one of each class stays
+    free = order[~first]  # one row of each class stays in training
     share = min(1.0, test_fraction * len(labels) / max(1, len(free)))
     place = np.arange(len(free))
     held_out = np.zeros(len(labels), dtype=bool)
@@ -79,7 +79,7 @@ def split_rows(
 def split_queries(
     queries: ArrayLike, test_fraction: float = 0.2, random_state: int | np.random.RandomState | None = None
 ) -> tuple[IntArray, IntArray]:
-    """Divide rows of judgements or clicks so that no query is on both sides.
+    """Split rows of judgements or clicks so that no query is on both sides.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ def split_queries(
 def split_classes(
     y: ArrayLike, test_fraction: float = 0.2, random_state: int | np.random.RandomState | None = None
 ) -> tuple[IntArray, IntArray]:
-    """Divide labelled rows so that no class is on both sides: a test on classes that were never seen.
+    """Split labelled rows so that no class is on both sides, to test on unseen classes.
 
     Parameters
     ----------
@@ -136,6 +136,6 @@ def _split(
     check_number("test_fraction", test_fraction, above=0.0, below=1.0)
     distinct, number = number_values(noun, column_or_1d(values))
     if len(distinct) < 2:
-        raise ValueError(f"There must be at least 2 {noun} to have some on each side. Got {len(distinct)}.")
+        raise ValueError(f"A split needs at least 2 {noun}, one for each side. Got {len(distinct)}.")
     held_out = drawn(len(distinct), test_fraction, check_random_state(random_state))[number]
     return np.flatnonzero(~held_out), np.flatnonzero(held_out)

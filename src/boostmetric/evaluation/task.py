@@ -1,7 +1,7 @@
-"""What a metric is asked: queries whose right answers are known.
+"""Tasks to evaluate a metric on: queries whose right answers are known.
 
-A *task* holds points as they were given, and measures them however they are mapped. Scores come as a *sample*: rows to
-be averaged, each with a weight, and numbers that say which rows belong together.
+A *task* holds the points as given, and scores them under any mapping. Scores come as a *sample*: rows to average, each
+with a weight and the number of the cluster it belongs to.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from boostmetric.arrays.validation import check_count, checked
 
 
 class ScoreSample(NamedTuple):
-    """Rows that scores are averages of.
+    """Rows whose averages are the scores.
 
     Attributes
     ----------
@@ -28,7 +28,7 @@ class ScoreSample(NamedTuple):
         Scores times weights.
     weight : ndarray of shape (n_rows,)
     cluster : ndarray of shape (n_rows,)
-        Rows with the same number are drawn together, or not at all. Numbered from 0 without gaps.
+        Rows of one cluster are resampled together. Numbered from 0 without gaps.
     """
 
     sums: FloatArray
@@ -37,7 +37,7 @@ class ScoreSample(NamedTuple):
 
     @property
     def mean(self) -> FloatArray:
-        """Scores, of shape (n_scores,)."""
+        """Mean scores, of shape (n_scores,)."""
         return np.asarray(self.sums.sum(axis=0) / self.weight.sum())
 
     @property
@@ -51,64 +51,64 @@ class Task(Protocol):
 
     @property
     def points(self) -> tuple[Given, ...]:
-        """All points that are needed, as given."""
+        """All points the task needs, as given."""
         ...
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the scores."""
+        """Names of the scores."""
         ...
 
     @property
     def ceilings(self) -> FloatArray:
-        """What the best ranking would score, of shape (n_scores,)."""
+        """Scores of the best possible ranking, of shape (n_scores,)."""
         ...
 
     @property
     def headline(self) -> str:
-        """The score that decides, unless another one is named."""
+        """Name of the score that decides by default."""
         ...
 
     @property
     def rows(self) -> IntArray:
-        """What the rows of the sample are about, of shape (n_rows,): numbers of queries or anchors."""
+        """Number of the query or anchor behind each row of the sample, of shape (n_rows,)."""
         ...
 
     @property
     def n_left_out(self) -> int:
-        """Queries that are not asked because no answer could be right."""
+        """Number of queries left out because they have no right answer."""
         ...
 
     @property
     def size(self) -> str:
-        """How much is asked, in words: "4,500 queries"."""
+        """Size of the task in words: "4,500 queries"."""
         ...
 
     @property
     def clusters(self) -> str:
-        """What is drawn together, in the plural: "queries"."""
+        """What the bootstrap resamples, in the plural: "queries"."""
         ...
 
     def measure(self, points: Sequence[Given]) -> list[ScoreSample]:
-        """Scores under the Euclidean distance of the points, which are in the order of `Task.points`.
+        """Score the Euclidean distance between the points, which are in the order of `Task.points`.
 
-        Independent samples, mostly one; their means are the same.
+        Returns independent samples, usually one; all have the same mean.
         """
         ...
 
 
 def check_points(name: str, X: Any) -> Given:
-    """Points as an array or a csr_array of floating-point numbers."""
+    """Check points and return them as a floating-point array or csr_array."""
     points = checked(check_array, X, accept_sparse="csr", dtype=[np.float64, np.float32], input_name=name)
     return sparse.csr_array(points) if sparse.issparse(points) else np.asarray(points)
 
 
 def in_one_space(name: str, points: Given, other_name: str, other: Given) -> tuple[Given, Given]:
-    """Points of both, sparse if one of them is, or an error if they have different features."""
+    """Return both sets of points, as sparse arrays if either is sparse; refuse different numbers of features."""
     if points.shape[1] != other.shape[1]:
         raise ValueError(
-            f"{name} have {points.shape[1]} features and {other_name} {other.shape[1]}. Both must be described by the "
-            "same features."
+            f"{name} have {points.shape[1]} features and {other_name} {other.shape[1]}. Both must have the same "
+            "features."
         )
     if sparse.issparse(points) == sparse.issparse(other):
         return points, other
@@ -116,7 +116,7 @@ def in_one_space(name: str, points: Given, other_name: str, other: Given) -> tup
 
 
 def check_queries(queries: Any, documents: Any) -> tuple[Given, ...]:
-    """Queries and, unless they are None, the other documents that are searched, as arrays."""
+    """Check queries and, unless None, the documents to search; return them as arrays."""
     asked = check_points("queries", queries)
     if documents is None:
         return (asked,)
@@ -124,17 +124,17 @@ def check_queries(queries: Any, documents: Any) -> tuple[Given, ...]:
     asked, searched = in_one_space("The queries", asked, "the documents", searched)
     if are_same(asked, searched):
         raise ValueError(
-            "The documents are the queries, so that every query would find itself. Pass documents=None: each query is "
-            "then searched for among the others."
+            "The documents are the queries, so every query would find itself. Pass documents=None to search for each "
+            "query among the others."
         )
     return (asked, searched)
 
 
 def check_cuts(name: str, cuts: int | Sequence[int], n_searched: int) -> tuple[int, ...]:
-    """Numbers of results, each once, in ascending order; none is more than there are points to find."""
+    """Check numbers of results against the points to find; return them without duplicates, in ascending order."""
     given: list[int] = list(np.atleast_1d(np.asarray(cuts, dtype=object)))
     if not given:
-        raise ValueError(f"{name} is empty: give at least one number of results.")
+        raise ValueError(f"{name} is empty. Pass at least one number of results.")
     for cut in given:
         check_count(name, cut)
         if cut > n_searched:
@@ -146,13 +146,13 @@ def check_cuts(name: str, cuts: int | Sequence[int], n_searched: int) -> tuple[i
 
 
 def text_of(count: int, noun: str) -> str:
-    """A count with its noun: "4,500 queries"; the noun is given in the plural."""
+    """Format a count with its noun, given in the plural: "4,500 queries"."""
     singular = {"queries": "query", "classes": "class"}.get(noun, noun[:-1])
     return f"{count:,} {singular if count == 1 else noun}"
 
 
 def are_same(first: Given, second: Given) -> bool:
-    """Whether two sets of points are the same, row for row."""
+    """Whether two sets of points are equal, row by row."""
     if first.shape != second.shape or sparse.issparse(first) != sparse.issparse(second):
         return False
     if sparse.issparse(first):
@@ -161,7 +161,7 @@ def are_same(first: Given, second: Given) -> bool:
 
 
 def check_text_or_numbers(y: NDArray[Any], known: NDArray[Any]) -> None:
-    """Refuse labels that could never be equal."""
+    """Refuse text labels on one side and numbers on the other, which could never be equal."""
     kinds = ["text" if labels.dtype.kind in "US" else "numbers" for labels in (y, known)]
     if kinds[0] != kinds[1]:
-        raise ValueError(f"y holds {kinds[0]}, but the labels of the reference are {kinds[1]}. Use the same in both.")
+        raise ValueError(f"y holds {kinds[0]}, but the labels of the reference are {kinds[1]}. Use one kind in both.")

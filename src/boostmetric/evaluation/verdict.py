@@ -1,4 +1,4 @@
-"""What came out of a comparison of two metrics, in numbers and in a sentence."""
+"""Result of comparing two metrics, as numbers and as a sentence."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ Verdict = Literal["better", "no headroom", "worse", "too few", "base only"]
 HEADER = ("score", "base", "learned", "difference", "95 % interval")
 # The base is near the ceiling if less than this share of it is left.
 _NEAR_CEILING = 0.01
-# Of few clusters the bootstrap says little. Of five, all may be better by chance more often than once in twenty times
-# (2 / 2**5), and the interval may even have no width.
+# With few clusters the bootstrap says little. All of five agree by chance more often than once in twenty times
+# (2 / 2**5), and the interval may even have zero width.
 _FEWEST_CLUSTERS, _FEW_CLUSTERS = 6, 20
 
 
 @dataclass(frozen=True)
 class Row:
-    """One score of the base metric and of a learned one.
+    """One score of the base and of a learned metric.
 
     Attributes
     ----------
     name : str
     base : float
     learned, difference, low, high : float or None
-        The learned score, its difference from the base, and the ends of the 95 % interval of the difference. None if
-        there is no learned metric.
+        Score of the learned metric, its difference from the base, and the bounds of the difference's 95 % interval.
+        None without a learned metric.
     ceiling : float
-        What the best ranking would score.
+        Score of the best possible ranking.
     """
 
     name: str
@@ -45,24 +45,24 @@ class Row:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The base metric beside a learned one, on the same queries.
+    """Scores of the base and of a learned metric on the same queries.
 
     Attributes
     ----------
     rows : tuple of Row
         One for each score.
     headline : str
-        Name of the score that decides about the verdict.
+        Name of the score that decides the verdict.
     size : str
-        How much was asked, in words: "4,500 queries".
+        Size of the task in words: "4,500 queries".
     clusters : str
         What was resampled, in the plural.
     n_clusters : int
     n_left_out : int
-        Queries that were not asked, because no answer could be right.
+        Number of queries left out because they have no right answer.
     n_bootstrap : int
     asked : ndarray of shape (n,)
-        Numbers of the queries (or anchors) that were asked.
+        Numbers of the queries (or anchors) used.
     base_values, learned_values : ndarray of shape (n, n_scores)
         Scores of each of them, in the order of `rows`. The latter is None without a learned metric.
 
@@ -100,11 +100,11 @@ class Evaluation:
         for row in self.rows:
             if row.name == name:
                 return row
-        raise KeyError(f"There is no score {name!r}. There are {', '.join(row.name for row in self.rows)}.")
+        raise KeyError(f"There is no score {name!r}. Available scores: {', '.join(row.name for row in self.rows)}.")
 
     @property
     def verdict(self) -> Verdict:
-        """What the interval of the headline's difference says.
+        """Verdict, from the interval of the difference in the headline score.
 
         "better" if it lies above 0, "worse" if it lies below 0, else "no headroom". "too few" if fewer than six queries
         (or classes, or anchors) were resampled; "base only" if there is no learned metric.
@@ -120,7 +120,7 @@ class Evaluation:
 
     @property
     def at_ceiling(self) -> bool:
-        """Whether less than 1 % of what the headline could reach is left above the base."""
+        """Whether the base's headline score is within 1 % of the ceiling."""
         row = self[self.headline]
         return row.base >= (1.0 - _NEAR_CEILING) * row.ceiling
 
@@ -161,7 +161,7 @@ class Evaluation:
         return rows
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything but the scores of single queries, in the types of JSON."""
+        """Everything but the scores of single queries, as JSON types."""
         return {
             "verdict": self.verdict,
             "sentence": self.sentence,
@@ -191,5 +191,5 @@ class Evaluation:
 
     @property
     def _resampled(self) -> str:
-        """What was resampled, where the size does not say it."""
+        """What was resampled, if the size does not say so."""
         return "" if text_of(self.n_clusters, self.clusters) in self.size else f", {self.clusters} resampled"
