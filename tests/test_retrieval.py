@@ -221,7 +221,7 @@ def test_options_of_faiss_are_used():
     weak = recall("faiss-hnsw", links=2, ef_construction=2, ef_search=1)
     assert weak < recall("faiss-hnsw", links=2, ef_construction=2, ef_search=500)
     assert weak < recall("faiss-hnsw", links=32, ef_construction=2, ef_search=1)
-    with pytest.raises(ValueError, match="50 cells need as many points, and the index has 10"):
+    with pytest.raises(ValueError, match="50 cells need at least as many points; the index has 10"):
         MetricIndex(backend="faiss-ivf", backend_options={"cells": 50}).add(points[:10]).search(points, 1)
 
 
@@ -272,7 +272,7 @@ def test_ids_of_numpy_and_pandas_are_those_of_python():
         ([3, "a"], r"Already in the index: 3, 'a'\. Remove them first"),
         (["b", "b"], r"Given more than once: 'b'"),
         (["b"], "There are 2 points and 1 ids"),
-        ("bc", "ids must be a list, also for one id. Got 'bc'"),
+        ("bc", "ids must be a list, even for one id. Got 'bc'"),
         (7, "ids must be a list"),
         ([["b"], "c"], r"hashable and equal to itself.* Got \['b'\]"),
         ([float("nan"), "c"], "equal to itself.* Got nan"),
@@ -296,7 +296,7 @@ def test_removals_that_are_refused_change_nothing():
         index.remove([0, "x", *range(200, 300)])
     with pytest.raises(ValueError, match="Given more than once: 4"):
         index.remove([4, 5, 4])
-    with pytest.raises(ValueError, match="ids must be a list, also for one id"):
+    with pytest.raises(ValueError, match="ids must be a list, even for one id"):
         index.remove("x")
     assert len(index) == 150
 
@@ -304,8 +304,8 @@ def test_removals_that_are_refused_change_nothing():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda i: i.search(X[0], 1), r"Q must have shape .* also for one point. Got \(4,\)"),
-        (lambda i: i.search(X[:, :3], 1), "Q has 3 features, and the index 4"),
+        (lambda i: i.search(X[0], 1), r"Q must have shape .* even for one point. Got \(4,\)"),
+        (lambda i: i.search(X[:, :3], 1), "Q has 3 features; the index needs 4"),
         (lambda i: i.search(X, 6), "k=6 is more than the 5 points in the index. Lower k"),
         (lambda i: i.search(X, 0), "k must be a whole number of at least 1"),
         (lambda i: i.search(X, 2.0), "k must be a whole number"),
@@ -316,7 +316,7 @@ def test_removals_that_are_refused_change_nothing():
         ),
         (lambda i: i.add([[1.0, np.inf, 0.0, 0.0]]), "Row 0 of X has numbers that are NaN, infinite"),
         (lambda i: i.add([[1e200, 0.0, 0.0, 0.0]]), r"above 1e\+150"),
-        (lambda i: i.add(X[:, :2]), "X has 2 features, and the index 4"),
+        (lambda i: i.add(X[:, :2]), "X has 2 features; the index needs 4"),
         (lambda i: i.add(pd.DataFrame(X, columns=list("abdc"))), "found 'd' instead of 'c'"),
     ],
 )
@@ -463,7 +463,7 @@ def test_models_and_indexes_are_not_taken_for_each_other(tmp_path):
         ({"points": np.full((2, 2), np.inf)}, "'points' has NaN or infinite values"),
         ({"points": None}, "no tensor 'points'"),
         ({"ids": np.arange(3)}, r"'ids' has shape \(3,\), not \(2,\)"),
-        ({"ids": np.zeros(2, dtype=int)}, "ids are there twice"),
+        ({"ids": np.zeros(2, dtype=int)}, "ids are repeated"),
         ({"ids": None}, "no tensor 'ids_json'"),
         ({"ids": None, **packed(["a"], "")}, "2 points and 1 ids"),
         ({"ids": None, "ids_json": np.frombuffer(b"[1, {}]", dtype=np.uint8)}, "its ids cannot be read"),
@@ -474,12 +474,12 @@ def test_models_and_indexes_are_not_taken_for_each_other(tmp_path):
         ({"n_features": True}, "number of features is True"),
         ({"next_number": -1}, "next number is -1"),
         ({"next_number": "1"}, "next number is '1'"),
-        ({"backend": "magic"}, r"cannot be searched as asked: backend must be one of"),
-        ({"backend_options": {"x": 1}}, "cannot be searched as asked"),
-        ({"backend_options": [1]}, "cannot be searched as asked"),
+        ({"backend": "magic"}, r"cannot be used with this backend: backend must be one of"),
+        ({"backend_options": {"x": 1}}, "cannot be used with this backend"),
+        ({"backend_options": [1]}, "cannot be used with this backend"),
         ({"metric": {"feature_names": None, "about": {}}}, "no tensor 'components'"),
         ({"metric": 3, "components": np.eye(2)}, "does not describe a metric"),
-        ({"metric": {"feature_names": None, "about": {}}, "components": np.eye(3)}, "2 features, and its metric 3"),
+        ({"metric": {"feature_names": None, "about": {}}, "components": np.eye(3)}, "2 features, but its metric has 3"),
     ],
 )
 def test_whole_files_that_are_not_indexes(tmp_path, change, message):

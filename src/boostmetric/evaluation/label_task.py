@@ -188,8 +188,7 @@ def _check_labelled(name: str, X: Any, y: ArrayLike) -> tuple[Given, NDArray[Any
 def _check_reference(reference: object) -> tuple[Given, NDArray[Any]]:
     if not isinstance(reference, (tuple, list)) or len(reference) != 2:
         raise ValueError(
-            "reference must be a pair (X, y): the points to search, and their labels. Got "
-            f"{type(reference).__name__}."
+            f"reference must be a pair (X, y): the points to search, and their labels. Got {type(reference).__name__}."
         )
     return _check_labelled("reference[0]", reference[0], reference[1])
 

@@ -1,4 +1,4 @@
-"""The nearest points to a query under a metric, by their ids."""
+"""Search for the nearest points to a query under a metric."""
 
 from boostmetric.retrieval.index import MetricIndex
 

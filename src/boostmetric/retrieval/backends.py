@@ -1,8 +1,8 @@
-"""Who finds the neighbours for a `boostmetric.retrieval.MetricIndex`: our own exact search, or faiss.
+"""Search backends of `boostmetric.retrieval.MetricIndex`: our own exact search, or faiss.
 
-A backend is told which points there are only when it is asked, and which rows are kept when some are removed. It only
-proposes numbers of points. Distances are always computed from the points in float64, and ties decided in one way
-(`boostmetric.neighbors.nearest_points`), so that backends differ in which neighbours they miss and in nothing else.
+A backend receives the points with each search, and learns which rows are kept when some are removed. It only proposes
+point numbers. Distances are always computed from the points in float64, and ties are always broken the same way
+(`boostmetric.neighbors.nearest_points`), so backends differ only in which neighbours they miss.
 """
 
 from __future__ import annotations
@@ -22,53 +22,53 @@ from boostmetric.optional import require
 
 BACKENDS = ("exact", "faiss-flat", "faiss-hnsw", "faiss-ivf")
 
-_HANDFUL = 16  # queries, for which `nearest` would take longer to prepare itself than to ask all points takes
-_SAFE = 1e100  # coordinates up to this size, and of its inverse, have squares
+_HANDFUL = 16  # queries for which computing all distances is faster than the setup of `nearest`
+_SAFE = 1e100  # coordinates between its inverse and this size can be squared
 _CHUNK = 2**22  # numbers held at once
 _SPARE = 8  # candidates beyond those asked for: faiss orders them in float32
-# An index of faiss is built anew when more than this share of it has been removed,
+# A faiss index is rebuilt when more than this share of it has been removed,
 _MOST_REMOVED = 0.25
-# and cells are found anew when there are so many times as many points.
+# and its cells are recomputed when the number of points has grown by more than this factor.
 _MOST_GROWTH = 2.0
 # Points that faiss wants for each cell; with fewer it warns.
 _LEAST_IN_A_CELL = 39
-# Points for each cell that the cells are found from: a sample. With faiss's 256 it takes several times as long.
+# Points per cell in the sample that cells are computed from. With faiss's 256 it takes several times as long.
 _MOST_IN_A_CELL = 64
 
 
 class Extent(NamedTuple):
-    """Smallest and largest coordinates of points, each of shape (n_dimensions,): what the rounding follows from."""
+    """Smallest and largest coordinates of points, each of shape (n_dimensions,), which determine the rounding."""
 
     low: FloatArray
     high: FloatArray
 
     @classmethod
     def of(cls, points: FloatArray) -> Extent:
-        """Of some points; of none, nothing that anything would not widen."""
+        """Extent of some points; without points it is empty, and any point widens it."""
         return cls(points.min(axis=0, initial=math.inf), points.max(axis=0, initial=-math.inf))
 
     def with_(self, other: Extent) -> Extent:
-        """Of the points of both."""
+        """Extent of both sets of points together."""
         return Extent(np.minimum(self.low, other.low), np.maximum(self.high, other.high))
 
     @property
     def rounding(self) -> float:
-        """Distances that differ by no more than this are equal."""
+        """Distances that differ by no more than this count as equal."""
         return rounding_of_distances(np.stack([self.low, self.high]))
 
     @property
     def size(self) -> float:
-        """The largest coordinate, without its sign."""
+        """Largest absolute coordinate."""
         return float(max(np.abs(self.low).max(), np.abs(self.high).max()))
 
 
 class SearchBackend(Protocol):
-    """What finds neighbours."""
+    """Protocol of a backend that finds neighbours."""
 
     options: dict[str, int]
 
     def removed(self, kept: NDArray[np.bool_]) -> None:
-        """Of the rows so far only the `kept` ones are left, in their order."""
+        """Remove all rows but the `kept` ones, which stay in order."""
         ...
 
     def search(self, points: FloatArray, queries: FloatArray, k: int, extent: Extent) -> tuple[IntArray, FloatArray]:
@@ -77,29 +77,29 @@ class SearchBackend(Protocol):
         Parameters
         ----------
         points : ndarray of shape (n_points, n_dimensions)
-            At least k; those of the last search that were not removed, and behind them new ones.
+            At least k points: those of the last search that were not removed, followed by new ones.
         queries : ndarray of shape (n_queries, n_dimensions)
         k : int
         extent : Extent
-            Of the points. Among distances that are equal up to its rounding the lower number comes first.
+            Extent of the points. Among distances that are equal up to its rounding, the lower number comes first.
         """
         ...
 
 
 def make_backend(name: str, options: Mapping[str, int] | None) -> SearchBackend:
-    """The backend of a name, or an error."""
+    """Create a backend by name."""
     check_choice("backend", name, BACKENDS)
     return Exact(options) if name == "exact" else Faiss(name, options)
 
 
 class Exact:
-    """All of the nearest points, ties by number."""
+    """Exact search; among ties, the lower number comes first."""
 
     def __init__(self, options: Mapping[str, int] | None) -> None:
         self.options = _checked("exact", options, ())
 
     def removed(self, kept: NDArray[np.bool_]) -> None:
-        """Nothing is kept from one search to the next."""
+        """Do nothing: no state is kept between searches."""
 
     def search(self, points: FloatArray, queries: FloatArray, k: int, extent: Extent) -> tuple[IntArray, FloatArray]:
         """As in `SearchBackend`."""
@@ -112,10 +112,10 @@ class Exact:
 
 
 class Faiss:
-    """What an index of faiss finds, which is built by the first search and keeps up with the points.
+    """Search with a faiss index, which is built by the first search and updated with the points.
 
-    Points that are removed stay in it, unseen by searches, until there are too many of them. So it is with every kind,
-    because the graph of HNSW cannot lose a point.
+    Removed points stay in the index, hidden from searches, until there are too many of them. This holds for every kind
+    of index, because an HNSW graph cannot drop a point.
     """
 
     def __init__(self, name: str, options: Mapping[str, int] | None) -> None:
@@ -127,7 +127,7 @@ class Faiss:
 
     def _forget(self) -> None:
         self._index: Any = None
-        # What faiss calls each row, in ascending order; rows that are not yet there come behind.
+        # Number of each row in faiss, in ascending order; rows that are not in faiss yet come after these.
         self._called: IntArray = np.empty(0, dtype=np.int64)
         self._trained_with = 0
         self._left: Any = None
@@ -157,11 +157,11 @@ class Faiss:
         return numbers, distance
 
     def _keep_up(self, points: FloatArray) -> None:
-        """Build the index, or add what is new."""
+        """Build the index, or add the new points."""
         if self._name == "faiss-ivf" and len(points) > _MOST_GROWTH * self._trained_with:
             self._forget()
         if self._index is None:
-            # About the mean and in units of their size, float32 tells points apart as well as it can.
+            # Centred and scaled, points lose the least precision in float32.
             self._centre = points.mean(axis=0)
             _, exponent = np.frexp(np.abs(points - self._centre).max(initial=0.0))
             self._exponent = int(exponent)
@@ -174,7 +174,7 @@ class Faiss:
             self._left = None
 
     def _built(self, points: FloatArray) -> Any:
-        """An empty index, which has seen the points if it must."""
+        """Empty index, trained on the points if its kind needs training."""
         faiss, n_dimensions = self._faiss, points.shape[1]
         if self._name == "faiss-flat":
             return faiss.IndexFlatL2(n_dimensions)
@@ -186,23 +186,23 @@ class Faiss:
         if n_cells is None:
             n_cells = max(1, min(int(2 * math.sqrt(len(points))), len(points) // _LEAST_IN_A_CELL))
         elif n_cells > len(points):
-            raise ValueError(f"{n_cells} cells need as many points, and the index has {len(points)}. Lower cells.")
+            raise ValueError(f"{n_cells} cells need at least as many points; the index has {len(points)}. Lower cells.")
         cells = faiss.IndexIVFFlat(faiss.IndexFlatL2(n_dimensions), n_dimensions, n_cells)
-        cells.cp.min_points_per_centroid = 1  # fewer than faiss likes are the user's choice, and no news
+        cells.cp.min_points_per_centroid = 1  # few points per cell are the user's choice: no warning
         cells.cp.max_points_per_centroid = _MOST_IN_A_CELL
         cells.train(self._placed(points))
         self._trained_with = len(points)
         return cells
 
     def _parameters(self, n_candidates: int) -> Any:
-        """Of a search: how far to look, and which points are left."""
+        """Parameters of a search: how far to look, and which points are not removed."""
         options: dict[str, Any] = {}
         if len(self._called) < self._index.ntotal:
             if self._left is None:
                 left = np.zeros(self._index.ntotal, dtype=bool)
                 left[self._called] = True
                 bits = np.packbits(left, bitorder="little")
-                self._left = self._faiss.IDSelectorBitmap(bits), bits  # faiss only points at the bits
+                self._left = self._faiss.IDSelectorBitmap(bits), bits  # faiss keeps no copy of the bits
             options["sel"] = self._left[0]
         if self._name == "faiss-hnsw":
             looked_at = max(self.options.get("ef_search", 64), n_candidates)
@@ -214,7 +214,7 @@ class Faiss:
         return self._faiss.SearchParameters(**options)
 
     def _placed(self, points: FloatArray) -> NDArray[np.float32]:
-        """In the coordinates of faiss; what is too far away for them is put at their edge."""
+        """Points in the coordinates of faiss, clipped to their range."""
         edge = float(np.finfo(np.float32).max) ** 0.25
         placed = np.ldexp(points - self._centre, -self._exponent)
         return np.asarray(np.clip(placed, -edge, edge), dtype=np.float32)
@@ -225,7 +225,7 @@ def _among_all(points: FloatArray, queries: FloatArray, k: int, rounding: float)
     numbers = np.empty((len(queries), k), dtype=np.int64)
     for q in range(len(queries)):
         distance = cdist(queries[q : q + 1], points)[0]
-        # No choice looks farther than the k-th and a rounding.
+        # No pick is farther than the k-th distance plus the rounding.
         candidates = np.flatnonzero(distance <= np.partition(distance, k - 1)[k - 1] + rounding)
         picked, _ = pick(distance[candidates][None], k, rounding)
         numbers[q] = candidates[picked[0]]
@@ -239,14 +239,14 @@ def _distances(points: FloatArray, queries: FloatArray, numbers: IntArray) -> Fl
     for start in range(0, len(queries), size):
         rows = slice(start, start + size)
         difference = points[numbers[rows]] - queries[rows, None]
-        # Times a power of two, which changes no bit, so that squares neither overflow nor vanish.
+        # Scaled by a power of two, which is exact, so that squares neither overflow nor vanish.
         _, exponent = np.frexp(np.abs(difference).max(initial=0.0))
         distance[rows] = np.ldexp(np.linalg.norm(np.ldexp(difference, -int(exponent)), axis=2), int(exponent))
     return distance
 
 
 def _in_order(distance: FloatArray) -> FloatArray:
-    """Without the falls of the last bits that points in the order of their numbers may have."""
+    """Make distances non-decreasing: ties ordered by number may fall in their last bits."""
     return np.maximum.accumulate(distance, axis=1)
 
 

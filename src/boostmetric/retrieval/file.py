@@ -3,12 +3,14 @@
 Version 1 of the layout, a file of `boostmetric.storage.tensor_file` of kind "index":
 
 - tensor ``points``, of shape (n_points, n_dimensions), in float64;
-- tensor ``ids``, of shape (n_points,), if all are integers of 64 bits; else ``ids_json``, the bytes of a list in JSON,
-  in which lists stand for tuples;
-- the tensors of a model file, see `metric.model_file`, if there is a metric, and in ``metric`` what else it keeps;
-- ``backend``, ``backend_options``, ``n_features`` (null if no point was ever added without a metric), ``next_number``.
+- tensor ``ids``, of shape (n_points,), if all ids are 64-bit integers; else ``ids_json``, the bytes of a JSON list, in
+  which lists stand for tuples;
+- if there is a metric, the tensors of a model file, see `metric.model_file`, and its remaining fields in ``metric``;
+- ``backend``, ``backend_options``, ``n_features`` (null if there is no metric and no point was ever added),
+  ``next_number``.
 
-Nothing of faiss is kept: its files are not safe to read from strangers, and it builds its index again from the points.
+The faiss index is not saved: faiss files are not safe to read from untrusted sources, and the index can be rebuilt from
+the points.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ _KIND, _VERSION = "index", 1
 
 
 class StoredIndex(NamedTuple):
-    """What a file holds of an index."""
+    """Contents of an index file."""
 
     points: NDArray[np.float64]
     ids: list[Hashable]
@@ -67,7 +69,7 @@ def load_index(path: str | Path) -> StoredIndex:
         raise file.error(f"its metadata have no entry {error}") from error
     metric = None if said is None else metric_of(file, said, MahalanobisMetric)
     if metric is not None and n_features != metric.components.shape[1]:
-        raise file.error(f"it has {n_features!r} features, and its metric {metric.components.shape[1]}")
+        raise file.error(f"it has {n_features!r} features, but its metric has {metric.components.shape[1]}")
     if n_features is not None and (type(n_features) is not int or n_features < 1):
         raise file.error(f"its number of features is {n_features!r}")
     n_dimensions = n_features if metric is None else len(metric.components)
@@ -75,7 +77,7 @@ def load_index(path: str | Path) -> StoredIndex:
     points = file.tensor("points", shape, ["float64"])
     ids = unpacked(file, len(points))
     if len(set(ids)) != len(ids):
-        raise file.error("some of its ids are there twice")
+        raise file.error("some of its ids are repeated")
     if type(next_number) is not int or next_number < 0:
         raise file.error(f"its next number is {next_number!r}")
     return StoredIndex(points, ids, metric, backend, options, n_features, next_number)

@@ -1,4 +1,4 @@
-"""An index over points as a metric maps them: the nearest ones to a query, by their ids."""
+"""Index of points under a metric: search for the nearest points to a query, by id."""
 
 from __future__ import annotations
 
@@ -18,29 +18,30 @@ from boostmetric.retrieval.file import StoredIndex, load_index, save_index
 from boostmetric.retrieval.ids import as_array, as_ids, listed, number_behind, refuse_repeated
 
 _CHUNK = 2**24  # numbers held at once
-_FEWEST, _MOST = 256, 8192  # rows taken at once
-_LARGEST = 1e150  # coordinate whose square, and sums of it, can be held
+_FEWEST, _MOST = 256, 8192  # rows mapped at once
+_LARGEST = 1e150  # coordinate whose squares can be summed without overflow
 
 
 class MetricIndex:
-    """Points under ids, and a search for the nearest ones under a metric.
+    """Index of points with ids, searched for the nearest points under a metric.
 
-    Points are mapped by the metric when they are added, and kept in float64. Every distance is that of the metric, and
-    computed from these, whichever backend finds the neighbours.
+    The metric maps points when they are added, and they are kept in float64. Every distance is computed from these, no
+    matter which backend finds the neighbours.
 
     Parameters
     ----------
     metric : estimator, MahalanobisMetric or None, default=None
-        A fitted metric learner, whose metric is taken as it is now; a metric; or None for the Euclidean distance.
+        A fitted metric learner, whose current metric is used; a metric; or None for the Euclidean distance.
     backend : {"exact", "faiss-flat", "faiss-hnsw", "faiss-ivf"}, default="exact"
-        Who searches. "exact" finds what brute force finds. The others need the extra ``faiss``, and look for candidates
-        in float32: "faiss-flat" among all points, "faiss-hnsw" along a graph of neighbours, "faiss-ivf" in the cells of
-        a k-means clustering that are closest to the query. The last two may miss neighbours, and are fast for
-        millions of points.
+        Search backend. "exact" gives the results of brute force. The others need the extra ``faiss`` and look for
+        candidates in float32: "faiss-flat" among all points, "faiss-hnsw" along a graph of neighbours, "faiss-ivf" in
+        the cells of a k-means clustering that are closest to the query. The last two may miss neighbours, and are fast
+        for millions of points.
     backend_options : dict, optional
-        For "faiss-hnsw": "links" (32) of a point, "ef_construction" (100) and "ef_search" (64), the candidates followed
-        when a point is added and searched for. For "faiss-ivf": "cells" (2 sqrt(n), with 39 points each at least) and
-        "probes" (8, or one cell in 32), the cells looked into. More of each finds more, and takes longer.
+        Options, with defaults in parentheses. For "faiss-hnsw": "links" (32) of each point, "ef_construction" (100) and
+        "ef_search" (64), the numbers of candidates followed when a point is added and in a search. For "faiss-ivf":
+        "cells" (2 sqrt(n), but at least 39 points per cell) and "probes" (8, or one cell in 32 if that is more), the
+        cells searched. Larger values find more neighbours and take longer.
 
     Attributes
     ----------
@@ -49,18 +50,18 @@ class MetricIndex:
     backend_options : dict
         As given.
     n_features : int or None
-        Of points and queries; None as long as there is neither a metric nor a point.
+        Number of features of points and queries; None while there is neither a metric nor a point.
 
     Notes
     -----
-    Ties: distances that differ by no more than the rounding of the coordinates are equal, and among equals the point
-    that was added first comes first; with faiss, among those that it proposes.
+    Ties: distances that differ by no more than the rounding of the coordinates count as equal, and of these the point
+    that was added first comes first; with faiss, this holds among the candidates it proposes.
 
-    Structures of faiss are built by the first search after `add`, `load`, or the removal of a quarter of the points.
-    Until then removed points stay in them and are passed over, since the graph of HNSW cannot lose a point. The cells
-    of IVF are found from the points that are there at the first search, and again when there are twice as many.
+    The first search after `add`, `load`, or the removal of a quarter of the points builds the faiss index. Until then
+    removed points stay in it and are skipped, because an HNSW graph cannot drop a point. The cells of IVF are computed
+    from the points present at the first search, and again when their number has doubled.
 
-    Sparse points are taken, and without a metric stored with all their zeros.
+    Points may be sparse; without a metric they are stored as dense arrays.
 
     Examples
     --------
@@ -99,8 +100,8 @@ class MetricIndex:
         ----------
         X : {array-like, sparse matrix} of shape (n_points, n_features)
         ids : iterable of n_points hashable values, optional
-            What to call them: numbers, texts, tuples, and so on, none of which is in the index yet. By default running
-            numbers, beginning behind the largest one that was ever used.
+            Ids of the points: numbers, strings, tuples, and so on, none of them in the index yet. By default
+            consecutive numbers, starting after the largest ever used.
 
         Returns
         -------
@@ -109,17 +110,17 @@ class MetricIndex:
         Raises
         ------
         ValueError
-            If an id is there already, or twice, or a point is not finite. Nothing is added then.
+            If an id is already in the index or repeated, or if a point is not finite. Then nothing is added.
         """
         points = np.concatenate(list(self._mapped(X, "X")))
         names: list[Hashable] = list(range(self._next, self._next + len(points)))
         if ids is not None:
             names = as_ids(ids)
             if len(names) != len(points):
-                raise ValueError(f"There are {len(points)} points and {len(names)} ids. Give one id for each point.")
+                raise ValueError(f"There are {len(points)} points and {len(names)} ids. Pass one id for each point.")
         known = [one for one in names if one in self._row_of]
         if known:
-            raise ValueError(f"Already in the index: {listed(known)}. Remove them first, or give the points other ids.")
+            raise ValueError(f"Already in the index: {listed(known)}. Remove them first, or use other ids.")
         refuse_repeated(names)
         first = len(self)
         if self.n_features is None:
@@ -139,7 +140,7 @@ class MetricIndex:
         Parameters
         ----------
         ids : iterable
-            A list even for a single id, which may itself be a tuple.
+            A list, even for a single id, since an id may itself be a tuple.
 
         Returns
         -------
@@ -148,11 +149,11 @@ class MetricIndex:
         Raises
         ------
         ValueError
-            If an id is not in the index. Nothing is removed then.
+            If an id is not in the index. Then nothing is removed.
 
         Notes
         -----
-        Cost: linear in the size of the index, for any number of ids. Remove many at once.
+        Cost: linear in the size of the index, however many ids are removed. Remove many at once.
         """
         names = as_ids(ids)
         unknown = [one for one in names if one not in self._row_of]
@@ -178,26 +179,26 @@ class MetricIndex:
     def search(
         self, Q: ArrayLike | sparse.sparray, k: int = 10, *, as_table: bool = False
     ) -> tuple[NDArray[Any], FloatArray] | dict[str, NDArray[Any]]:
-        """The k nearest points of each query.
+        """Find the k nearest points of each query.
 
         Parameters
         ----------
         Q : {array-like, sparse matrix} of shape (n_queries, n_features)
-            Any number of them: they are mapped and searched for in batches.
+            Any number of queries: they are mapped and searched in batches.
         k : int, default=10
-            At most the number of points in the index.
+            Number of neighbours, at most the number of points in the index.
         as_table : bool, default=False
             Whether to return a table instead of two arrays.
 
         Returns
         -------
         ids : ndarray of shape (n_queries, k)
-            Nearest first; of int64 if all ids are integers, else of objects.
+            Nearest first; dtype int64 if all ids are integers, else object.
         distances : ndarray of shape (n_queries, k)
-            Under the metric, not squared.
+            Distances under the metric, not squared.
         table : dict of str to ndarray of shape (n_queries * k,)
-            With `as_table`, instead: the columns "query" (number of the row of Q), "rank" (from 1), "id" and
-            "distance", as ``pandas.DataFrame(table)`` and ``pyarrow.table(table)`` take them.
+            Returned instead with `as_table`: the columns "query" (row number in Q), "rank" (from 1), "id" and
+            "distance", ready for ``pandas.DataFrame(table)`` or ``pyarrow.table(table)``.
 
         Examples
         --------
@@ -208,7 +209,7 @@ class MetricIndex:
         """
         check_count("k", k)
         if not len(self):
-            raise ValueError("The index is empty: add points before the search.")
+            raise ValueError("The index is empty: add points before you search.")
         if k > len(self):
             raise ValueError(f"k={k} is more than the {len(self)} points in the index. Lower k, or add points.")
         points = self._rows.filled
@@ -227,12 +228,12 @@ class MetricIndex:
         }
 
     def save(self, path: str | Path) -> None:
-        """Write the index to a file, whole or not at all.
+        """Write the index to a file, atomically.
 
         Parameters
         ----------
         path : str or Path
-            Usually ends with ``.safetensors``. Replaced if it is there.
+            Usually ends with ``.safetensors``. An existing file is replaced.
 
         Raises
         ------
@@ -264,7 +265,7 @@ class MetricIndex:
     def load(
         cls, path: str | Path, *, backend: str | None = None, backend_options: Mapping[str, int] | None = None
     ) -> Self:
-        """Read an index that was saved. No code of the file runs.
+        """Load a saved index, without running any code from the file.
 
         Parameters
         ----------
@@ -277,7 +278,7 @@ class MetricIndex:
         FileNotFoundError
             If there is no such file.
         ValueError
-            If the file is not one of an index, is damaged, or has a newer format; the message says which.
+            If the file does not hold an index, is damaged, or has a newer format; the message says which.
         """
         stored = load_index(path)
         if backend is None:
@@ -285,14 +286,14 @@ class MetricIndex:
         try:
             index = cls(stored.metric, backend=backend, backend_options=backend_options)
         except ValueError as error:
-            raise ValueError(f"The index {str(path)!r} cannot be searched as asked: {error}") from error
+            raise ValueError(f"The index {str(path)!r} cannot be used with this backend: {error}") from error
         index.n_features = stored.n_features
         index._hold(stored.points, stored.ids, stored.next_number)
         return index
 
     @property
     def ids(self) -> list[Hashable]:
-        """Of all points, in the order in which they were added."""
+        """Ids of all points, in the order in which they were added."""
         return list(self._ids)
 
     def __len__(self) -> int:
@@ -306,24 +307,24 @@ class MetricIndex:
         return f"MetricIndex({len(self)} points, {features} features, backend={self.backend!r})"
 
     def _mapped(self, X: Any, name: str, width: int = 1) -> Iterator[FloatArray]:
-        """Points as the metric maps them, a part at a time, or an error; at least one part."""
+        """Check points and yield them as the metric maps them, in parts; at least one part."""
         if self.metric is not None:
             check_columns(X, self.metric.feature_names)
         given = sparse.csr_array(X) if sparse.issparse(X) else as_numbers(name, X)
         if given.ndim != 2:
-            raise ValueError(f"{name} must have shape (n_points, n_features), also for one point. Got {given.shape}.")
+            raise ValueError(f"{name} must have shape (n_points, n_features), even for one point. Got {given.shape}.")
         if given.shape[1] != (self.n_features or given.shape[1]) or not given.shape[1]:
-            raise ValueError(f"{name} has {given.shape[1]} features, and the index {self.n_features or 'needs some'}.")
+            raise ValueError(f"{name} has {given.shape[1]} features; the index needs {self.n_features or 'some'}.")
         size = min(max(_CHUNK // max(given.shape[1], width), _FEWEST), _MOST)
         for start in range(0, max(given.shape[0], 1), size):
             part = given[start : start + size]
-            with np.errstate(over="ignore", invalid="ignore"):  # found below
+            with np.errstate(over="ignore", invalid="ignore"):  # detected below
                 points = self._map(part)
             wrong = np.flatnonzero(~(np.abs(points) <= _LARGEST).all(axis=1))
             if len(wrong):
                 raise ValueError(
                     f"Row {start + int(wrong[0])} of {name} has numbers that are NaN, infinite, or above "
-                    f"{_LARGEST:g} under the metric. Leave it out, or repair it."
+                    f"{_LARGEST:g} under the metric. Leave it out, or correct it."
                 )
             yield points
 
@@ -339,7 +340,7 @@ class MetricIndex:
 
 
 class _Rows:
-    """Rows of an array that grows, with room for as many again, so that many small additions cost no more than one."""
+    """Growing array of rows that doubles its capacity, so that many small additions cost no more than one."""
 
     def __init__(self, filled: FloatArray) -> None:
         self._array, self._n = filled, len(filled)
