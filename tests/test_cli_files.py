@@ -478,7 +478,7 @@ def test_warnings_are_lines_without_the_place_in_the_code(model, tmp_path):
     tiny = MahalanobisMetric(1e-9 * np.eye(2))
     tiny.save(tmp_path / "tiny")
     result = run("export", tmp_path / "tiny", "--to", "numpy", "--dtype", "float16", "-o", tmp_path / "m.npy")
-    assert result.stderr.startswith("Warning: Rounded to float16")
+    assert result.stderr.startswith("Warning: Rounding the metric to float16")
     assert ".py" not in result.stderr
 
 

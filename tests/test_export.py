@@ -111,7 +111,7 @@ def test_too_large_for_float32_does_not_recommend_float32(tmp_path):
 
 def test_too_small_for_float16_warns_with_a_remedy_that_works(metric, tmp_path):
     small = MahalanobisMetric(metric.components * 2.0**-26)
-    with pytest.warns(UserWarning, match=r"Rounded to float16.*components \* 2\.0\*\*21\)"):
+    with pytest.warns(UserWarning, match=r"Rounding the metric to float16.*components \* 2\.0\*\*21\)"):
         to_numpy(small, tmp_path / "metric.npy", dtype="float16")
     to_numpy(MahalanobisMetric(small.components * 2.0**21), tmp_path / "metric.npy", dtype="float16")
 

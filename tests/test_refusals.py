@@ -82,7 +82,7 @@ MASKED = np.ma.masked_array(X, mask=X > 1)
         (lambda: write_model_report("never.html", METRIC, title=3), "title must be a text. Got 3"),
         (lambda: MetricIndex(METRIC).add([["a", "b"]]), "X must be numbers"),
         (lambda: MetricIndex().add(sparse.csr_array(X * 1j)), "must be numbers: their type is complex128"),
-        (lambda: query_side(METRIC, 1e308), "larger than can be held"),
+        (lambda: query_side(METRIC, 1e308), "which is too large"),
         (
             lambda: query_side(METRIC).document_numbers([[1e200, 0.0]]),
             "Row 0 of the points is NaN or infinite, or overflows",

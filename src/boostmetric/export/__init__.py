@@ -1,8 +1,8 @@
-"""A learned metric in the form that other programs run.
+"""Export a learned metric to the formats of other programs.
 
-Everywhere it is one linear map, points to vectors whose Euclidean distance is the learned one: as an array
-(`to_numpy`), in front of an index (`to_faiss`), as a layer of a network (`to_onnx`, `to_sentence_transformers`). For an
-index whose vectors must stay as they are, the query changes instead (`query_side`).
+Every export is the same linear map, from points to vectors whose Euclidean distance is the learned distance: as an
+array (`to_numpy`), in front of an index (`to_faiss`), or as a layer of a network (`to_onnx`,
+`to_sentence_transformers`). For an index whose vectors cannot change, the query changes instead (`query_side`).
 """
 
 from boostmetric.export.dense_module import to_sentence_transformers

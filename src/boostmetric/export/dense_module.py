@@ -1,4 +1,4 @@
-"""A metric as a module of sentence-transformers."""
+"""Export a metric as a module of sentence-transformers."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def to_sentence_transformers(
 ) -> Path:
     """Write a metric as a ``Dense`` module of sentence-transformers.
 
-    The folder holds config.json and model.safetensors, as the package itself stores such a module. Append it to the
-    model whose embeddings the metric was learned on, after all its modules, and compare by Euclidean distance::
+    The folder holds config.json and model.safetensors, as sentence-transformers itself saves such a module. Append it
+    to the model whose embeddings the metric was learned on, after all its modules, and compare by Euclidean distance::
 
         from sentence_transformers import SentenceTransformer
         from sentence_transformers.sentence_transformer.modules import Dense  # before version 6, .models
@@ -32,14 +32,14 @@ def to_sentence_transformers(
     ----------
     metric : MahalanobisMetric or fitted learner
     folder : str or path
-        A new or empty one.
+        Folder to write, new or empty.
     dtype : {"float16", "float32"}, default="float32"
-        Of the file; the loaded module computes in the precision of the model.
+        Precision of the file; the loaded module computes in the precision of the model.
 
     Returns
     -------
     Path
-        Of the folder.
+        Path of the folder.
 
     Examples
     --------
@@ -57,7 +57,7 @@ def to_sentence_transformers(
     check_choice("dtype", dtype, ("float16", "float32"))
     folder, matrix = Path(folder), rounded(metric_of(metric), dtype)
     n_features, n_components = matrix.shape
-    # No more keys than these: older versions hand each of them to the constructor.
+    # Only these keys: older versions pass every key to the constructor.
     config = {
         "in_features": n_features,
         "out_features": n_components,

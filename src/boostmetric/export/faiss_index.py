@@ -1,4 +1,4 @@
-"""A metric in front of a search index."""
+"""Export a metric as a faiss index."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from boostmetric.storage.files import replacing
 
 
 def to_faiss(metric: MahalanobisMetric | Learned, path: str | os.PathLike[str], index: str = "Flat") -> Path:
-    """Write an empty faiss index that takes vectors as they are and searches by the learned distance.
+    """Write an empty faiss index that takes untransformed vectors and searches by the learned distance.
 
     It is an ``IndexPreTransform``: a ``LinearTransform`` with the components of the metric, before an index with the
-    Euclidean distance. Vectors that are added and vectors that are asked for both go through it.
+    Euclidean distance. It transforms both the vectors that are added and the queries.
 
     Parameters
     ----------
     metric : MahalanobisMetric or fitted learner
     path : str or path
-        Of the file, for ``faiss.read_index``; one that is there is replaced.
+        Path of the file, for ``faiss.read_index``; an existing file is replaced.
     index : str, default="Flat"
-        Of the transformed vectors, as ``faiss.index_factory`` takes it: "Flat" compares with all of them, "HNSW32" and
-        "IVF1024,Flat" with some, "SQfp16" stores them in float16, "L2norm,Flat" compares angles. What has to see
-        vectors before it takes them, as IVF does, is written untrained: read it and call its ``train``.
+        Index of the transformed vectors, as a string for ``faiss.index_factory``: "Flat" compares with all of them,
+        "HNSW32" and "IVF1024,Flat" with some, "SQfp16" stores them in float16, "L2norm,Flat" compares angles. An index
+        that needs training, such as IVF, is written untrained: read it and call its ``train``.
 
     Returns
     -------
     Path
-        Of the file.
+        Path of the file.
 
     Notes
     -----
@@ -65,8 +65,8 @@ def to_faiss(metric: MahalanobisMetric | Learned, path: str | os.PathLike[str], 
     except RuntimeError as error:
         reason = str(error).rpartition(": ")[2]
         raise ValueError(
-            f"faiss makes no index of {n_components} dimensions from the description {index!r}: {reason}. "
-            "Its wiki lists what faiss.index_factory takes; 'Flat' and 'HNSW32' always work."
+            f"faiss cannot make an index with {n_components} dimensions from the description {index!r}: {reason}. "
+            "Its wiki lists what faiss.index_factory accepts; 'Flat' and 'HNSW32' always work."
         ) from error
     with replacing(path) as temporary:
         faiss.write_index(faiss.IndexPreTransform(linear, inner), str(temporary))

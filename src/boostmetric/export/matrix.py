@@ -1,4 +1,4 @@
-"""The matrix of a metric in another precision, and what that changes."""
+"""Export the matrix of a metric in a given precision, and measure the effect of rounding."""
 
 from __future__ import annotations
 
@@ -21,33 +21,33 @@ class Learned(Protocol):
     """A fitted metric learner, such as `BoostMetric`."""
 
     def get_metric(self) -> MahalanobisMetric:
-        """The metric that it learned."""
+        """Return the learned metric."""
         ...
 
 
 def metric_of(metric: MahalanobisMetric | Learned) -> MahalanobisMetric:
-    """The metric itself, or that of a fitted learner."""
+    """Return a metric as it is, or the metric of a fitted learner."""
     learned = as_metric(metric)
     if learned is None:
-        raise TypeError("There is no metric to export: give a fitted learner or a MahalanobisMetric, not None.")
+        raise TypeError("There is no metric to export: pass a fitted learner or a MahalanobisMetric, not None.")
     return learned
 
 
 def rounded(metric: MahalanobisMetric, dtype: str) -> NDArray[Any]:
-    """The matrix M of `to_numpy`; refuses numbers that are too large for the type, warns if distances change."""
+    """Matrix M of `to_numpy`; refuse numbers that are too large for the type, and warn if distances change."""
     longest, largest = float(np.linalg.norm(metric.components, 2)), float(np.finfo(dtype).max)
     if longest > largest:
         raise ValueError(
             f"The metric maps a vector of length 1 to one of length {longest:.3g}, but {dtype} ends at {largest:.5g}. "
-            "Make the metric smaller, which changes no neighbours: "
+            "Scale the metric down, which changes no neighbours: "
             f"MahalanobisMetric(metric.components / 2.0**{_exponent(longest)})"
             + ("; or use dtype='float32'." if dtype == "float16" else ".")
         )
     change = largest_change(metric, dtype)
     if change > _MOST_CHANGE:
         warn(
-            f"Rounded to {dtype}, the metric changes distances of random vectors by up to {change:.2g} times their "
-            f"mean: its numbers are too small for the type. Make the metric larger, which changes no neighbours: "
+            f"Rounding the metric to {dtype} changes distances of random vectors by up to {change:.2g} times their "
+            f"mean: its numbers are too small for the type. Scale the metric up, which changes no neighbours: "
             f"MahalanobisMetric(metric.components * 2.0**{-_exponent(longest)})"
             + ("; or use dtype='float32'." if dtype == "float16" else ".")
         )
@@ -55,7 +55,7 @@ def rounded(metric: MahalanobisMetric, dtype: str) -> NDArray[Any]:
 
 
 def largest_change(metric: MahalanobisMetric | Learned, dtype: str = "float16") -> float:
-    """By how much rounding the matrix of a metric changes distances.
+    """Measure how much rounding the matrix of a metric changes distances.
 
     Parameters
     ----------
@@ -65,13 +65,14 @@ def largest_change(metric: MahalanobisMetric | Learned, dtype: str = "float16") 
     Returns
     -------
     float
-        The largest change of 256 distances, relative to their mean (the root of their mean square). They are between
-        random vectors with coordinates of one size, as embeddings have, and the same ones at each call. Infinite if
-        the type cannot hold the numbers.
+        Largest change of 256 distances, relative to their mean (root mean square). The distances are between random
+        vectors whose coordinates have one scale, as in embeddings, and are the same in each call. Infinite if the type
+        cannot hold the numbers.
 
     Notes
     -----
-    Not relative to each distance: a metric of rank 1 makes some as small as one likes, and any change of those large.
+    Changes are not relative to each distance: a metric of rank 1 makes some distances arbitrarily small, so that any
+    change of these would look large.
 
     Examples
     --------
@@ -107,15 +108,15 @@ def to_numpy(metric: MahalanobisMetric | Learned, path: str | os.PathLike[str], 
     ----------
     metric : MahalanobisMetric or fitted learner
     path : str or path
-        Of the .npy file; one that is there is replaced.
+        Path of the .npy file; an existing file is replaced.
     dtype : {"float16", "float32", "float64"}, default="float32"
-        float16 halves the file. Warns if distances of random vectors change by more than a hundredth, see
-        `largest_change`; refuses a metric that is too large for the type.
+        Precision of the array; float16 halves the file. A warning says if distances of random vectors change by more
+        than 1 %, see `largest_change`; a metric that is too large for the type is refused.
 
     Returns
     -------
     Path
-        Of the file.
+        Path of the file.
 
     Examples
     --------
@@ -131,12 +132,12 @@ def to_numpy(metric: MahalanobisMetric | Learned, path: str | os.PathLike[str], 
     """
     check_choice("dtype", dtype, ("float16", "float32", "float64"))
     path, matrix = Path(path), rounded(metric_of(metric), dtype)
-    # Through a handle: given a name, `save` would add .npy to it.
+    # Through a file handle: `save` would append .npy to a path.
     with replacing(path) as temporary, temporary.open("wb") as file:
         np.save(file, matrix, allow_pickle=False)
     return path
 
 
 def _exponent(value: float) -> int:
-    """Of the next power of two that is larger: scaling by one rounds nothing."""
+    """Exponent of the next larger power of two; scaling by a power of two is exact."""
     return int(np.frexp(value)[1])

@@ -1,4 +1,4 @@
-"""A metric as an ONNX model."""
+"""Export a metric as an ONNX model."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from boostmetric.metric import MahalanobisMetric
 from boostmetric.optional import require
 from boostmetric.storage.files import replacing
 
-# Both of 2020 (onnx 1.8, onnxruntime 1.6), so that runtimes of that age load the file; newer ones bring MatMul nothing.
+# Both from 2020 (onnx 1.8, onnxruntime 1.6), so that old runtimes load the file; newer ones add nothing to MatMul.
 _OPSET = 13
 _IR_VERSION = 7
 
 
 def to_onnx(metric: MahalanobisMetric | Learned, path: str | os.PathLike[str], dtype: str = "float32") -> Path:
-    """Write a metric as an ONNX model of one MatMul.
+    """Write a metric as an ONNX model with a single MatMul.
 
     Its input ``vectors`` has shape (batch, n_features), its output ``transformed`` shape (batch, n_components), for any
-    size of the batch. The Euclidean distance between two rows of the output is the learned distance.
+    batch size. The Euclidean distance between two rows of the output is the learned distance.
 
     Parameters
     ----------
     metric : MahalanobisMetric or fitted learner
     path : str or path
-        Of the .onnx file; one that is there is replaced.
+        Path of the .onnx file; an existing file is replaced.
     dtype : {"float16", "float32"}, default="float32"
-        Of the input, the matrix and the output. In float16, no transformed vector may be longer than 65,504.
+        Type of the input, the matrix and the output. In float16, no transformed vector may be longer than 65,504.
 
     Returns
     -------
     Path
-        Of the file.
+        Path of the file.
 
     Examples
     --------

@@ -1,8 +1,8 @@
-"""A metric for an index whose vectors stay as they are: the query changes.
+"""Export a metric for an index whose vectors cannot change: only the queries do.
 
-With X = L'L, the squared distance of a query q and a document d is ``q'Xq - 2 (q'Xd - d'Xd / 2)``. Its first part is
-the same for all documents, so the nearest has the largest ``<Xq, d> - d'Xd / 2``: an inner product of a changed query
-with the document as it is, and one number that is known before the query.
+With X = L'L, the squared distance between a query q and a document d is ``q'Xq - 2 (q'Xd - d'Xd / 2)``. The first term
+is the same for all documents, so the nearest document has the largest ``<Xq, d> - d'Xd / 2``: an inner product of the
+transformed query with the unchanged document, plus one number per document that does not depend on the query.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from boostmetric.export.matrix import Learned, metric_of, rounded
 from boostmetric.metric.mahalanobis import MahalanobisMetric
 from boostmetric.storage.files import replacing
 
-_SHARE = 0.125  # of the length of a document: its appended coordinate at most
-_FLATTEST, _STEEPEST = 2.0**-1000, 2.0**1000  # sizes whose inverse can be held as well
+_SHARE = 0.125  # largest appended coordinate, as a share of the length of a document
+_FLATTEST, _STEEPEST = 2.0**-1000, 2.0**1000  # bounds within which the inverse does not overflow either
 
 
 class QuerySide:
     """The learned distance as inner products with unchanged documents.
 
-    Exact, with the number of each document::
+    With the number of each document, it is exact::
 
         score = transform_queries(queries) @ documents.T + document_numbers(documents)
 
-    ranks documents as the learned distance does, the nearest first. For an index that knows inner products and nothing
-    else, `extended_queries` and `extended_documents` have the number as one more coordinate.
+    ranks documents as the learned distance does, the nearest first. For an index that supports only inner products,
+    `extended_queries` and `extended_documents` append the number as one more coordinate.
 
     Without the numbers, ``transform_queries(queries) @ documents.T`` is an approximation that may be worse than the
     distance before learning: it prefers documents that the metric makes long. Measure it before using it.
@@ -43,15 +43,15 @@ class QuerySide:
     ----------
     metric : MahalanobisMetric or fitted learner
     document_length : float, default=1.0
-        About the Euclidean length of a document, 1 for embeddings of unit length. Only `scale` follows from it.
+        Approximate Euclidean length of a document, 1 for embeddings of unit length. It only determines `scale`.
 
     Attributes
     ----------
     metric : MahalanobisMetric
     scale : float
-        What `extended_queries` and `extended_documents` multiply the metric with, a power of two. It keeps the appended
-        coordinate below an eighth of the length of a document. An exact search does not need that, but the graph of an
-        HNSW index links documents by their inner products, and a large coordinate would be all that it sees.
+        Power of two by which `extended_queries` and `extended_documents` multiply the metric. It keeps the appended
+        coordinate below an eighth of the length of a document. An exact search does not need this, but the graph of an
+        HNSW index links documents by their inner products, which a large coordinate would dominate.
 
     Examples
     --------
@@ -74,22 +74,22 @@ class QuerySide:
     def __init__(self, metric: MahalanobisMetric | Learned, document_length: float = 1.0) -> None:
         check_number("document_length", document_length, above=0)
         self.metric = metric_of(metric)
-        # |d'Xd| / 2 is at most this times the length of d.
+        # |d'Xd| / 2 is at most this factor times the length of d.
         steepest = float(self.metric.eigenvalues[0]) * document_length / 2
         if not steepest < _STEEPEST:
             raise ValueError(
-                f"Under this metric the numbers of documents of length {document_length:g} become {steepest:g}, and "
-                "larger than can be held. Divide the components by a power of two: it changes no neighbours."
+                f"Under this metric the numbers of documents of length {document_length:g} become {steepest:g}, which "
+                "is too large. Divide the components by a power of two, which changes no neighbours."
             )
         self.scale = float(2.0 ** np.floor(np.log2(_SHARE / steepest))) if steepest > _FLATTEST else 1.0
 
     @property
     def matrix(self) -> FloatArray:
-        """X, of shape (n_features, n_features): ``queries @ matrix`` are the changed queries."""
+        """Matrix X, of shape (n_features, n_features): ``queries @ matrix`` are the transformed queries."""
         return self.metric.matrix
 
     def transform_queries(self, queries: ArrayLike | sparse.sparray) -> FloatArray:
-        """Queries q as Xq.
+        """Map each query q to Xq.
 
         Parameters
         ----------
@@ -104,7 +104,7 @@ class QuerySide:
             return np.asarray(finite(mapped @ self.metric.components))
 
     def document_numbers(self, documents: ArrayLike | sparse.sparray) -> FloatArray:
-        """The number -d'Xd / 2 of each document d.
+        """Compute the number -d'Xd / 2 of each document d.
 
         Parameters
         ----------
@@ -119,7 +119,7 @@ class QuerySide:
             return np.asarray(-0.5 * finite(np.square(mapped).sum(axis=-1, keepdims=True))[..., 0])
 
     def extended_queries(self, queries: ArrayLike | sparse.sparray) -> FloatArray:
-        """Queries of one more coordinate, for an inner product with `extended_documents`.
+        """Transform queries and append a coordinate, for inner products with `extended_documents`.
 
         Parameters
         ----------
@@ -128,13 +128,13 @@ class QuerySide:
         Returns
         -------
         ndarray of shape (..., n_features + 1)
-            Xq times `scale`, and a 1.
+            Xq times `scale`, followed by a 1.
         """
         changed = self.transform_queries(queries) * self.scale
         return _with_last(changed, np.ones(changed.shape[:-1]))
 
     def extended_documents(self, documents: ArrayLike | sparse.sparray) -> FloatArray:
-        """Documents of one more coordinate, for an inner product with `extended_queries`.
+        """Append a coordinate to documents, for inner products with `extended_queries`.
 
         Parameters
         ----------
@@ -143,7 +143,7 @@ class QuerySide:
         Returns
         -------
         ndarray of shape (..., n_features + 1)
-            The document as it is, and its number times `scale`.
+            The unchanged document, followed by its number times `scale`.
         """
         numbers = self.document_numbers(documents) * self.scale
         dense: Any = sparse.csr_array(documents).toarray() if sparse.issparse(documents) else documents
@@ -154,7 +154,7 @@ class QuerySide:
 
 
 def query_side(metric: MahalanobisMetric | Learned, document_length: float = 1.0) -> QuerySide:
-    """The form of a metric for an index whose vectors cannot change: only the queries do.
+    """Export a metric for an index whose vectors cannot change: only the queries do.
 
     Parameters
     ----------
@@ -182,28 +182,28 @@ def to_query_side(
     dtype: str = "float32",
     document_length: float = 1.0,
 ) -> Path:
-    """Write what a service needs for the query-side form, as an .npz file of three arrays.
+    """Write what a service needs for the query-side form, as an .npz file with three arrays.
 
-    - ``queries`` of shape (n_features, n_features): ``Q @ queries`` are the changed queries;
+    - ``queries`` of shape (n_features, n_features): ``Q @ queries`` are the transformed queries;
     - ``documents`` of shape (n_features, n_components): ``-0.5 * ((D @ documents) ** 2).sum(axis=1)`` are the numbers
       of the documents;
-    - ``scale``: what to multiply both the changed queries and the numbers with where the number becomes a coordinate of
-      the document and a 1 one of the query.
+    - ``scale``: factor for both the transformed queries and the numbers, if the number is appended to the document as a
+      coordinate, and a 1 to the query.
 
     Parameters
     ----------
     metric : MahalanobisMetric or fitted learner
     path : str or path
-        Of the .npz file; one that is there is replaced.
+        Path of the .npz file; an existing file is replaced.
     dtype : {"float16", "float32", "float64"}, default="float32"
-        Of both matrices.
+        Precision of both matrices.
     document_length : float, default=1.0
         As in `QuerySide`.
 
     Returns
     -------
     Path
-        Of the file.
+        Path of the file.
 
     Examples
     --------
@@ -229,5 +229,5 @@ def to_query_side(
 
 
 def _with_last(vectors: FloatArray, last: FloatArray) -> FloatArray:
-    """Vectors with one more coordinate."""
+    """Append a coordinate to each vector."""
     return np.concatenate([vectors, last[..., None]], axis=-1)
