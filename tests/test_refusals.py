@@ -79,7 +79,7 @@ MASKED = np.ma.masked_array(X, mask=X > 1)
         (lambda: split_classes(np.array(["a", None, "b"], dtype=object)), "classes must be all strings or all numbers"),
         (lambda: mine_triplets(X, None, [[0, 1]], groups=[None, "a"] * 6), "groups must be all strings or all numbers"),
         (lambda: mine_triplets(X, None, [[0, 1]], excluded=[[0], [1, 2]]), "excluded must be an array"),
-        (lambda: write_model_report("never.html", METRIC, title=3), "title must be a text. Got 3"),
+        (lambda: write_model_report("never.html", METRIC, title=3), "title must be a string. Got 3"),
         (lambda: MetricIndex(METRIC).add([["a", "b"]]), "X must be numbers"),
         (lambda: MetricIndex().add(sparse.csr_array(X * 1j)), "must be numbers: their type is complex128"),
         (lambda: query_side(METRIC, 1e308), "which is too large"),

@@ -103,7 +103,7 @@ def test_the_whole_page(model, task, path):
     assert evaluation.sentence.replace(">", "&gt;") in text
     for row in evaluation.table()[1:]:
         assert "".join(f"<td>{cell}</td>" for cell in row) in text
-    assert "defaults, but for max_iter=15" in text
+    assert "defaults, except max_iter=15" in text
     assert "The iteration limit max_iter was reached." in text
     assert "The objective after each iteration." in text
 
@@ -198,7 +198,7 @@ def test_no_points_at_all(path):
     write_model_report(path, MahalanobisMetric(np.diag([2.0, 1.0]), feature_names=["height", "width"]))
     page = read(path)
     assert page.texts["h2"] == ["What was learned", "Spectrum", "Convergence", "Features"]
-    assert "The model holds nothing about the course of its training." in path.read_text(encoding="utf-8")
+    assert "The model has no record of its training." in path.read_text(encoding="utf-8")
     assert not page.of("script")
 
 
@@ -287,7 +287,7 @@ def test_a_model_without_history_shows_its_steps(model, path):
 )
 def test_a_history_that_makes_no_sense_is_not_drawn(history, path):
     write_model_report(path, MahalanobisMetric([[1.0]], about={"training": {"history": history}}))
-    assert "nothing about the course of its training" in path.read_text(encoding="utf-8")
+    assert "The model has no record of its training" in path.read_text(encoding="utf-8")
 
 
 def test_facts_of_what_is_known(model):
@@ -399,7 +399,7 @@ def test_charts_with_gaps_and_with_one_value():
         ({"ids": "abc"}, ValueError, "ids must be a list"),
         ({"points": X}, ValueError, "Both a task and points"),
         ({"task": None, "ids": [1]}, ValueError, "neither a task nor points"),
-        ({"task": None, "points": X, "reference_ids": [1]}, ValueError, "one set of points only"),
+        ({"task": None, "points": X, "reference_ids": [1]}, ValueError, "only one set of points"),
         ({"task": "labels"}, TypeError, "task must be a LabelTask"),
         ({"metric": None}, ValueError, "a report is about a learned metric"),
         ({"sample_queries": 0}, ValueError, "sample_queries must be a whole number"),

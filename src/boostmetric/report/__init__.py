@@ -1,4 +1,4 @@
-"""Results as one HTML page, with no outside links: page, tables, charts, and the report of a learned metric."""
+"""Self-contained HTML pages with results: page, tables, charts, and the report on a learned metric."""
 
 from boostmetric.report.model import write_model_report
 from boostmetric.report.page import heading, paragraph, picture, table, write_page

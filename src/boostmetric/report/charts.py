@@ -1,4 +1,4 @@
-"""Line and bar charts as SVG inside the page: sharp at every size, and in the colours of the page."""
+"""Line and bar charts as inline SVG: sharp at every size, and in the colours of the page."""
 
 from __future__ import annotations
 
@@ -43,24 +43,24 @@ def line_chart(
     mark: float | None = None,
     dots: bool = False,
 ) -> Html:
-    """A line through points.
+    """Line chart.
 
     Parameters
     ----------
     x, y : sequences of one length
         `x` ascending; the line has gaps where `y` is None.
     names : tuple of str
-        Of the axes.
+        Names of the axes.
     description : str
-        For those who cannot see the chart.
+        Description for people who cannot see the chart.
     logarithmic : bool
-        Whether `x`, whose numbers are positive, is drawn so.
+        Whether the x axis is logarithmic; `x` must then be positive.
     level : tuple (value, text), optional
         A horizontal line to compare with.
     mark : float, optional
-        One of `x` that stands out.
+        Value of `x` to highlight.
     dots : bool
-        Whether to show the points, each with its numbers where the mouse rests.
+        Whether to show the points, each with its numbers as a tooltip.
 
     Examples
     --------
@@ -97,7 +97,7 @@ def line_chart(
 
 
 def bar_chart(values: Sequence[float], *, names: tuple[str, str], description: str) -> Html:
-    """Bars beside each other, numbered from 1.
+    """Bar chart, with bars numbered from 1.
 
     Examples
     --------
@@ -120,9 +120,9 @@ def bar_chart(values: Sequence[float], *, names: tuple[str, str], description: s
 
 
 def interval(low: float, middle: float, high: float, span: tuple[float, float]) -> Html:
-    """A dot with the interval about it, on the line that `span` is drawn on, with a tick at 0.
+    """Dot with an interval around it, on a line that covers `span`, with a tick at 0.
 
-    Hidden from screen readers: the numbers stand beside it.
+    Hidden from screen readers, because the numbers are next to it.
     """
     width, height, side = 150.0, 16.0, 5.0
 
@@ -138,7 +138,7 @@ def interval(low: float, middle: float, high: float, span: tuple[float, float]) 
 
 
 class _Frame:
-    """Where numbers are on the paper."""
+    """Map from values to positions in the chart."""
 
     def __init__(self, x: tuple[float, float], y: tuple[float, float], logarithmic: bool) -> None:
         self._logarithmic = logarithmic
@@ -157,7 +157,7 @@ class _Frame:
         return _HEIGHT - _BOTTOM - (value - low) / (high - low) * (_HEIGHT - _TOP - _BOTTOM)
 
     def axes(self, names: tuple[str, str], x_ticks: Sequence[float]) -> str:
-        """Lines at round numbers, and the names."""
+        """Grid lines at round numbers, and the names of the axes."""
         bottom, right = _HEIGHT - _BOTTOM, _WIDTH - _RIGHT
         parts = []
         for tick in ticks(*self._y):
@@ -167,7 +167,7 @@ class _Frame:
         before = -math.inf
         for tick in x_ticks:
             place = self.x(tick)
-            if place - before >= 34:  # else the numbers run into each other
+            if place - before >= 34:  # else the numbers would overlap
                 parts.append(f'<text x="{place:.1f}" y="{bottom + 18:g}" text-anchor="middle">{tick:g}</text>')
                 before = place
         middle, centre = (_LEFT + right) / 2, (_TOP + bottom) / 2

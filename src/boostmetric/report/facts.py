@@ -1,4 +1,4 @@
-"""What a metric says about itself: the facts of its training, for people."""
+"""Facts about a metric and its training, for people to read."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SHARES = {"satisfied": "Comparisons satisfied", "held_out": "Held-out compariso
 
 
 def facts_block(metric: MahalanobisMetric) -> list[Html]:
-    """A list of facts, and below it, folded, everything that is known."""
+    """List of facts, followed by all recorded details in a collapsed section."""
     items = "".join(f"<div><dt>{html(name)}</dt><dd>{html(value)}</dd></div>" for name, value in facts(metric))
     everything = "".join(
         f"<tr><td>{html(name)}</td><td>{html(value)}</td></tr>" for name, value in _flat("", metric.about)
@@ -28,7 +28,7 @@ def facts_block(metric: MahalanobisMetric) -> list[Html]:
     if everything:
         blocks.append(
             Html(
-                "<details><summary>All that the model says about itself</summary>"
+                "<details><summary>All details recorded in the model</summary>"
                 f'<div class="wide"><table class="plain"><tbody>{everything}</tbody></table></div></details>'
             )
         )
@@ -36,7 +36,7 @@ def facts_block(metric: MahalanobisMetric) -> list[Html]:
 
 
 def facts(metric: MahalanobisMetric) -> list[tuple[str, str]]:
-    """Names and values of what there is to say.
+    """Names and values of the facts about a metric.
 
     Examples
     --------
@@ -66,12 +66,12 @@ def facts(metric: MahalanobisMetric) -> list[tuple[str, str]]:
 
 
 def _parameters(name: str, given: Mapping[str, Any]) -> tuple[str, str]:
-    """Parameters that are not the defaults; all of them, where no learner of that name is known."""
+    """Parameters that differ from the defaults, or all of them if the learner is unknown."""
     defaults = _defaults(name)
     if defaults is None:
         return "Parameters", ", ".join(f"{key}={_short(value)}" for key, value in given.items()) or "none"
     other = [f"{key}={_short(value)}" for key, value in given.items() if key not in defaults or defaults[key] != value]
-    return "Parameters", f"defaults, but for {', '.join(other)}" if other else "all at their defaults"
+    return "Parameters", f"defaults, except {', '.join(other)}" if other else "all at their defaults"
 
 
 def _defaults(name: str) -> dict[str, Any] | None:
@@ -83,7 +83,7 @@ def _defaults(name: str) -> dict[str, Any] | None:
 
 
 def _flat(prefix: str, about: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Everything that is no long list, with the names of the dictionaries that it stands in."""
+    """Flatten nested dictionaries into names, joined by dots, and values; long lists are shortened."""
     listed: list[tuple[str, str]] = []
     for key, value in about.items():
         name = f"{prefix}{key}"

@@ -1,4 +1,4 @@
-"""Which features the metric looks at."""
+"""Weights of the features in a metric."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _MINUS = "\u2212"  # as wide as the plus
 
 
 def features_block(metric: MahalanobisMetric, points: Given | None) -> list[Html]:
-    """The features of most weight, and the leading components as sums of features.
+    """Features with the most weight, and the leading components as sums of features.
 
-    A weight alone says little: a feature in grams has a weight a million times that of the same one in kilograms. With
-    points it is taken times the variance, which has no unit.
+    A weight alone says little: a feature in kilograms has a million times the weight of the same feature in grams. If
+    there are points, weights are multiplied by variances, which cancels the units.
     """
     names = metric.feature_names or [f"feature {number}" for number in range(metric.components.shape[1])]
     weight = np.square(metric.components).sum(axis=0)
@@ -35,9 +35,9 @@ def features_block(metric: MahalanobisMetric, points: Given | None) -> list[Html
     bars = [[_bar(before[f], longest[0], "bar base"), _bar(after[f], longest[1], "bar")] for f in order]
     rows = [[names[f], *bar, f"{weight[f]:.4g}"] for f, bar in zip(order, bars, strict=True)]
     text = (
-        "How much of the squared distances each feature makes up on its own: its variance before; after, its variance "
-        "times its weight, which is its entry in the diagonal of X. What features do together is in the components "
-        f"below.{_cut(len(names))}"
+        "The share of the squared distances that each feature contributes on its own: its variance before; after, its "
+        "variance times its weight, which is its entry in the diagonal of X. The components below show how features "
+        f"work together.{_cut(len(names))}"
     )
     blocks = [paragraph(text), table(["feature", "share before", "share after", "weight"], rows)]
     return [*blocks, *_components(metric, names, np.sqrt(variance), ", each feature in units of its spread")]
@@ -64,12 +64,10 @@ def _components(metric: MahalanobisMetric, names: list[str], spread: FloatArray,
         for number, share, said in listed
     )
     return [
-        paragraph(
-            f"The leading components, the rows of the linear map{units}: the {_NAMED} features that each leans on most."
-        ),
+        paragraph(f"The leading components, the rows of the linear map{units}: the {_NAMED} largest loadings of each."),
         Html(
             '<div class="wide"><table><thead><tr><th scope="col">component</th><th scope="col">share of the trace</th>'
-            f'<th scope="col" style="text-align:left">leans on</th></tr></thead><tbody>{body}</tbody></table></div>'
+            f'<th scope="col" style="text-align:left">loadings</th></tr></thead><tbody>{body}</tbody></table></div>'
         ),
     ]
 
@@ -79,7 +77,7 @@ def _cut(n_features: int) -> str:
 
 
 def _variances(points: Given) -> FloatArray:
-    """Of each feature, up to a common factor."""
+    """Variance of each feature, up to a common factor."""
     points, _ = centre_and_scale(points)
     if isinstance(points, np.ndarray):
         return np.asarray(points.var(axis=0, dtype=np.float64))

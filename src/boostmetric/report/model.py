@@ -1,4 +1,4 @@
-"""The report of a learned metric: one page for people who decide whether to use it."""
+"""Report on a learned metric: one page for people who decide whether to use it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from boostmetric.report.subject import subject_of
 from boostmetric.report.view import view_block
 
 _MOST_BARS = 80
-_HELD = 0.9  # part of the trace that is put in words
+_HELD = 0.9  # share of the trace that the text mentions
 
 Section = tuple[str, Sequence[Html]]
 
@@ -46,40 +46,40 @@ def write_model_report(
     sample_queries: int = 5,
     random_state: int | np.random.RandomState | None = 0,
 ) -> None:
-    """Write what is to be known about a learned metric to one HTML page, which loads nothing from elsewhere.
+    """Write a report on a learned metric as one self-contained HTML page.
 
-    What was learned; the verdict, and scores before and after with intervals; the score against the number of
-    dimensions; the spectrum; how learning went, where the model knows; a picture of the points before and after; the
-    features of most weight; nearest neighbours of some queries before and after. What needs a task or points is left
-    out where there are none.
+    It shows what was learned; the verdict, and scores before and after with intervals; the score against the number of
+    dimensions; the spectrum; the course of training, if the model records it; a picture of the points before and after;
+    the features with the most weight; nearest neighbours of some queries before and after. Sections that need a task or
+    points are left out if there are none.
 
     Parameters
     ----------
     path : str or Path
-        Of the page. Replaced if it is there, as a whole.
+        Path of the page. An existing file is replaced, atomically.
     metric : fitted learner or MahalanobisMetric
     task : LabelTask, RankingTask or ComparisonTask, optional
-        What to measure, with points that the metric was not learned from. See `boostmetric.evaluation`.
+        What to measure, on points that the metric was not learned from. See `boostmetric.evaluation`.
     points : {array-like, sparse matrix} of shape (n_points, n_features), optional
-        Points to show where there is no task. There are no scores then.
+        Points to show if there is no task. Then there are no scores.
     ids : array-like of shape (n_points,), optional
-        What the points (or the queries of the task) are called: anything that can be written as text. By default they
-        are numbered from 0.
+        Ids of the points (or of the queries of the task): anything that can be written as text. By default they are
+        numbered from 0.
     labels : array-like of shape (n_points,), optional
-        Their labels, for colours and for right and wrong neighbours. By default the labels of a `LabelTask`, which also
-        decides what is right; others of them are only shown.
+        Labels of these points, for colours and for right and wrong neighbours. By default the labels of a `LabelTask`,
+        which always decide what is right; other labels are only shown.
     reference_ids, reference_labels : array-like of shape (n_reference,), optional
-        The same of the reference of a `LabelTask`, or of the documents of a `RankingTask`.
+        Ids and labels of the reference of a `LabelTask`, or of the documents of a `RankingTask`.
     title : str, optional
-        Of the page.
+        Title of the page.
     headline : str, optional
-        The score that decides about the verdict; by default that of the task.
+        The score that decides the verdict; by default the headline of the task.
     n_bootstrap : int, default=1000
-        Draws for the intervals.
+        Number of bootstrap draws for the intervals.
     sample_queries : int, default=5
-        Queries whose neighbours are shown.
+        Number of queries whose neighbours are shown.
     random_state : int, RandomState or None, default=0
-        For the bootstrap, the points of the picture and the queries.
+        Random seed of the bootstrap, and of the choice of points and queries to show.
 
     Notes
     -----
@@ -106,7 +106,7 @@ def write_model_report(
         raise ValueError("metric is None: a report is about a learned metric. Pass a fitted learner or its metric.")
     check_count("sample_queries", sample_queries)
     if title is not None and not isinstance(title, str):
-        raise TypeError(f"title must be a text. Got {title!r}.")
+        raise TypeError(f"title must be a string. Got {title!r}.")
     subject = subject_of(task, points, ids, labels, reference_ids, reference_labels)
     rng = check_random_state(random_state)
 
@@ -141,24 +141,24 @@ def _contents(names: Sequence[str]) -> Html:
 def _spectrum(metric: MahalanobisMetric) -> list[Html]:
     values = metric.eigenvalues
     if not values.sum() > 0:
-        return [paragraph("All eigenvalues are 0: the metric sees no difference between any points.")]
+        return [paragraph("All eigenvalues are 0: under this metric, all distances are 0.")]
     shares = values / values.sum()
     held = int(np.searchsorted(np.cumsum(shares), _HELD)) + 1
     n_features = metric.components.shape[1]
     text = (
         f"Eigenvalues of X, as shares of their sum: how much each component stretches distances. "
-        f"{held} of {n_features:,} hold 90 % of it, the largest alone {percent(shares[0])}."
+        f"{held} of {n_features:,} hold 90 % of the sum, the largest alone {percent(shares[0])}."
     )
     shown = shares[:_MOST_BARS]
     if len(shares) > _MOST_BARS:
-        text += f" The first {_MOST_BARS} are drawn."
+        text += f" The first {_MOST_BARS} are shown."
     described = f"Bars of {len(shown)} eigenvalues, the largest first; {held} hold 90 % of their sum."
     chart = bar_chart(shown.tolist(), names=("component", "share of the trace"), description=described)
     return [paragraph(text), chart]
 
 
 def _convergence(metric: MahalanobisMetric) -> list[Html]:
-    """Losses where the model holds them, else the step sizes, which a boosted metric always has."""
+    """Charts of the losses if the model records them, else of the step sizes, which a boosted metric always has."""
     training = metric.about.get("training")
     history = training.get("history") if isinstance(training, Mapping) else None
     if isinstance(history, Mapping):
@@ -170,8 +170,8 @@ def _convergence(metric: MahalanobisMetric) -> list[Html]:
             return blocks
     steps = metric.step_sizes
     if steps is None or not len(steps):
-        return [paragraph("The model holds nothing about the course of its training.")]
-    text = "The model holds no losses. The weights of its directions, in the order in which they were found:"
+        return [paragraph("The model has no record of its training.")]
+    text = "The model has no record of its losses. The weights of its directions, in the order they were found:"
     chart = line_chart(
         list(range(1, len(steps) + 1)),
         steps.tolist(),
@@ -183,7 +183,7 @@ def _convergence(metric: MahalanobisMetric) -> list[Html]:
 
 
 def _course(history: Mapping[str, Any], key: str, name: str, text: str) -> list[Html]:
-    """A chart of one list of the history, if there is one; a file may hold anything."""
+    """Chart of one list of the history, if it is valid; a model file may hold anything."""
     x: Any = history.get("iteration")
     y: Any = history.get(key)
     if not (_are_numbers(x) and _are_numbers(y, gaps=True) and len(x) == len(y)):

@@ -14,19 +14,19 @@ from boostmetric.neighbors import nearest, rounding_of_distances
 from boostmetric.report.page import Html, html, paragraph, percent
 from boostmetric.report.subject import Named, Subject
 
-_DEPTH = 5  # neighbours that are shown
-_MOST_ASKED = 2000  # queries among which those that changed most are looked for
+_DEPTH = 5  # neighbours to show
+_MOST_ASKED = 2000  # queries in which to look for those that changed most
 
 
 @dataclass(frozen=True)
 class Changed:
-    """A query, and the points nearest to it.
+    """A query, and the points nearest to it before and after.
 
     Attributes
     ----------
     query : int
     why : str
-        How it was chosen.
+        Why the query was chosen.
     before, after : list of int
         Numbers of the nearest points, nearest first.
     """
@@ -39,13 +39,13 @@ class Changed:
 
 @dataclass(frozen=True)
 class QuerySample:
-    """Queries to look at.
+    """Sample of queries to look at.
 
     Attributes
     ----------
     queries : list of Changed
     n_asked : int
-        Among how many they were looked for.
+        Number of queries the sample was chosen from.
     kept : float
         Share of the neighbours before that are neighbours after, over all of these.
     """
@@ -58,21 +58,21 @@ class QuerySample:
 def sample_of_queries(
     subject: Subject, metric: MahalanobisMetric, size: int, rng: np.random.RandomState
 ) -> QuerySample:
-    """Queries to look at: half of them, and one more if their number is odd, those whose neighbours changed most.
+    """Choose queries to look at: half (rounded up) are those whose neighbours changed most, the rest are random.
 
-    Where several changed as much, chance decides, and not whether the answers became better.
+    Ties are broken at random, not by whether the answers became better.
 
     Parameters
     ----------
     subject : Subject
     metric : MahalanobisMetric
     size : int
-        How many queries, at most.
+        Maximum number of queries.
     rng : RandomState
 
     Notes
     -----
-    Cost: a search for at most 2,000 queries under each of the two metrics.
+    Cost: a search of at most 2,000 queries under each of the two metrics.
     """
     rows = rng.permutation(subject.rows)[:_MOST_ASKED]
     searched = subject.searched.points
@@ -94,19 +94,19 @@ def _found(subject: Subject, searched: Given, asked: Given, rows: NDArray[np.int
     found = nearest(searched, asked, depth + subject.alone, rounding_of_distances(searched))
     if not subject.alone:
         return found
-    # Without the query itself, which may be missing where others are at the same place.
+    # Drop the query itself, which may be missing if other points coincide with it.
     others = found != rows[:, None]
     others[others.all(axis=1), -1] = False
     return np.asarray(found[others].reshape(len(rows), depth))
 
 
 def neighbors_block(subject: Subject, sample: QuerySample) -> list[Html]:
-    """The queries of a sample with their neighbours, as lists side by side."""
-    marks = "" if subject.is_right is None else f" A tick marks what is {subject.rightness}."
+    """Queries of a sample with their neighbours, as lists side by side."""
+    marks = "" if subject.is_right is None else f" A tick marks points {subject.rightness}."
     where = "among the other points" if subject.alone else f"among {subject.searched.points.shape[0]:,} points"
     text = (
-        f"What is nearest to a query, {where}. Over {sample.n_asked:,} queries, {percent(sample.kept)} of the {_DEPTH} "
-        f"nearest stay the same.{marks}"
+        f"The nearest points to a query, {where}. Over {sample.n_asked:,} queries, {percent(sample.kept)} of the "
+        f"{_DEPTH} nearest stay the same.{marks}"
     )
     return [paragraph(text), *(_card(subject, one) for one in sample.queries)]
 

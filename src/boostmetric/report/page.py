@@ -1,7 +1,7 @@
-"""One HTML page with tables and pictures inside it: no outside links, nothing to lose on the way.
+"""Self-contained HTML page: tables and pictures are embedded, and nothing is loaded from elsewhere.
 
-Texts may come from users' files. Everything that is text here is escaped; what is HTML already says so by its type. The
-page forbids the browser to load anything and to run any script but those that were written with it.
+Texts may come from users' files, so all text is escaped; strings that are already HTML have the type `Html`. The page's
+policy forbids the browser to load anything, and to run any script but the page's own.
 """
 
 from __future__ import annotations
@@ -23,30 +23,30 @@ if TYPE_CHECKING:
 
 
 class Html(str):
-    """Text that is HTML already, and not escaped again."""
+    """Text that is already HTML, and is not escaped again."""
 
     __slots__ = ()
 
 
 def html(text: str) -> Html:
-    """Text as HTML: escaped, unless it is HTML already."""
+    """Convert text to HTML: escape it, unless it is already HTML."""
     return text if isinstance(text, Html) else Html(escape(text))
 
 
 def heading(text: str, anchor: str = "") -> Html:
-    """The title of a section, perhaps with a name to link to."""
+    """Heading of a section, with an optional anchor to link to."""
     name = f' id="{escape(anchor)}"' if anchor else ""
     return Html(f"<h2{name}>{html(text)}</h2>")
 
 
 def paragraph(text: str, title: str = "") -> Html:
-    """A block of running text, perhaps with a title in bold before it."""
+    """Paragraph of text, with an optional title in bold before it."""
     before = f"<b>{html(title)}.</b> " if title else ""
     return Html(f"<p>{before}{html(text)}</p>")
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]], *, strong: int | None = None) -> Html:
-    """A table whose first column is text and whose others are numbers; the row `strong` stands out."""
+    """Table with text in the first column and numbers in the others; the row `strong` is highlighted."""
     head = "".join(f'<th scope="col">{html(cell)}</th>' for cell in header)
     lines = []
     for number, row in enumerate(rows):
@@ -57,7 +57,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], *, strong: int |
 
 
 def picture(figure: Figure, description: str) -> Html:
-    """A figure, embedded as PNG, with its description for those who cannot see it."""
+    """Figure embedded as PNG, with a description for people who cannot see it."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png")
     data = base64.b64encode(buffer.getvalue()).decode()
@@ -65,7 +65,7 @@ def picture(figure: Figure, description: str) -> Html:
 
 
 def data_block(name: str, data: Any) -> Html:
-    """Data for a script of the page, as JSON that no text in it can end."""
+    """Data for the script of the page, as JSON that no text in it can break out of."""
     text = json.dumps(data, allow_nan=False, separators=(",", ":"))
     for sign in "<>&":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
@@ -73,7 +73,7 @@ def data_block(name: str, data: Any) -> Html:
 
 
 def write_page(path: Path, title: str, blocks: Sequence[str], *, script: str = "") -> None:
-    """Write a page made of the given blocks, which are HTML, and of a script to run at its end."""
+    """Write a page of the given HTML blocks, with a script that runs at the end."""
     sources = f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'" if script else "'none'"
     policy = f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src {sources}"
     text = "\n".join(
@@ -90,12 +90,12 @@ def write_page(path: Path, title: str, blocks: Sequence[str], *, script: str = "
         ]
     )
     with replacing(path) as temporary:
-        # Half of a surrogate pair is no character: as a reference to one it becomes the sign for that.
+        # Lone surrogates cannot be encoded: as character references, browsers show the replacement character.
         temporary.write_text(text, encoding="utf-8", errors="xmlcharrefreplace", newline="\n")
 
 
 def percent(share: float, decimals: int = 0) -> str:
-    """A share as text.
+    """Format a share as a percentage.
 
     Examples
     --------
@@ -107,5 +107,5 @@ def percent(share: float, decimals: int = 0) -> str:
 
 
 def part(name: str) -> str:
-    """A file that comes with this package."""
+    """Text of a file that comes with this package."""
     return resources.files("boostmetric.report").joinpath(name).read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Points in two dimensions, before and after: principal components, turned towards each other."""
+"""Projection of points to two dimensions, before and after: principal components, aligned with each other."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from boostmetric.metric.mahalanobis import with_fixed_signs
 
 
 class Plane(NamedTuple):
-    """Points on the plane along which they spread the most.
+    """Points projected to the plane in which they spread the most.
 
     Attributes
     ----------
     coordinates : ndarray of shape (n_points, 2)
         In [-1, 1], with one scale for both axes.
     share : float
-        Of the squared distances between the points, the part that is seen.
+        Share of the squared distances between the points that lies in the plane.
     """
 
     coordinates: FloatArray
@@ -29,7 +29,7 @@ class Plane(NamedTuple):
 
 
 def principal_plane(points: Given) -> Plane:
-    """The first two principal components of points.
+    """Project points to their first two principal components.
 
     Parameters
     ----------
@@ -37,8 +37,8 @@ def principal_plane(points: Given) -> Plane:
 
     Notes
     -----
-    Cost: one decomposition of a symmetric matrix, of the features or of the points, whichever are fewer. Sparse points
-    stay sparse.
+    Cost: one eigendecomposition of a symmetric matrix, whose size is the smaller of the numbers of features and points.
+    Sparse points stay sparse.
 
     Examples
     --------
@@ -73,10 +73,10 @@ def principal_plane(points: Given) -> Plane:
 
 
 def turned(coordinates: FloatArray, towards: FloatArray) -> FloatArray:
-    """Points of a plane, turned and perhaps mirrored so that they come as near to others as can be.
+    """Rotate, and mirror if needed, points of a plane so that they match others as closely as possible.
 
-    Which end of a principal component points to the right is chance, and so is the order of two of the same size. No
-    distance changes; what moves between the two pictures moves for a reason.
+    The sign of a principal component is arbitrary, and so is the order of two components of the same size. No distance
+    changes; what still moves between the two pictures moves for a reason.
 
     Parameters
     ----------

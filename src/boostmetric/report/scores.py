@@ -1,4 +1,4 @@
-"""Scores of a learned metric beside the base, and what is left of them in fewer dimensions."""
+"""Scores of a learned metric and of the base, and how much of the gain is kept with fewer dimensions."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from boostmetric.evaluation import Evaluation, Row
 from boostmetric.report.charts import interval, line_chart
 from boostmetric.report.page import Html, html, paragraph, table
 
-_KEPT = 0.99  # of the gain: what is called enough
+_KEPT = 0.99  # share of the gain that counts as enough
 
 
 def verdict_block(evaluation: Evaluation) -> Html:
-    """The verdict, as a sentence that stands out."""
+    """The verdict as a highlighted sentence."""
     kind = evaluation.verdict.replace(" ", "-")
     return Html(f'<p class="verdict {kind}">{html(evaluation.sentence)}</p>')
 
 
 def scores_block(evaluation: Evaluation) -> list[Html]:
-    """Before and after, with intervals in numbers and drawn."""
+    """Table of scores before and after, with intervals as numbers and drawn."""
     header, *lines = evaluation.table()
     ends = [end for row in evaluation.rows for end in (row.low, row.high) if end is not None]
     span = min([*ends, 0.0]), max([*ends, 0.0])
@@ -27,12 +27,12 @@ def scores_block(evaluation: Evaluation) -> list[Html]:
     header = ["score", "before (base)", "after (learned)", *header[3:], "drawn"]
     strong = [row.name for row in evaluation.rows].index(evaluation.headline)
     left_out = (
-        f" {evaluation.n_left_out:,} queries have no right answer and were not asked." if evaluation.n_left_out else ""
+        f" {evaluation.n_left_out:,} queries have no right answer and were left out." if evaluation.n_left_out else ""
     )
     text = (
-        f"Measured on {evaluation.size}. The base is the Euclidean distance of the points as they were given. The "
-        f"intervals, at 95 %, are those of the difference: {evaluation.clusters} were drawn anew "
-        f"{evaluation.n_bootstrap:,} times.{left_out} The verdict is about the row that stands out."
+        f"Measured on {evaluation.size}. The base is the Euclidean distance between the points as given. The 95 % "
+        f"intervals are for the difference: {evaluation.clusters} were resampled {evaluation.n_bootstrap:,} "
+        f"times.{left_out} The highlighted row decides the verdict."
     )
     return [paragraph(text), table(header, rows, strong=strong)]
 
@@ -44,7 +44,7 @@ def _drawn(row: Row, span: tuple[float, float]) -> Html:
 
 
 def ranks_to_try(full: int) -> list[int]:
-    """Dimensions at which to measure: 1, 2, 3, 4, 6, 8, 12, ... and all.
+    """Numbers of dimensions to try: 1, 2, 3, 4, 6, 8, 12, ... and all.
 
     Examples
     --------
@@ -58,7 +58,7 @@ def ranks_to_try(full: int) -> list[int]:
 
 
 def enough(by_rank: Sequence[tuple[int, float]], base: float) -> int | None:
-    """The smallest rank from which on every one that was tried has 99 % of the gain; None if there is no gain.
+    """Smallest rank such that it and all higher ranks tried keep 99 % of the gain; None if there is no gain.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def enough(by_rank: Sequence[tuple[int, float]], base: float) -> int | None:
 
 
 def ranks_block(by_rank: Sequence[tuple[int, float]], base: float, name: str, n_features: int) -> list[Html]:
-    """The score against the number of dimensions, and in words how few are enough."""
+    """Chart of the score against the number of dimensions, and a text that says how few are enough."""
     full, best = by_rank[-1]
     rank = enough(by_rank, base)
     if rank is None:
@@ -93,7 +93,7 @@ def ranks_block(by_rank: Sequence[tuple[int, float]], base: float, name: str, n_
             text += f" A vector then has {'1 number' if rank == 1 else f'{rank:,} numbers'} in place of {n_features:,}."
         level = next(r for r, score in by_rank if score >= base)
         if level < rank:
-            text += f" With {level:,} of them the score is not below that of before."
+            text += f" With {level:,} of them the score is no worse than before."
     described = f"{name} by the number of dimensions kept: " + ", ".join(f"{r}: {score:.3f}" for r, score in by_rank)
     chart = line_chart(
         [float(r) for r, _ in by_rank],
@@ -105,7 +105,7 @@ def ranks_block(by_rank: Sequence[tuple[int, float]], base: float, name: str, n_
         mark=rank,
         dots=True,
     )
-    note = Html("Each rank keeps the leading components only, as <code>MahalanobisMetric.truncate</code> does.")
+    note = Html("Each rank keeps only the leading components, as <code>MahalanobisMetric.truncate</code> does.")
     return [paragraph(text), *([chart, paragraph(note)] if full > 1 else [])]
 
 

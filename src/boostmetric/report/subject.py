@@ -1,4 +1,4 @@
-"""What a report is about: the points of a task, what they are called, and which answers are right."""
+"""Subject of a report: the points of a task, their ids and labels, and which answers are right."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from boostmetric.evaluation.task import check_points
 
 @dataclass(frozen=True)
 class Named:
-    """Points with what they are called.
+    """Points with their ids and labels.
 
     Attributes
     ----------
     points : ndarray or csr_array of shape (n, n_features)
     ids, labels : sequence of length n, or None
-        Of any type; shown as text.
+        Values of any type; shown as text.
     noun : str
-        What one of them is: "query".
+        Noun for one of the points: "query".
     """
 
     points: Given
@@ -36,30 +36,30 @@ class Named:
     noun: str
 
     def name(self, row: int) -> str:
-        """The id of a point, or its number."""
+        """Id of a point, or its number if it has none."""
         return f"{self.noun} {row}" if self.ids is None else str(self.ids[row])
 
     def label(self, row: int) -> str:
-        """The label of a point; empty if it has none."""
+        """Label of a point; empty if it has none."""
         return "" if self.labels is None else str(self.labels[row])
 
 
 @dataclass(frozen=True)
 class Subject:
-    """Queries, and the points that are searched for them.
+    """Queries, and the points to search.
 
     Attributes
     ----------
     asked : Named
         The queries.
     searched : Named
-        The same object, if each of them is searched for among the others.
+        The points to search; the same object as `asked` if each query searches the others.
     rows : ndarray of int
-        Numbers of queries that can be asked.
+        Numbers of the queries that have a right answer.
     shown : tuple of Named
-        The points for a picture.
+        The points to draw.
     is_right : callable or None
-        Whether a searched point is a right answer to a query, both by their numbers.
+        Whether a searched point is a right answer to a query; takes the numbers of the query and of the point.
     rightness : str
         What makes an answer right, in words.
     """
@@ -73,24 +73,24 @@ class Subject:
 
     @property
     def alone(self) -> bool:
-        """Whether there is one set of points, and each is searched for among the others."""
+        """Whether there is one set of points, in which each searches the others."""
         return self.asked is self.searched
 
 
 def subject_of(
     task: object, points: Any, ids: Any, labels: Any, reference_ids: Any, reference_labels: Any
 ) -> Subject | None:
-    """The subject of a report, from what `boostmetric.report.write_model_report` is given; None if that is nothing."""
+    """Subject of a report from the arguments of `boostmetric.report.write_model_report`; None without any points."""
     if task is None:
         if points is None:
             given = {"ids": ids, "labels": labels, "reference_ids": reference_ids, "reference_labels": reference_labels}
             for name, value in given.items():
                 if value is not None:
-                    raise ValueError(f"{name} are given, but neither a task nor points that they could be those of.")
+                    raise ValueError(f"{name} are given, but neither a task nor points. Pass one of these too.")
             return None
         return _one_set(check_points("points", points), "point", ids, labels, reference_ids, reference_labels)
     if points is not None:
-        raise ValueError("Both a task and points are given. A task has its points: leave the other ones out.")
+        raise ValueError("Both a task and points are given. A task has its own points: leave points out.")
     if isinstance(task, ComparisonTask):
         return _one_set(task.points[0], "point", ids, labels, reference_ids, reference_labels)
     if isinstance(task, LabelTask):
@@ -105,7 +105,7 @@ def _one_set(points: Given, noun: str, ids: Any, labels: Any, reference_ids: Any
     asked = _named(points, ids, labels, noun, "")
     known = asked.labels
     is_right = None if known is None else lambda query, found: bool(known[query] == known[found])
-    return Subject(asked, asked, np.arange(points.shape[0]), (asked,), is_right, "of the same label as the query")
+    return Subject(asked, asked, np.arange(points.shape[0]), (asked,), is_right, "with the same label as the query")
 
 
 def _labelled(task: LabelTask, ids: Any, labels: Any, reference_ids: Any, reference_labels: Any) -> Subject:
@@ -123,7 +123,7 @@ def _labelled(task: LabelTask, ids: Any, labels: Any, reference_ids: Any, refere
         asked,
         searched,
         task.rows,
-        (asked,),  # the reference may be what was learned from, and look better than new points do
+        (asked,),  # the reference may be the training data, and look better than new points do
         lambda query, found: bool(number[query] == task.labels[found]),
         "of the same class as the query",
     )
@@ -157,11 +157,11 @@ def _column(name: str, values: Any, n: int) -> list[Any] | None:
         return None
     listed = as_list(name, values.tolist() if hasattr(values, "tolist") else values)
     if len(listed) != n:
-        raise ValueError(f"There are {len(listed)} {name}, but {n} points that they are those of.")
+        raise ValueError(f"There are {len(listed)} {name}, but {n} points. Pass one for each point.")
     return listed
 
 
 def _refuse_reference(reference_ids: Any, reference_labels: Any) -> None:
     for name, value in {"reference_ids": reference_ids, "reference_labels": reference_labels}.items():
         if value is not None:
-            raise ValueError(f"{name} are given, but there is one set of points only. Pass ids and labels.")
+            raise ValueError(f"{name} are given, but there is only one set of points. Pass ids and labels instead.")

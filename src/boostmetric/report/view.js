@@ -1,5 +1,5 @@
 "use strict";
-// The two static pictures become one, whose points move from their places before to those after.
+// Merge the two static pictures into one, whose points move from their positions before to those after.
 (() => {
   const view = document.getElementById("view");
   if (!view) return;
@@ -24,7 +24,7 @@
   view.querySelector("fieldset").hidden = false;
   view.querySelector("figure.after").remove();
   svg.setAttribute("tabindex", "0");
-  svg.setAttribute("aria-label", `${svg.getAttribute("aria-label")} The arrow keys go from point to point.`);
+  svg.setAttribute("aria-label", `${svg.getAttribute("aria-label")} Use the arrow keys to move from point to point.`);
 
   function draw() {
     dots.forEach((dot, i) => {
@@ -53,7 +53,7 @@
     frame = requestAnimationFrame(step);
   }
 
-  // Points of one class stand out: the one that is pressed in the legend, else that of the point.
+  // Highlight the points of one class: the one pressed in the legend, else that of the selected point.
   function light() {
     const many = data.classes.length > 1;
     const shown = pressed >= 0 ? pressed : many && pointed >= 0 ? data.labels[pointed] : -1;
@@ -95,7 +95,7 @@
     const x = (event.clientX - box.left) * unit;
     const y = (event.clientY - box.top) * unit;
     let best = -1;
-    let least = (14 * unit) ** 2; // farther from every point than this, none is meant
+    let least = (14 * unit) ** 2; // beyond this distance from every point, none is selected
     current.forEach(([a, b], i) => {
       const square = (a - x) ** 2 + (b - y) ** 2;
       if (square <= least && (pressed < 0 || data.labels[i] === pressed)) [best, least] = [i, square];
@@ -117,7 +117,7 @@
     point(allowed[at < 0 ? 0 : (at + by + allowed.length) % allowed.length]);
   });
   for (const radio of view.querySelectorAll("input[name=when]")) {
-    radio.checked = radio.value === "before"; // some browsers remember another one when a page is loaded again
+    radio.checked = radio.value === "before"; // some browsers restore an earlier choice when a page is reloaded
     radio.addEventListener("change", () => show(radio.value));
   }
   const buttons = Array.from(view.querySelectorAll(".legend button"));

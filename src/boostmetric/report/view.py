@@ -1,4 +1,4 @@
-"""The points in two dimensions, before and after: two pictures, which a script makes one that moves."""
+"""Scatter plots of the points before and after: two pictures, which a script turns into one animation."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def view_block(shown: Sequence[Named], metric: MahalanobisMetric, rng: np.random
     Parameters
     ----------
     shown : sequence of Named
-        One set of points, or several, which are then told apart where they have no labels.
+        One or more sets of points; several sets without labels are coloured by set.
     metric : MahalanobisMetric
     rng : RandomState
-        Draws the points, if there are more than 2,000.
+        Draws a sample if there are more than 2,000 points.
     """
     drawn = _drawn([named.points.shape[0] for named in shown], rng)
     points = _stacked([named.points[rows] for named, rows in zip(shown, drawn, strict=True)])
@@ -61,14 +61,14 @@ def view_block(shown: Sequence[Named], metric: MahalanobisMetric, rng: np.random
 def _text(n_shown: int, n_all: int, before: Plane, after: Plane) -> str:
     which = f"all {n_all:,} points" if n_shown == n_all else f"{n_shown:,} of {n_all:,} points, drawn at random"
     return (
-        f"Principal components of {which}: the plane along which they spread the most. It shows "
-        f"{percent(before.share)} of the squared distances before, and {percent(after.share)} after; what lies "
-        "behind it is not seen. The second picture is turned towards the first, which changes no distance."
+        f"Principal components of {which}: the plane in which they spread the most. It shows "
+        f"{percent(before.share)} of the squared distances before, and {percent(after.share)} after; the rest is not "
+        "visible. The second picture is rotated to match the first, which changes no distance."
     )
 
 
 def _drawn(sizes: Sequence[int], rng: np.random.RandomState) -> list[NDArray[np.int64]]:
-    """Rows of each set: as many of one as of the other, unless it has fewer."""
+    """Rows to draw from each set: equally many, unless a set has fewer."""
     left, quota = MOST_POINTS, {}
     for done, place in enumerate(sorted(range(len(sizes)), key=lambda place: sizes[place])):
         quota[place] = min(sizes[place], left // (len(sizes) - done))
@@ -93,7 +93,7 @@ def _in_order(labels: Sequence[Any]) -> list[Any]:
     distinct = set(labels)
     try:
         return sorted(distinct)
-    except TypeError:  # numbers among texts
+    except TypeError:  # numbers mixed with strings
         return sorted(distinct, key=str)
 
 
@@ -105,7 +105,7 @@ def _picture(when: str, coordinates: FloatArray, colour: Sequence[int]) -> str:
         f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" class="{_dot(c)}"/>'
         for (x, y), c in zip(places.tolist(), colour, strict=True)
     )
-    described = {"before": "The points as they were given", "after": "The points as the metric maps them"}[when]
+    described = {"before": "The points as given", "after": "The points as the metric maps them"}[when]
     return (
         f'<figure class="{when}"><svg role="img" aria-label="{described}: a scatter plot of {len(colour)} points in '
         f'two dimensions." viewBox="0 0 {_WIDTH:g} {_HEIGHT:g}">{dots}</svg>'
@@ -122,8 +122,8 @@ def _legend(classes: Sequence[Any]) -> str:
         return ""
     if len(classes) > MOST_CLASSES:
         return (
-            f'<p class="legend"><small>{len(classes):,} labels: too many for colours. Rest on a point to see its label '
-            "and the other points that have it.</small></p>"
+            f'<p class="legend"><small>{len(classes):,} labels: too many for colours. Hover over a point to see its '
+            "label and the other points that share it.</small></p>"
         )
     items = "".join(
         f'<li><button type="button" disabled aria-pressed="false" data-class="{place}"><svg aria-hidden="true" '
@@ -131,4 +131,4 @@ def _legend(classes: Sequence[Any]) -> str:
         f"<span>{html(str(label) or '(empty)')}</span></button></li>"
         for place, label in enumerate(classes)
     )
-    return f'<ul class="legend" aria-label="Classes; press one to see its points alone">{items}</ul>'
+    return f'<ul class="legend" aria-label="Classes; press one to highlight its points">{items}</ul>'
