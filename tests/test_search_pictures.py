@@ -112,7 +112,7 @@ def test_a_broken_picture_is_named_and_passed_over(folder, tmp_path):
     [
         (["--images", "none", "--query", "x.png"], "none is not a folder"),
         (["--images", "flat", "--query", "none.png"], "There is no file none.png"),
-        (["--images", "flat", "--query", "flat/image_0001.png"], "put pictures that belong together into a folder"),
+        (["--images", "flat", "--query", "flat/image_0001.png"], "Put pictures that belong together into a subfolder"),
         (["--images", "empty", "--query", "flat/image_0001.png"], "The folder empty holds no pictures"),
         (
             ["--images", "flat", "--query", "flat/image_0001.png", "--detector", "eye"],
@@ -145,5 +145,5 @@ def test_too_many_neighbours_and_a_broken_query(folder, tmp_path):
     result = run("--images", folder, "--query", query, "-o", tmp_path / "out", "--words", 12)
     assert result.exit_code == 1
     assert "query.png cannot be read as a picture" in result.output
-    with pytest.raises(ValueError, match="k=40 neighbours were asked for, but only 24 pictures can be searched"):
+    with pytest.raises(ValueError, match="k=40 is more than the 24 pictures that can be searched"):
         search(find(folder), [find(folder)[0].path], 40, words())

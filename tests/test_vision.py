@@ -340,7 +340,7 @@ def test_long_sides_are_reduced_first(drawn, tmp_path):
         (pd.DataFrame({"a": ["x"], "b": ["y"]}), r"one column\. Got an array of shape \(1, 2\)"),
         ((path for path in "ab"), "Got generator"),
         (None, "Got NoneType"),
-        (["a.png", 3], "number 1 is of type int"),
+        (["a.png", 3], "number 1 has type int"),
         ([], "There are no images"),
     ],
 )
@@ -435,13 +435,13 @@ def whole_png():
 
 BROKEN = {
     "empty.png": (b"", "empty.png is an empty file"),
-    "text.jpg": (b"no picture", "text.jpg cannot be read as a picture: it is no picture of a known format"),
+    "text.jpg": (b"no picture", "text.jpg cannot be read as a picture: its format is not known"),
     "cut.png": (whole_png()[:-300], "cut.png cannot be read as a picture: "),
     "small.png": (png(20, 15, b"\0" * 21 * 15), "small.png has 20 x 15 pixels; regions need 16 on each side"),
-    "huge.png": (png(50_000, 50_000, b"\0" * 1000), "huge.png is too large: .* at most 100,000,000 pixels are read"),
-    "large.png": (png(11_000, 10_000), "large.png is too large: 11,000 x 10,000 pixels; at most 100,000,000"),
+    "huge.png": (png(50_000, 50_000, b"\0" * 1000), "huge.png is too large: .* the limit is 100,000,000 pixels"),
+    "large.png": (png(11_000, 10_000), "large.png is too large: 11,000 x 10,000 pixels; the limit is 100,000,000"),
     "short.png": (png(9_900, 10_000), "short.png cannot be read as a picture: "),  # under the limit, but ends early
-    "long.png": (png(3000, 40, b"\0" * 3001 * 40), "long.png has 640 x 9 pixels once it is reduced to max_side=640"),
+    "long.png": (png(3000, 40, b"\0" * 3001 * 40), "long.png has 640 x 9 pixels after reduction to max_side=640"),
     "program.eps": (
         b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 100 100\n%%EndComments\nshowpage\n%%EOF\n",
         "program.eps is not a picture but a program",
@@ -459,7 +459,7 @@ def test_an_unusable_file_is_named_and_its_row_is_zero(name, drawn, tmp_path):
         path.mkdir()
         message = r"folder\.png is not a file but a folder"
     if "\0" in name:
-        message = "cannot be a path: embedded null"
+        message = "is not a valid path: embedded null"
     given = [drawn[0], path, drawn[1]]
     start = time.monotonic()
     with pytest.warns(UserWarning, match=f"1 of 3 images cannot be used. (?s:.*){message}.* Their rows are zeros"):
@@ -481,9 +481,9 @@ def test_an_unusable_file_is_named_and_its_row_is_zero(name, drawn, tmp_path):
         (np.zeros((30, 30, 2), dtype=np.uint8), r"image number 1 has shape \(30, 30, 2\)"),
         (np.zeros(30, dtype=np.uint8), r"image number 1 has shape \(30,\)"),
         (np.zeros((0, 30), dtype=np.uint8), r"image number 1 has shape \(0, 30\)"),
-        (np.full((30, 30), 2.0), "image number 1 holds numbers that are not from 0 to 1"),
-        (np.full((30, 30), np.nan), "image number 1 holds numbers that are not from 0 to 1"),
-        (np.zeros((30, 30), dtype=np.int64), "image number 1 is of type int64"),
+        (np.full((30, 30), 2.0), "image number 1 holds numbers outside 0 to 1"),
+        (np.full((30, 30), np.nan), "image number 1 holds numbers outside 0 to 1"),
+        (np.zeros((30, 30), dtype=np.int64), "image number 1 has dtype int64"),
         (np.zeros((30, 10), dtype=np.uint8), "image number 1 has 10 x 30 pixels"),
         (np.zeros((2, 30, 30), dtype=object), r"image number 1 has shape \(2, 30, 30\)"),
         (np.broadcast_to(np.uint8(0), (20_000, 20_000)), "image number 1 is too large: 20,000 x 20,000 pixels"),
@@ -511,7 +511,7 @@ def test_files_that_could_be_without_end_are_not_read(drawn, tmp_path, monkeypat
         content_of(pipe, str(pipe))
     (path,) = save(tmp_path, drawn[:1])
     monkeypatch.setattr(images, "_MOST_BYTES", 100)
-    with pytest.raises(UnusableImageError, match=r"is too large: [\d,]+ bytes; at most 100 are read"):
+    with pytest.raises(UnusableImageError, match=r"is too large: [\d,]+ bytes; the limit is 100"):
         content_of(path, str(path))
 
 
@@ -543,7 +543,7 @@ def test_sixteen_bits_and_floats_keep_their_shades(tmp_path):
         assert np.array_equal(read(path, path.read_bytes(), "", None), grey), path.name
     Image.fromarray(grey.astype(np.float32)).save(tmp_path / "e.tif")
     Image.fromarray(grey.astype(np.int32) * 1000).save(tmp_path / "f.tif")
-    for name, message in (("e.tif", "not from 0 to 1"), ("f.tif", "not from 0 to 65,535")):
+    for name, message in (("e.tif", "outside 0 to 1"), ("f.tif", "outside 0 to 65,535")):
         with pytest.raises(UnusableImageError, match=message):
             read(tmp_path / name, (tmp_path / name).read_bytes(), "", None)
 
@@ -636,7 +636,7 @@ def test_a_cache_that_cannot_be_written_is_said_once(drawn, tmp_path):
     place.write_text("a file where the folder should be")
     expected = vision().fit_transform(drawn)
     with pytest.warns(
-        UserWarning, match=r"cannot be kept in cache_dir='.*cache' \(.+\), so they are computed again"
+        UserWarning, match=r"cannot be saved in cache_dir='.*cache' \(.+\), so they are computed again"
     ) as all_:
         found = vision(cache_dir=place).fit_transform(drawn)
     assert len(all_) == 1

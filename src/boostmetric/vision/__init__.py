@@ -1,4 +1,4 @@
-"""From images to vectors: interest regions, SIFT descriptors, visual words, histograms.
+"""Turn images into vectors: interest regions, SIFT descriptors, visual words, histograms.
 
 Needs OpenCV with its contributed modules: ``pip install 'boostmetric[vision]'``.
 """

@@ -1,4 +1,4 @@
-"""SIFT descriptors (Lowe, IJCV 2004) of image regions, by OpenCV."""
+"""SIFT descriptors (Lowe, IJCV 2004) of image regions, computed with OpenCV."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from boostmetric.vision.images import Image
 from boostmetric.vision.regions import Regions, grid, sample
 
 N_NUMBERS = 128
-"""Of a descriptor."""
+"""Length of a descriptor."""
 
-# A region is drawn with this many pixels across. Its descriptor looks at a square of that side, turned anyhow, and a
-# bin beyond it, which is why the cell of a region is larger. It has a middle pixel, because OpenCV rounds the places of
-# points: half a pixel beside the middle, descriptors would change when the picture is turned.
+# A region is drawn with this many pixels across. Its descriptor covers a square of that side, at any rotation, and one
+# bin beyond it, which is why the cell of a region is larger. The cell has an odd side, because OpenCV rounds the
+# positions of points: half a pixel off the middle, descriptors would change when the picture is rotated.
 _ACROSS = 32
 _CELL = 65
-# Cells in a row of the sheet that OpenCV sees.
+# Cells in a row of the sheet passed to OpenCV.
 _COLUMNS = 16
-# Regions on a sheet: a few thousand at once, of one picture, would take a gigabyte.
+# Regions on a sheet: several thousand regions of one picture at once would take a gigabyte.
 _PER_SHEET = 16 * _COLUMNS
 # OpenCV's bins are 1.5 times as wide as the size of a point, and there are four in a row.
 _SIZE_OF_POINT = 1 / 6
@@ -30,16 +30,16 @@ _N_DIRECTIONS = 36
 
 
 def describe(image: Image, regions: Regions, *, upright: bool) -> NDArray[np.uint8]:
-    """SIFT descriptors of regions, each mapped to a circle first.
+    """Compute SIFT descriptors of regions, each mapped to a circle first.
 
-    Regions are drawn on a sheet, beside each other, of which OpenCV describes the middle of each cell.
+    Regions are drawn side by side on a sheet, and OpenCV describes the middle of each cell.
 
     Parameters
     ----------
     image : ndarray of shape (height, width)
     regions : Regions
     upright : bool
-        Do not turn regions to the direction in which most of their gradients point.
+        Do not rotate regions to the dominant direction of their gradients.
 
     Returns
     -------
@@ -65,14 +65,14 @@ def _describe_sheet(image: Image, regions: Regions, *, upright: bool) -> NDArray
 
 
 def directions(cells: NDArray[np.float32]) -> FloatArray:
-    """The direction in which most gradients in the middle of each cell point, in radians from right to down."""
+    """Dominant direction of the gradients in the middle of each cell, in radians from right to down."""
     down, right = np.gradient(cells, axis=(1, 2))
     place = (np.arange(_CELL) - (_CELL - 1) / 2) / (_ACROSS / 2)
     strength = np.hypot(right, down) * np.exp(-2 * (place[:, None] ** 2 + place**2))
     turn = np.arctan2(down, right) * (_N_DIRECTIONS / (2 * np.pi))
     low = np.floor(turn)
     share = turn - low
-    # Votes for the two nearest of the directions, of which the one after the last is the first.
+    # Votes for the two nearest directions; the first follows the last.
     first = low.astype(np.int64) % _N_DIRECTIONS
     of_cell = np.arange(len(cells))[:, None, None] * _N_DIRECTIONS
     counted = np.zeros(len(cells) * _N_DIRECTIONS)
@@ -81,7 +81,7 @@ def directions(cells: NDArray[np.float32]) -> FloatArray:
     votes = counted.reshape(-1, _N_DIRECTIONS)
     for _ in range(2):
         votes = (np.roll(votes, 1, axis=1) + votes + np.roll(votes, -1, axis=1)) / 3
-    # The top of the parabola through the largest and its two neighbours.
+    # Vertex of the parabola through the largest vote and its two neighbours.
     largest = votes.argmax(axis=1)
     before, top, after = (votes[np.arange(len(votes)), (largest + shift) % _N_DIRECTIONS] for shift in (-1, 0, 1))
     curvature = before - 2 * top + after
@@ -90,17 +90,17 @@ def directions(cells: NDArray[np.float32]) -> FloatArray:
 
 
 def describe_grid(image: Image) -> NDArray[np.uint8]:
-    """SIFT descriptors on a regular grid, upright."""
+    """Compute upright SIFT descriptors on a regular grid."""
     circles = grid(image)
     return _compute(image, circles.centers, 2 * circles.shapes[:, 0, 0], np.zeros(len(circles)))
 
 
 def describe_blobs(image: Image, *, upright: bool) -> NDArray[np.uint8]:
-    """SIFT descriptors of the blobs that SIFT itself detects."""
+    """Compute SIFT descriptors of the blobs that SIFT itself detects."""
     sift = _sift()
     points = sift.detect(image, None)
     if upright:
-        # A blob with several directions is several points.
+        # OpenCV returns a blob with several directions as several points.
         points = list({(point.pt, point.size): point for point in points}.values())
         for point in points:
             point.angle = 0.0
@@ -122,7 +122,7 @@ def _sift() -> Any:
 
 
 def _as_bytes(descriptors: NDArray[np.float32] | None) -> NDArray[np.uint8]:
-    """OpenCV's descriptors are whole numbers from 0 to 255, as floats; None if there are none."""
+    """Convert OpenCV's descriptors, which are whole numbers from 0 to 255 as floats, or None if there are none."""
     return np.empty((0, N_NUMBERS), dtype=np.uint8) if descriptors is None else descriptors.astype(np.uint8)
 
 

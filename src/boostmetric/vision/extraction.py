@@ -1,4 +1,4 @@
-"""Descriptors of many images: on all processors, kept on disk, past images that cannot be used."""
+"""Extract descriptors of many images: in parallel, cached on disk, and skipping images that cannot be used."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from boostmetric.vision.images import Given, Image, UnusableImageError, content_
 from boostmetric.vision.regions import harris_affine, harris_laplace
 
 DETECTORS = ("harris-affine", "harris-laplace", "sift", "dense")
-# Changes when the same image would get other descriptors.
+# Increase it when the same image would get other descriptors.
 _VERSION = 2
 
 
 class ExtractionSettings(NamedTuple):
-    """What decides the descriptors of an image."""
+    """Settings that determine the descriptors of an image."""
 
     detector: str
     upright: bool
@@ -37,9 +37,9 @@ class Described(NamedTuple):
     Attributes
     ----------
     descriptors : list of ndarray of shape (n_regions, 128), dtype uint8
-        Of each image; none for one that cannot be used.
+        Descriptors of each image; an empty array for one that cannot be used.
     troubles : dict of int to str
-        What is wrong with the images that cannot be used.
+        What is wrong with each image that cannot be used.
     not_kept : str
         Why descriptors could not be written to the cache; empty if they could.
     """
@@ -50,7 +50,7 @@ class Described(NamedTuple):
 
 
 class _Answer(NamedTuple):
-    """What came of one image; see `Described`."""
+    """Result for one image; see `Described`."""
 
     descriptors: NDArray[np.uint8]
     trouble: str = ""
@@ -65,20 +65,20 @@ def describe_images(
     n_jobs: int | None = None,
     visible: bool = False,
 ) -> Described:
-    """SIFT descriptors of the interest regions of images.
+    """Compute SIFT descriptors of the interest regions of images.
 
     Parameters
     ----------
     images : sequence of paths or arrays
     settings : ExtractionSettings
     cache : Path, optional
-        Folder in which descriptors are kept, and looked for.
+        Folder that caches descriptors.
     n_jobs : int, optional
-        Processes, as in joblib.
+        Number of processes, as in joblib.
     visible : bool
-        Show a progress bar.
+        Whether to show a progress bar.
     """
-    require("cv2", "vision", "Describing images")  # said before processes are started
+    require("cv2", "vision", "Describing images")  # fail before processes are started
     tasks = (delayed(_describe)(item, name_of(item, number), settings, cache) for number, item in enumerate(images))
     found: list[NDArray[np.uint8]] = []
     troubles = {}
@@ -94,7 +94,7 @@ def describe_images(
 
 
 def _describe(item: Given, name: str, settings: ExtractionSettings, cache: Path | None) -> _Answer:
-    """The descriptors of an image, from the cache if they are there."""
+    """Descriptors of an image, from the cache if possible."""
     try:
         content = content_of(item, name)
         file = None if cache is None else cache / _key(content, settings)
@@ -108,7 +108,7 @@ def _describe(item: Given, name: str, settings: ExtractionSettings, cache: Path 
         if file is not None:
             with replacing(file) as temporary, temporary.open("wb") as opened:
                 np.save(opened, descriptors)
-    except OSError as error:  # a full disk, for instance: hours of work are not thrown away for it
+    except OSError as error:  # such as a full disk: no reason to throw away hours of work
         return _Answer(descriptors, not_kept=error.strerror or str(error))
     return _Answer(descriptors)
 
@@ -116,11 +116,11 @@ def _describe(item: Given, name: str, settings: ExtractionSettings, cache: Path 
 def _descriptors(image: Image, settings: ExtractionSettings) -> NDArray[np.uint8]:
     cv2 = require("cv2", "vision", "Describing images")
     n_threads = cv2.getNumThreads()
-    cv2.setNumThreads(1)  # images are described at the same time instead
+    cv2.setNumThreads(1)  # images are described in parallel instead
     try:
         return _WAYS[settings.detector](image, settings.upright)
     finally:
-        cv2.setNumThreads(n_threads)  # the user's, in whose process this may be
+        cv2.setNumThreads(n_threads)  # this may run in the user's process
 
 
 _WAYS: dict[str, Callable[[Image, bool], NDArray[np.uint8]]] = {
@@ -132,22 +132,22 @@ _WAYS: dict[str, Callable[[Image, bool], NDArray[np.uint8]]] = {
 
 
 def identity(settings: ExtractionSettings) -> str:
-    """What decides the descriptors of an image, besides the image: settings and versions."""
+    """What determines the descriptors besides the image itself: settings and versions."""
     cv2 = require("cv2", "vision", "Describing images")
     return repr((_VERSION, cv2.__version__, *settings))
 
 
 def _key(content: bytes, settings: ExtractionSettings) -> str:
-    """Name of the file that keeps the descriptors of an image."""
+    """Name of the cache file for the descriptors of an image."""
     name = hashlib.sha256(identity(settings).encode() + b"\0" + content).hexdigest()
     return f"{name[:2]}/{name}.npy"
 
 
 def _kept(file: Path) -> NDArray[np.uint8] | None:
-    """Descriptors from the cache; None if they are not there, or damaged."""
+    """Descriptors from the cache; None if they are missing or damaged."""
     try:
         with file.open("rb") as opened:
             kept: NDArray[np.uint8] = np.load(opened, allow_pickle=False)
-    except Exception:  # a damaged header can fail in any way; whichever it is, the image is described again
+    except Exception:  # a damaged header can fail in any way; the image is then described again
         return None
     return kept if kept.dtype == np.uint8 and kept.ndim == 2 and kept.shape[1] == N_NUMBERS else None

@@ -1,4 +1,4 @@
-"""Search in a folder of pictures, before and after a metric is learned from the names of its subfolders."""
+"""Search in a folder of pictures, before and after learning a metric from the names of its subfolders."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from boostmetric.vision.images import UnusableImageError
 from boostmetric.vision.words import VisualWords
 
 SUFFIXES = (".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp")
-"""Of the files that are taken for pictures."""
+"""Suffixes of the files that count as pictures."""
 
 _N_NEIGHBORS = 3
 
@@ -29,7 +29,7 @@ class Picture:
     ----------
     path : Path
     label : str or None
-        The subfolder that it is in.
+        Name of its subfolder.
     """
 
     path: Path
@@ -43,9 +43,9 @@ class Answer:
     Attributes
     ----------
     query : Picture
-        Its label is None if it does not lie in the folder.
+        The query; its label is None if it is not in the folder.
     before, after : list of (Picture, float)
-        In the Euclidean distance of the histograms, and under the learned metric.
+        Under the Euclidean distance between histograms, and under the learned metric.
     """
 
     query: Picture
@@ -53,12 +53,12 @@ class Answer:
     after: list[tuple[Picture, float]]
 
     def hits(self, nearest: Sequence[tuple[Picture, float]]) -> int | None:
-        """How many of the nearest are from the query's subfolder; None if it has none."""
+        """Number of nearest pictures from the query's subfolder; None if the query has none."""
         return None if self.query.label is None else sum(item.label == self.query.label for item, _ in nearest)
 
 
 def find(folder: Path) -> list[Picture]:
-    """All pictures in a folder and in its subfolders, which are their labels.
+    """Find all pictures in a folder and its subfolders, which serve as labels.
 
     Raises
     ------
@@ -82,19 +82,20 @@ def search(
     words: VisualWords,
     say: Callable[[str], None] = lambda text: None,
 ) -> list[Answer]:
-    """The nearest pictures to each query, before and after learning.
+    """Find the nearest pictures to each query, before and after learning.
 
-    Queries that are among the pictures are left out there, under any name: words and metric are learned without them.
+    Copies of the queries among the pictures are left out, whatever their name: words and metric are learned without
+    them.
 
     Parameters
     ----------
     pictures : sequence of Picture
-        At least two labels.
+        Pictures with at least two different labels.
     queries : sequence of Path
     k : int
     words : VisualWords
     say : callable, optional
-        Told what is being done.
+        Called with a message before each stage.
 
     Raises
     ------
@@ -118,7 +119,7 @@ def search(
     unusable = set(words.skipped_)
     usable = np.array([i for i in range(len(others)) if i not in unusable])
     if len(usable) < k:
-        raise ValueError(f"k={k} neighbours were asked for, but only {len(usable)} pictures can be searched.")
+        raise ValueError(f"k={k} is more than the {len(usable)} pictures that can be searched. Lower k.")
     counts = words.set_params(errors="raise").transform(list(asked.values()))
 
     learned_from = np.intersect1d(usable, taken)
@@ -139,13 +140,13 @@ def search(
 
 
 def _to_learn_from(labels: NDArray[np.str_]) -> tuple[NDArray[np.int64], int]:
-    """Pictures whose subfolder has more of them, and how many targets each can have."""
+    """Pictures that are not alone in their subfolder, and how many targets each can have."""
     names, counts = np.unique(labels[labels != ""], return_counts=True)
     large = names[counts > 1]
     if len(large) < 2:
         raise ValueError(
-            f"A metric is learned from the subfolders of the pictures, of which at least two must hold two or more. "
-            f"There are {len(large)}: put pictures that belong together into a folder of their own."
+            f"A metric is learned from the subfolders of the pictures. At least two of them must hold two or more "
+            f"pictures; {len(large)} do. Put pictures that belong together into a subfolder of their own."
         )
     return np.flatnonzero(np.isin(labels, large)), int(min(_N_NEIGHBORS, counts[counts > 1].min() - 1))
 

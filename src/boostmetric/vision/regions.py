@@ -1,4 +1,4 @@
-"""Interest regions of an image: ellipses around points that can be found again in another picture of the same thing."""
+"""Interest regions of an image: ellipses around points that can be found again in other pictures of the same object."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from boostmetric.arrays.types import FloatArray
 from boostmetric.optional import require
 from boostmetric.vision.images import Image
 
-# Affine adaptation: rounds, and how round the gradients must be at the end (ratio of the two eigenvalues).
+# Affine adaptation: maximum number of iterations, and how isotropic the gradients must be at the end (ratio of the two
+# eigenvalues).
 _MOST_ROUNDS = 15
 _ROUND = 0.8
 # Ellipses more elongated than this are edges, not corners.
 _MOST_ELONGATED = 6.0
-# Side of the window in which gradients are compared, in pixels of its own: the region and its fading rim.
+# Side of the window in which gradients are compared, in its own pixels: the region with its fading border.
 _WINDOW = 25
-# Of the regular grid, in pixels.
+# Step and radii of the regular grid, in pixels.
 _GRID_STEP = 8
 _GRID_RADII = (8.0, 12.0, 16.0)
 
@@ -31,9 +32,9 @@ class Regions:
     Attributes
     ----------
     centers : ndarray of shape (n_regions, 2)
-        x and y.
+        x and y of each center.
     shapes : ndarray of shape (n_regions, 2, 2)
-        Maps the unit circle to the ellipse less its center, in pixels.
+        Map from the unit circle to the ellipse relative to its center, in pixels.
     """
 
     centers: FloatArray
@@ -48,12 +49,12 @@ def _circles(centers: FloatArray, radii: FloatArray) -> Regions:
 
 
 def harris_laplace(image: Image) -> Regions:
-    """Corners at the scale at which they stand out most (Mikolajczyk and Schmid, IJCV 2004): circles."""
+    """Detect corners at the scale at which they are most distinct (Mikolajczyk and Schmid, IJCV 2004), as circles."""
     cv2 = require("cv2", "vision", "Finding interest regions")
     if not hasattr(cv2, "xfeatures2d"):
         raise ImportError(
-            "The detectors harris-affine and harris-laplace need OpenCV with its contributed modules, which the one "
-            "installed lacks. Replace it: pip uninstall opencv-python opencv-python-headless, then pip install "
+            "The detectors harris-affine and harris-laplace need OpenCV with its contributed modules, which the "
+            "installed one lacks. Replace it: pip uninstall opencv-python opencv-python-headless, then pip install "
             "'boostmetric[vision]'. Or use detector='sift' or 'dense'."
         )
     found = cv2.xfeatures2d.HarrisLaplaceFeatureDetector_create().detect(image)
@@ -62,24 +63,24 @@ def harris_laplace(image: Image) -> Regions:
 
 
 def harris_affine(image: Image) -> Regions:
-    """Harris-Laplace regions whose shape is adapted until gradients within are equally strong in all directions.
+    """Detect Harris-Laplace regions and adapt their shape until gradients are equally strong in all directions.
 
-    An ellipse around a corner that is seen from another side is then mapped to the same circle, up to a rotation
-    (Mikolajczyk and Schmid, IJCV 2004). Center and scale stay those of Harris-Laplace. Regions that do not settle, or
-    that become long and thin, are left out.
+    The ellipse around a corner seen from another viewpoint then maps to the same circle, up to a rotation (Mikolajczyk
+    and Schmid, IJCV 2004). Center and scale stay those of Harris-Laplace. Regions that do not converge, or that become
+    long and thin, are left out.
     """
     circles = harris_laplace(image)
     if not len(circles):
         return circles
     shapes, settled = _adapted(image, circles)
-    # An ellipse is the image of the circle, turned anyhow, under several maps: that which keeps the vertical vertical
-    # (Perdoch, Chum and Matas, CVPR 2009), for descriptors that are not turned.
+    # Several maps take the circle to the same ellipse, up to a rotation. Choose the one that keeps vertical lines
+    # vertical (Perdoch, Chum and Matas, CVPR 2009), for descriptors that are not rotated.
     upright = np.linalg.cholesky(shapes[settled] @ shapes[settled].transpose(0, 2, 1))
     return Regions(circles.centers[settled], np.asarray(upright, dtype=np.float64))
 
 
 def _adapted(image: Image, circles: Regions) -> tuple[FloatArray, NDArray[np.bool_]]:
-    """Shapes in which the second moments of the gradients are round, and whether that was reached."""
+    """Shapes that make the second moments of the gradients isotropic, and whether each converged."""
     place = np.linspace(-1.0, 1.0, _WINDOW)
     weight = np.exp(-(place[:, None] ** 2 + place**2) / (2 * 0.5**2))
     shapes, settled = circles.shapes.copy(), np.zeros(len(circles), dtype=bool)
@@ -94,7 +95,7 @@ def _adapted(image: Image, circles: Regions) -> tuple[FloatArray, NDArray[np.boo
         values = np.where(flat[:, None], 1.0, values)
         round_now = ~flat & (values[:, 0] >= _ROUND * values[:, 1])
         settled[active[round_now]] = True
-        # Half of the correction, in logarithms, and no change of the area.
+        # Half of the correction, on a log scale, with the area unchanged.
         stretch = (values / np.sqrt(values.prod(axis=1, keepdims=True))) ** -0.25
         correction = (vectors * stretch[:, None, :]) @ vectors.transpose(0, 2, 1)
         going_on = ~flat & ~round_now
@@ -109,9 +110,9 @@ def _adapted(image: Image, circles: Regions) -> tuple[FloatArray, NDArray[np.boo
 
 
 def sample(image: Image, centers: FloatArray, shapes: FloatArray, side: int) -> NDArray[np.float32]:
-    """Square windows of an image, the unit square [-1, 1] of each region's own coordinates.
+    """Sample square windows of an image: the square [-1, 1] in the coordinates of each region.
 
-    Large regions are read from an image that was made smaller first, so that nothing is skipped between two samples.
+    Large regions are sampled from a smaller copy of the image, so that no detail is skipped between two samples.
 
     Returns
     -------
@@ -136,7 +137,7 @@ def sample(image: Image, centers: FloatArray, shapes: FloatArray, side: int) -> 
 
 
 def _remap(cv2: Any, image: NDArray[np.float32], places: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Image values at given places; in pieces, because OpenCV counts rows in 15 bits."""
+    """Image values at given positions; in pieces, because OpenCV counts rows in 15 bits."""
     pieces = [
         cv2.remap(image, piece, None, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
         for piece in np.array_split(places, max(1, -(-len(places) // 30_000)))

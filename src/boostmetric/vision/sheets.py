@@ -1,4 +1,4 @@
-"""Contact sheets: a query and its nearest pictures, before and after learning, as a picture and as a page."""
+"""Contact sheets: queries and their nearest pictures, before and after learning, as a figure or an HTML page."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ figcaption { overflow-wrap: anywhere; color: #555; }
 
 
 def thumbnail(path: Path) -> Any:
-    """A small copy of a picture, in its colours, by Pillow."""
+    """Small copy of a picture, in colour, as a Pillow image."""
     image = require("PIL.Image", "vision", "Showing images")
     turned = require("PIL.ImageOps", "vision", "Showing images").exif_transpose
     with image.open(path) as opened:
@@ -40,7 +40,7 @@ def thumbnail(path: Path) -> Any:
 
 
 def contact_sheet(answers: Sequence[Answer]) -> Figure:
-    """Two rows for each query: the nearest pictures before and after learning, with right ones framed in green."""
+    """Draw two rows for each query: the nearest pictures before and after learning, right ones framed in green."""
     figures = require("matplotlib.figure", "plot", "A contact sheet")
     k = len(answers[0].before)
     figure: Figure = figures.Figure(figsize=(1.55 * (k + 1), 3.7 * len(answers)), layout="constrained", dpi=110)
@@ -67,14 +67,14 @@ def contact_sheet(answers: Sequence[Answer]) -> Figure:
 
 
 def write_sheet_page(path: Path, answers: Sequence[Answer], facts: str) -> None:
-    """The same as a page with the pictures inside it.
+    """Write the same as an HTML page with embedded pictures.
 
     Parameters
     ----------
     path : Path
     answers : sequence of Answer
     facts : str
-        What was learned from what.
+        Text on what was learned, and from what.
     """
     blocks = [_STYLE, paragraph(facts), paragraph(_legend(answers))]
     for answer in answers:
@@ -100,7 +100,7 @@ def _said(answer: Answer, nearest: list[tuple[Picture, float]]) -> str:
 def _legend(answers: Sequence[Answer]) -> str:
     text = "Below each picture: its name and its distance."
     if any(answer.query.label is not None for answer in answers):
-        text += " Those from the folder of the query have a green frame."
+        text += " Pictures from the query's folder have a green frame."
     return text
 
 

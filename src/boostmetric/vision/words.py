@@ -1,4 +1,4 @@
-"""Images as counts of visual words."""
+"""Represent images as counts of visual words."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from boostmetric.vision.descriptors import root
 from boostmetric.vision.extraction import DETECTORS, ExtractionSettings, describe_images
 from boostmetric.vision.images import UnusableImageError, as_images
 
-# Of each word, so that its center is a mean of many; more take longer and change little.
+# Sample size for k-means, so that each center is a mean of many; more take longer and change little.
 _DESCRIPTORS_PER_WORD = 400
 _LEAST_SAMPLE = 40_000
 
@@ -26,7 +26,7 @@ _LEAST_SAMPLE = 40_000
 class VisualWords(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Histograms of visual words: how often each of `n_words` kinds of image region occurs.
 
-    Interest regions are found in each image and described by SIFT; the descriptors of the images given to `fit` are
+    Interest regions are found in each image and described by SIFT; the descriptors of the images passed to `fit` are
     clustered by k-means, and the centers are the words. This is the bag of visual words of the paper's section 3.3.
 
     Parameters
@@ -34,28 +34,27 @@ class VisualWords(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     n_words : int, default=100
         Size of the codebook, and the number of features that `transform` returns.
     detector : {"harris-affine", "harris-laplace", "sift", "dense"}, default="harris-affine"
-        Interest regions: those of the paper, corners with an affine shape; the same with circles; the blobs of Lowe's
-        SIFT; or a regular grid of circles in three sizes, which finds most and takes longest.
+        Interest regions: corners with an affine shape, as in the paper; the same with circles; the blobs of Lowe's
+        SIFT; or a regular grid of circles in three sizes, which gives the most regions and takes longest.
     descriptor : {"sift", "rootsift"}, default="sift"
-        SIFT, or square roots of its shares, whose Euclidean distance is the Hellinger distance.
+        SIFT, or the square roots of its normalized values, whose Euclidean distance is the Hellinger distance.
     upright : bool, default=False
-        Describe all regions in the direction of the image, instead of that in which most of their gradients point. For
-        pictures that are never turned.
+        Describe all regions upright, instead of rotated to the dominant direction of their gradients. For pictures that
+        are never rotated.
     weighting : {"count", "sqrt", "share"}, default="count"
-        Histograms as the paper has them, their square roots, in which frequent words count less, or divided by their
-        sum.
+        Counts as in the paper, their square roots, in which frequent words count less, or counts divided by their sum.
     max_side : int or None, default=640
-        Longer sides of images are reduced to so many pixels first; None leaves them as they are.
+        Images whose longer side has more pixels are reduced to this size first; None leaves them as they are.
     errors : {"warn", "raise"}, default="warn"
-        What to do about an image that cannot be used (a broken, empty or much too large one): name it in a warning, and
-        return a row of zeros for it; or an error.
+        What to do with an image that cannot be used (because it is broken, empty or much too large): name it in a
+        warning and return a row of zeros for it, or raise an error.
     cache_dir : str or Path, default=None
-        Folder in which descriptors are kept, named after the contents of the image and what decides its descriptors.
-        None keeps nothing.
+        Folder in which to cache descriptors, keyed by the image's contents and the extraction settings. None caches
+        nothing.
     n_jobs : int or None, default=-1
-        Processes that describe images; -1 all processors.
+        Number of processes that describe images; -1 uses all processors.
     random_state : int, RandomState or None, default=None
-        Of the clustering.
+        Random seed of the clustering.
     verbose : int, default=0
         1 shows a progress bar on standard error.
 
@@ -64,9 +63,9 @@ class VisualWords(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     words_ : ndarray of shape (n_words, 128)
         The centers.
     n_descriptors_ : int
-        Descriptors of the images given to `fit`.
+        Number of descriptors of the images passed to `fit`.
     skipped_ : dict of int to str
-        Numbers of the images that could not be used by `fit`, and what is wrong with each.
+        Numbers of the images that `fit` could not use, and what is wrong with each.
 
     Examples
     --------
@@ -112,14 +111,14 @@ class VisualWords(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         Parameters
         ----------
         X : sequence of paths or arrays, or array of shape (n_images, height, width[, n_channels])
-            Images; bytes, or floats from 0 to 1. Colours are turned to shades of grey.
+            Images; bytes, or floats from 0 to 1. Colours are converted to grey.
         y : ignored
         """
         self._learn(X)
         return self
 
     def fit_transform(self, X: Any, y: Any = None, **params: Any) -> NDArray[np.float64]:
-        """Learn the words, and count them in the same images, which are described once.
+        """Learn the words and count them in the same images, describing each image once.
 
         Parameters
         ----------
@@ -149,7 +148,7 @@ class VisualWords(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return self._histograms(self._described(X)[0])
 
     def describe(self, X: Any) -> list[NDArray[np.uint8]]:
-        """SIFT descriptors of the regions of images; needs no words.
+        """Compute SIFT descriptors of the regions of images; works without `fit`.
 
         Parameters
         ----------
@@ -172,7 +171,7 @@ class VisualWords(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             more = "" if self.detector == "dense" else ", or use detector='dense'"
             raise ValueError(
                 f"n_words={self.n_words} words cannot be learned from the {n_descriptors} regions found in "
-                f"{len(descriptors)} images. Give more images, or lower n_words{more}."
+                f"{len(descriptors)} images. Pass more images, or lower n_words{more}."
             )
         size = max(_LEAST_SAMPLE, _DESCRIPTORS_PER_WORD * self.n_words)
         kmeans = KMeans(self.n_words, n_init=1, max_iter=50, random_state=rng)
@@ -181,12 +180,12 @@ class VisualWords(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return descriptors
 
     def _check_form(self) -> None:
-        """Of words and histograms; also before `transform`, since parameters may be set after `fit`."""
+        """Check `weighting` and `descriptor`; also before `transform`, since parameters may be set after `fit`."""
         check_choice("weighting", self.weighting, ("count", "sqrt", "share"))
         check_choice("descriptor", self.descriptor, ("sift", "rootsift"))
 
     def _described(self, X: Any) -> tuple[list[NDArray[np.uint8]], dict[int, str]]:
-        """Descriptors of each image, and what is wrong with those that cannot be used."""
+        """Descriptors of each image, and what is wrong with images that cannot be used."""
         check_choice("detector", self.detector, DETECTORS)
         check_choice("errors", self.errors, ("warn", "raise"))
         check_threads("n_jobs", self.n_jobs)
@@ -194,7 +193,7 @@ class VisualWords(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             check_count("max_side", self.max_side, alternative=", or None")
         images = as_images(X)
         if not images:
-            raise ValueError("There are no images.")
+            raise ValueError("There are no images. Pass at least one.")
         found = describe_images(
             images,
             ExtractionSettings(self.detector, bool(self.upright), self.max_side),
@@ -209,13 +208,13 @@ class VisualWords(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             warn(f"{message} Their rows are zeros.")
         if found.not_kept:
             warn(
-                f"Descriptors cannot be kept in cache_dir={str(self.cache_dir)!r} ({found.not_kept}), so they are "
-                "computed again next time. Name a folder that can be written."
+                f"Descriptors cannot be saved in cache_dir={str(self.cache_dir)!r} ({found.not_kept}), so they are "
+                "computed again next time. Use a folder that can be written to."
             )
         return found.descriptors, found.troubles
 
     def _histograms(self, descriptors: list[NDArray[np.uint8]]) -> NDArray[np.float64]:
-        """Words of each image, counted."""
+        """Count the words of each image."""
         counts = np.zeros((len(descriptors), len(self.words_)))
         half_norms = (self.words_**2).sum(axis=1) / 2
         for row, of_image in zip(counts, descriptors, strict=True):
@@ -243,11 +242,11 @@ class VisualWords(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
 
 def _some_of(descriptors: list[NDArray[np.uint8]], size: int, rng: np.random.RandomState) -> NDArray[np.uint8]:
-    """A random `size` of the descriptors of all images, in their order; all if there are no more."""
+    """Random sample of `size` descriptors from all images, in order; all of them if there are no more."""
     ends = np.cumsum([len(of_image) for of_image in descriptors])
     if ends[-1] <= size:
         return np.concatenate(descriptors)
-    # From each image by itself: all of them once more in one array would double the memory.
+    # Image by image: copying all of them into one array would double the memory.
     chosen = np.sort(rng.choice(ends[-1], size, replace=False))
     of_images = np.split(chosen, np.searchsorted(chosen, ends[:-1]))
     starts = np.concatenate([[0], ends[:-1]])
