@@ -233,10 +233,10 @@ GOOD = npz(X=X4, y=Y4)
         (npz(data=X4), "it has no array X and no array y (it has: data)"),
         (npy(X4), "it is a single array"),
         (npz(X=np.array([{}] * 4), y=Y4), "cannot be read as an .npz file"),
-        (npz(X=X4[:3], y=Y4[:3]), "X has the shape (3, 2), not (4, 2); y has the shape (3,), not (4,)"),
-        (npz(X=X4.astype(str), y=Y4), "not of numbers"),
+        (npz(X=X4[:3], y=Y4[:3]), "X has shape (3, 2), not (4, 2); y has shape (3,), not (4,)"),
+        (npz(X=X4.astype(str), y=Y4), "which is not numeric"),
         (npz(X=X4 * [[1, np.inf]], y=Y4), "not finite"),
-        (npz(X=X4, y=Y4 / 2), "y is of type float64, not of whole numbers"),
+        (npz(X=X4, y=Y4 / 2), "y has dtype float64, which is not an integer type"),
         (npz(X=X4, y=Y4 // 2), "y has 2 classes, not 3"),
     ],
     ids=[
@@ -275,7 +275,7 @@ def test_a_folder_that_is_not_there_is_named(cache, monkeypatch, tmp_path):
 
 
 def test_unknown_sets_are_refused():
-    with pytest.raises(ValueError, match=r"'usbs' is not a data set of the paper\. There are: iris, .*usps"):
+    with pytest.raises(ValueError, match=r"'usbs' is not a data set of the paper\. Available: iris, .*usps"):
         load("usbs")
 
 
@@ -302,12 +302,12 @@ def test_a_download_is_shown_kept_and_not_repeated(cache, small_letters, capsys)
 @pytest.mark.parametrize(
     ("answer", "wrong"),
     [
-        (whole(b"gone", 500), "the server answers 500 Internal Server Error"),
-        (whole(b"gone", 404), "the server answers 404 Not Found"),
+        (whole(b"gone", 500), "the server answered 500 Internal Server Error"),
+        (whole(b"gone", 404), "the server answered 404 Not Found"),
         ((200, LETTERS_TEXT[:10], len(LETTERS_TEXT)), "ended"),
-        (whole(LETTERS_TEXT.replace(b"C,4,11", b"C,4,12")), "sent other data than the 'letters' expected: the SHA-256"),
-        (whole(LETTERS_TEXT[::-1]), "sent something else than the file expected"),
-        (whole(b"A,1,2\n"), "X has the shape (1, 2), not (4, 2)"),
+        (whole(LETTERS_TEXT.replace(b"C,4,11", b"C,4,12")), "sent unexpected data for 'letters': the SHA-256"),
+        (whole(LETTERS_TEXT[::-1]), "sent an unexpected file"),
+        (whole(b"A,1,2\n"), "X has shape (1, 2), not (4, 2)"),
         (whole(b"<html>please log in</html>"), "sent"),
         (whole(b""), "sent"),
     ],
@@ -332,7 +332,7 @@ def test_failed_downloads_say_why_and_leave_nothing(answer, wrong, cache, small_
 def test_a_truncated_download_without_a_stated_length_is_caught_by_the_hash(cache, small_letters):
     with serving({"/letters.data": (200, LETTERS_TEXT[:-9], None)}) as (address, _):
         small_letters(f"{address}/letters.data")
-        with pytest.raises(MissingDataError, match="X has the shape"):
+        with pytest.raises(MissingDataError, match="X has shape"):
             load("letters")
 
 
@@ -351,7 +351,7 @@ def test_the_next_place_is_asked_and_all_failures_are_named(cache, small_letters
         assert asked == ["/none", "/bad", "/good"]
         (cache / "letters.npz").unlink()
         small_letters(f"{address}/none", f"{address}/bad")
-        with pytest.raises(MissingDataError, match=r"/none cannot be downloaded .*404.*; .*/bad sent other data"):
+        with pytest.raises(MissingDataError, match=r"/none cannot be downloaded .*404.*; .*/bad sent unexpected data"):
             load("letters")
 
 
@@ -365,7 +365,7 @@ def test_a_damaged_cache_is_replaced(cache, small_letters):
         assert np.array_equal(load("letters")[0], X4)
     assert len(asked) == 2
     (cache / "letters.npz").write_bytes(b"half")
-    with pytest.raises(MissingDataError, match=r"letters\.npz holds is damaged, and the download failed"):
+    with pytest.raises(MissingDataError, match=r"letters\.npz is damaged, and the download failed"):
         load("letters")
 
 
@@ -373,7 +373,7 @@ def test_data_are_there_even_if_they_cannot_be_kept(cache, small_letters):
     cache.write_text("a file where the folder should be")
     with serving({"/letters.data": whole(LETTERS_TEXT)}) as (address, _):
         small_letters(f"{address}/letters.data")
-        with pytest.warns(UserWarning, match="cannot be kept in .*BOOSTMETRIC_CACHE"):
+        with pytest.warns(UserWarning, match="cannot be saved in .*BOOSTMETRIC_CACHE"):
             X, _ = load("letters")
     assert np.array_equal(X, X4)
 
@@ -482,7 +482,7 @@ def test_listing_says_where_each_set_comes_from(cache, monkeypatch, tmp_path, sm
     assert letters(tmp_path) == (f"file in {tmp_path}", True)
     archive.write(tmp_path / "letters.npz", X4 + 1, Y4)
     monkeypatch.setenv("BOOSTMETRIC_DATA", str(tmp_path))
-    assert letters() == (f"file in {tmp_path} (other numbers than ours)", True)
+    assert letters() == (f"file in {tmp_path} (its numbers differ from ours)", True)
     archive.write(tmp_path / "letters.npz", X4, Y4 * 0)
     assert letters() == (f"{tmp_path / 'letters.npz'} cannot be used: y has 1 classes, not 3", False)
     assert letters(tmp_path / "typo") == (f"there is no folder {tmp_path / 'typo'}", False)

@@ -116,10 +116,10 @@ def test_names_in_the_archive_do_not_lead_out_of_the_folder(publisher, monkeypat
 @pytest.mark.parametrize(
     ("answer", "sha256", "wrong"),
     [
-        (whole(b"gone", 404), None, "the server answers 404 Not Found"),
+        (whole(b"gone", 404), None, "the server answered 404 Not Found"),
         ((200, published()[:100], 5000), None, "ended"),
-        (None, "0" * 64, "sent another file than expected: its SHA-256 is [0-9a-f]{64}, not 0{64}"),
-        (whole(published()[:-10]), None, "sent another file than expected"),
+        (None, "0" * 64, "sent an unexpected file: its SHA-256 is [0-9a-f]{64}, not 0{64}"),
+        (whole(published()[:-10]), None, "sent an unexpected file"),
     ],
     ids=["404", "truncated", "hash", "short"],
 )

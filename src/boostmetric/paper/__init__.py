@@ -1,1 +1,1 @@
-"""The experiments of the paper, again."""
+"""Reproduction of the paper's experiments."""

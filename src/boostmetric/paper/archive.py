@@ -1,7 +1,7 @@
-"""Points and labels in an ``.npz`` file: what one must hold, and the hash by which the data are known.
+"""Points and labels in an ``.npz`` file: reading, writing, checks, and the hash that identifies the data.
 
-The hash is of the numbers, not of a file: publishers pack the same data as Matlab, ARFF, text or images, and compress
-them anew.
+The hash is of the numbers, not of a file: publishers pack the same data as Matlab, ARFF, text or images, and may
+recompress them.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ class UnusableFileError(ValueError):
 
 
 def content_hash(X: AnyArray, y: AnyArray) -> str:
-    """SHA-256 of points and labels, whatever their types and byte order.
+    """SHA-256 of points and labels, independent of their types and byte order.
 
-    Points are taken in single precision, which tells all measurements of the paper's sets apart: 33.6 read from text in
-    double precision and 33.6 stored in single precision are the same datum.
+    Points are hashed in single precision, which distinguishes all measurements in the paper's sets: 33.6 read from text
+    in double precision and 33.6 stored in single precision are the same value.
     """
     points = np.ascontiguousarray(X, dtype="<f4") + np.float32(0)  # -0 and 0 are the same
     labels = np.ascontiguousarray(y, dtype="<i4")
@@ -39,15 +39,15 @@ def content_hash(X: AnyArray, y: AnyArray) -> str:
 
 
 def read(path: Path) -> tuple[AnyArray, AnyArray]:
-    """Arrays `X` and `y` of a file; never runs code from it.
+    """Read arrays `X` and `y` from a file, without running any code from it.
 
     Raises
     ------
     UnusableFileError
-        If the file is damaged, is not an ``.npz`` file, or lacks one of them.
+        If the file is damaged, is not an ``.npz`` file, or lacks one of the arrays.
     """
     try:
-        # Opened here and not by numpy, which leaves the file open when it is no archive.
+        # Opened here, because numpy would leave the file open if it is not an archive.
         with path.open("rb") as file:
             arrays = np.load(file, allow_pickle=False)
             if not isinstance(arrays, np.lib.npyio.NpzFile):
@@ -65,24 +65,24 @@ def read(path: Path) -> tuple[AnyArray, AnyArray]:
 
 
 def write(path: Path, X: AnyArray, y: AnyArray) -> None:
-    """A compressed file with `X` and `y` in the precision of the hash; whole or not there."""
+    """Write `X` and `y` to a compressed file in the precision of the hash, atomically."""
     with replacing(path) as temporary:
         np.savez_compressed(temporary, X=np.asarray(X, dtype=np.float32), y=np.asarray(y, dtype=np.int32))
 
 
 def differences(X: AnyArray, y: AnyArray, shape: tuple[int, int], n_classes: int) -> list[str]:
-    """What makes points and labels unfit to be a data set of this shape; nothing if they may be one."""
+    """List what is wrong with points and labels for a data set of this shape; empty if nothing is."""
     found = []
     if X.dtype.kind not in "uif":
-        found.append(f"X is of type {X.dtype}, not of numbers")
+        found.append(f"X has dtype {X.dtype}, which is not numeric")
     elif X.shape != shape:
-        found.append(f"X has the shape {X.shape}, not {shape}")
+        found.append(f"X has shape {X.shape}, not {shape}")
     elif not np.isfinite(X).all():
         found.append("X holds values that are not finite")
     if y.dtype.kind not in "ui":
-        found.append(f"y is of type {y.dtype}, not of whole numbers")
+        found.append(f"y has dtype {y.dtype}, which is not an integer type")
     elif y.shape != shape[:1]:
-        found.append(f"y has the shape {y.shape}, not {shape[:1]}")
+        found.append(f"y has shape {y.shape}, not {shape[:1]}")
     elif len(np.unique(y)) != n_classes:
         found.append(f"y has {len(np.unique(y))} classes, not {n_classes}")
     return found

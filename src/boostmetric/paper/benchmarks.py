@@ -1,8 +1,8 @@
-"""The rows of the paper's Tables 1 and 2: sizes, preprocessing and errors as printed, and the sizes that we use.
+"""Rows of the paper's Tables 1 and 2: sizes, preprocessing and errors as printed, and the sizes that we use.
 
-An error averaged over ten runs is a whole number of errors in ten times the test size. The printed means of ORLFace,
-Wine, Bal and Vehicle are not, with the printed test sizes. The smallest sizes that fit all systems are those of a split
-into 70 and 30 per cent, and these are used.
+An error averaged over ten runs is a whole number of errors divided by ten times the test size. With the printed test
+sizes, the printed means of ORLFace, Wine, Bal and Vehicle are not. The smallest sizes that fit all systems are those of
+a split into 70 and 30 per cent, which we use.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 SYSTEMS = ("Euclidean", "Xing", "RCA", "NCA", "LMNN", "BoostMetric")
-"""The columns of Table 2."""
+"""Columns of Table 2."""
 
 # Mean (standard deviation) over the runs, in per cent, columns as in SYSTEMS; blank where the paper has no result.
 _TABLE_2 = """
@@ -41,7 +41,7 @@ class Benchmark:
     Attributes
     ----------
     name : str
-        As printed.
+        Name, as printed.
     source : str
         Name of the data set, see `boostmetric.paper.datasets.load`.
     n_train, n_test : int
@@ -57,13 +57,13 @@ class Benchmark:
     n_pca : int or None
         Dimension after PCA fitted on the training part.
     scaled : bool
-        Features scaled to [-1, 1] over all rows, as in LIBSVM's files; not stated, but only so do the printed Euclidean
-        errors come out.
+        Whether features are scaled to [-1, 1] over all rows, as in LIBSVM's files; the paper does not state this, but
+        only then do the Euclidean errors match the printed ones.
     printed_split : (int, int) or None
-        Sizes of the two parts as printed, where they are not those used.
+        Sizes of the two parts as printed, if they differ from those used.
     printed_errors : mapping from str to (float, float or None)
-        Mean and standard deviation (None for a single run) of the test errors in per cent, for each of `SYSTEMS` that
-        has a result.
+        Mean and standard deviation (None for a single run) of the test errors in per cent, for each of `SYSTEMS` with
+        a result.
     """
 
     name: str
@@ -92,7 +92,7 @@ class Benchmark:
 
 
 def _read_errors(table: str) -> dict[str, dict[str, tuple[float, float | None]]]:
-    """Errors by row and system from a table in text."""
+    """Parse errors by row and system from a text table."""
     errors: dict[str, dict[str, tuple[float, float | None]]] = {}
     for line in table.strip().splitlines():
         name, *cells = (cell.strip() for cell in line.split("|"))
@@ -124,4 +124,4 @@ _TABLE_1 = (
 )
 
 BENCHMARKS = tuple(replace(row, printed_errors=_read_errors(_TABLE_2)[row.name]) for row in _TABLE_1)
-"""All rows, in the paper's order."""
+"""All benchmarks, in the paper's order."""

@@ -1,9 +1,9 @@
-"""The data sets of the paper: its 15 benchmarks (Table 1) and the concentric circles of its illustrative example.
+"""Data sets of the paper: its 15 benchmarks (Table 1) and the concentric circles of its illustrative example.
 
 Iris and Wine come with scikit-learn; Balance, Twin Peaks, Helix and the circles are generated. The others are read from
 a folder of ``.npz`` files with arrays `X` and `y`, given as `data_dir` or in the environment variable BOOSTMETRIC_DATA;
-if they are not there, from the cache of earlier downloads; if not there either, they are downloaded. The project does
-not hold them, because the terms of most are not stated.
+else from the cache of earlier downloads; else they are downloaded. They are not part of this project, because most have
+no stated terms of use.
 """
 
 from __future__ import annotations
@@ -37,30 +37,30 @@ __all__ = [
 Labelled = tuple[NDArray[np.float64], NDArray[np.int64]]
 
 N_LETTERS = 15000
-"""Rows of Letters that are used: the paper's sizes are those of LIBSVM's split, we think of the first rows."""
+"""Number of rows of Letters to use: the paper's sizes are those of LIBSVM's split, presumably the first rows."""
 
 _N_GENERATED = 20000  # points of Twin Peaks, and of the helix
 
 
 class MissingDataError(FileNotFoundError):
-    """A data set cannot be had, or its file is damaged; the message says how to get it."""
+    """A data set is not available, or its file is damaged; the message says how to get it."""
 
 
 def load(source: str, data_dir: Path | None = None) -> Labelled:
-    """Points and labels of a data set.
+    """Load the points and labels of a data set.
 
     Parameters
     ----------
     source : str
         The `source` of a `Benchmark`, or ``"circles"``.
     data_dir : Path, optional
-        Folder of ``.npz`` files; by default that of the environment variable BOOSTMETRIC_DATA. Sets that are bundled or
-        generated are not looked for there.
+        Folder of ``.npz`` files; by default the one in the environment variable BOOSTMETRIC_DATA. Bundled and generated
+        sets are never read from it.
 
     Raises
     ------
     MissingDataError
-        With the ways to get the file.
+        If the set is not available; the message says how to get it.
 
     Examples
     --------
@@ -72,23 +72,23 @@ def load(source: str, data_dir: Path | None = None) -> Labelled:
     if source in GENERATED:
         return GENERATED[source]()
     if source not in SOURCES:
-        raise ValueError(f"{source!r} is not a data set of the paper. There are: {', '.join([*GENERATED, *SOURCES])}.")
+        raise ValueError(f"{source!r} is not a data set of the paper. Available: {', '.join([*GENERATED, *SOURCES])}.")
     X, y = _find(source, SOURCES[source], data_dir)
     kept = slice(N_LETTERS if source == "letters" else None)
     return X[kept].astype(np.float64), y[kept].astype(np.int64)
 
 
 def own_file(source: str, data_dir: Path | None = None) -> Path | None:
-    """Where a set would lie in the user's own folder; None without such a folder."""
+    """Path of a set in the user's own folder, whether it exists or not; None without such a folder."""
     folder = data_dir or os.environ.get("BOOSTMETRIC_DATA")
     return Path(folder) / f"{source}.npz" if folder else None
 
 
 def read_own(path: Path, source: DataSource) -> tuple[archive.AnyArray, archive.AnyArray]:
-    """A set from a file that the user has made.
+    """Read a set from the user's own file.
 
-    Its numbers may be others than ours (another reduction of ORL, other images of MNIST are as true to the paper); its
-    shape and its classes may not, for then it is another set.
+    Its numbers may differ from ours (another reduction of ORL, or other images of MNIST, are just as true to the
+    paper); its shape and number of classes may not, or it would be another set.
     """
     X, y = archive.read(path)
     if found := archive.differences(X, y, source.shape, source.n_classes):
@@ -102,7 +102,7 @@ def _find(name: str, source: DataSource, data_dir: Path | None) -> tuple[archive
         try:
             return read_own(path, source)
         except archive.UnusableFileError as error:
-            # Not passed over in silence: who names a folder wants the data in it.
+            # Do not fall back silently: a user who names a folder wants its data.
             raise _missing(name, source, f"the file {path} cannot be used: {error}") from error
     if path is not None and not path.parent.is_dir():
         raise _missing(name, source, f"there is no folder {path.parent}")
@@ -112,7 +112,7 @@ def _find(name: str, source: DataSource, data_dir: Path | None) -> tuple[archive
         return download(name, source)
     except DownloadError as error:
         tried = f"there is no file {path}" if path else "no data folder was given"
-        kept = f"what {cached_file(name)} holds is damaged" if cached_file(name).exists() else "it is not in the cache"
+        kept = f"the file {cached_file(name)} is damaged" if cached_file(name).exists() else "it is not in the cache"
         raise _missing(name, source, f"{tried}, {kept}, and the download failed: {error}") from error
 
 
@@ -120,11 +120,11 @@ def _missing(name: str, source: DataSource, why: str) -> MissingDataError:
     n_samples, n_features = source.shape
     where, note = " and ".join(source.places[0]), f" ({source.note})" if source.note else ""
     return MissingDataError(
-        f"The data set {name!r} does not come with the package; {why}. There are three ways to get it. With a folder "
-        f"that holds {name}.npz: name the folder with --data-dir, or in the environment variable BOOSTMETRIC_DATA. "
-        f"Without: download {where} ({source.publisher}), save the data{note} as {name}.npz with arrays X "
-        f"({n_samples} samples x {n_features} features) and y (their labels, {source.n_classes} classes), and name its "
-        "folder."
+        f"The data set {name!r} does not come with the package; {why}. If you have a folder with "
+        f"{name}.npz, pass it as --data-dir, or set the environment variable BOOSTMETRIC_DATA to it. "
+        f"Otherwise, download {where} ({source.publisher}), save the data{note} as {name}.npz with arrays X "
+        f"({n_samples} samples x {n_features} features) and y (labels, {source.n_classes} classes), and pass its "
+        "folder in the same way."
     )
 
 
@@ -134,7 +134,7 @@ def concentric_circles(n: int = 1000, noise: float = 2.5, seed: int = 0) -> Labe
     Parameters
     ----------
     n : int
-        Points; with three targets and three impostors each, 1,000 give the paper's 9,000 triplets.
+        Number of points; with three targets and three impostors each, 1,000 give the paper's 9,000 triplets.
     noise : float
         Standard deviation of the noise dimensions; that of the circles, with radii 1, 2, 3, 4, is 1.9.
     seed : int
@@ -195,4 +195,4 @@ GENERATED: dict[str, Callable[[], Labelled]] = {
     "helix": _helix,
     "circles": concentric_circles,
 }
-"""The sets that are always there, by name."""
+"""Functions for the sets that are always available, by name."""

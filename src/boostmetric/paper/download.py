@@ -1,4 +1,4 @@
-"""Download of a data set into the user's cache: with a progress bar, checked by hash, kept whole or not at all."""
+"""Download data sets into the user's cache: with a progress bar, verified by hash, and saved atomically."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from boostmetric.paper.sources import DataSource
 
 _TIMEOUT = 30.0  # seconds without any byte
 _CHUNK = 1 << 16
-_LARGEST = 1 << 28  # bytes; the largest of the files is half of it, and a server could send without end
+_LARGEST = 1 << 28  # bytes, twice the largest file: a server could send data without end
 
 
 class DownloadError(RuntimeError):
-    """No place gave the data; the message names each and what was wrong there."""
+    """No place had the data; the message names each place and what went wrong there."""
 
 
 def cache_folder() -> Path:
-    """Where downloaded sets are kept: BOOSTMETRIC_CACHE, or ``boostmetric`` in XDG_CACHE_HOME or in ``~/.cache``."""
+    """Folder of downloaded sets: BOOSTMETRIC_CACHE, or ``boostmetric`` in XDG_CACHE_HOME or in ``~/.cache``."""
     if named := os.environ.get("BOOSTMETRIC_CACHE"):
         return Path(named).expanduser()
     base = Path(os.environ.get("XDG_CACHE_HOME", ""))
@@ -33,12 +33,12 @@ def cache_folder() -> Path:
 
 
 def cached_file(name: str) -> Path:
-    """The file that holds a set once it was downloaded."""
+    """Path of a downloaded set in the cache."""
     return cache_folder() / f"{name}.npz"
 
 
 def read_cached(name: str, source: DataSource) -> tuple[AnyArray, AnyArray] | None:
-    """A set from the cache; None if it is not there, or no longer what was put there."""
+    """Read a set from the cache; None if it is missing or damaged."""
     try:
         X, y = archive.read(cached_file(name))
     except archive.UnusableFileError:
@@ -47,7 +47,7 @@ def read_cached(name: str, source: DataSource) -> tuple[AnyArray, AnyArray] | No
 
 
 def download(name: str, source: DataSource) -> tuple[AnyArray, AnyArray]:
-    """Fetch a set from the first of its places that has the data expected, and keep it in the cache.
+    """Download a set from the first place that has the expected data, and save it in the cache.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def download(name: str, source: DataSource) -> tuple[AnyArray, AnyArray]:
     Raises
     ------
     DownloadError
-        If no place has them. Then the cache is as it was.
+        If no place has the data. Then the cache is unchanged.
     """
     failures = []
     for urls in source.places:
@@ -71,18 +71,18 @@ def download(name: str, source: DataSource) -> tuple[AnyArray, AnyArray]:
             archive.write(cached_file(name), X, y)
         except OSError as error:
             warnings.warn(
-                f"{name} was downloaded, but cannot be kept in {cache_folder()} ({error.strerror}), so it will be "
-                "downloaded again next time. Name a folder that can be written in the environment variable "
-                "BOOSTMETRIC_CACHE.",
+                f"{name} was downloaded, but cannot be saved in {cache_folder()} ({error.strerror}), so it will be "
+                "downloaded again next time. Set the environment variable BOOSTMETRIC_CACHE to a folder that can be "
+                "written to.",
                 stacklevel=2,
             )
-        # What the cache will give next time, so that both give the same results.
+        # The same types as from the cache next time, so that both give the same results.
         return X.astype("float32"), y.astype("int32")
     raise DownloadError("; ".join(failures))
 
 
 def differences_from(source: DataSource, X: AnyArray, y: AnyArray) -> list[str]:
-    """What tells points and labels from those expected; nothing if they are the same numbers."""
+    """List how points and labels differ from those expected; empty if they hold the same numbers."""
     found = archive.differences(X, y, source.shape, source.n_classes)
     if not found and (sha256 := archive.content_hash(X, y)) != source.sha256:
         found.append(f"the SHA-256 of X and y is {sha256}, not {source.sha256}")
@@ -94,21 +94,21 @@ def _from_place(name: str, source: DataSource, urls: tuple[str, ...]) -> tuple[A
     try:
         X, y = source.read(files)
     except Exception as error:
-        # A reader of a foreign format fails in as many ways as there are wrong files; they all mean the same.
-        message = f"{urls[0]} sent something else than the file expected ({type(error).__name__}: {error})"
+        # A reader can fail in many ways on a wrong file; they all mean the same.
+        message = f"{urls[0]} sent an unexpected file ({type(error).__name__}: {error})"
         raise DownloadError(message) from error
     if found := differences_from(source, X, y):
-        raise DownloadError(f"{urls[0]} sent other data than the {name!r} expected: {', '.join(found)}")
+        raise DownloadError(f"{urls[0]} sent unexpected data for {name!r}: {', '.join(found)}")
     return X, y
 
 
 def fetch(url: str, label: str) -> bytes:
-    """All bytes of a file, with a progress bar on the standard error.
+    """Download all bytes of a file, with a progress bar on standard error.
 
     Raises
     ------
     DownloadError
-        If the server cannot be reached, says no, or stops before the end.
+        If the server cannot be reached, refuses, or stops before the end.
     """
     try:
         with open_url(url) as response, Steps(f"Downloading {label}, kB", visible=True) as steps:
@@ -121,7 +121,7 @@ def fetch(url: str, label: str) -> bytes:
                     raise DownloadError(f"{url} sends more than {_LARGEST:,} bytes")
     except (OSError, http.client.HTTPException, ValueError) as error:
         if isinstance(error, urllib.error.HTTPError):
-            error.close()  # it is an answer as well, whose connection would stay open
+            error.close()  # it is also a response, whose connection would stay open
         raise DownloadError(f"{url} cannot be downloaded ({_reason(error)})") from error
     if stated and len(received) != int(stated):
         raise DownloadError(f"{url} cannot be downloaded (it ended after {len(received):,} of {int(stated):,} bytes)")
@@ -129,15 +129,15 @@ def fetch(url: str, label: str) -> bytes:
 
 
 def open_url(url: str) -> Any:
-    """The answer of a server, to be read and closed."""
-    # Some servers refuse Python's own name.
+    """Response of a server, which the caller reads and closes."""
+    # Some servers refuse Python's default user agent.
     request = urllib.request.Request(url, headers={"User-Agent": "boostmetric"})
     return urllib.request.urlopen(request, timeout=_TIMEOUT)
 
 
 def _reason(error: Exception) -> str:
     if isinstance(error, urllib.error.HTTPError):
-        return f"the server answers {error.code} {error.reason}"
+        return f"the server answered {error.code} {error.reason}"
     if isinstance(error, urllib.error.URLError):
         return str(error.reason)
     if isinstance(error, http.client.IncompleteRead):

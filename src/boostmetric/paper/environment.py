@@ -1,4 +1,4 @@
-"""What a figure was measured on."""
+"""Description of the machine that measurements were made on."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PACKAGES = ("numpy", "scipy", "scikit-learn", "numba")
 
 
 def machine() -> dict[str, str]:
-    """Processor, cores, and versions of what computes."""
+    """Processor, number of cores, and versions of Python and the numerical packages."""
     return {
         "cpu": _processor(),
         "cores": str(os.cpu_count()),

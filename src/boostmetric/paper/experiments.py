@@ -1,4 +1,4 @@
-"""The experiments of the paper, as tasks of a `runner` and what each of them measures."""
+"""Experiments of the paper, as tasks for the `runner` and functions that measure each of them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from boostmetric.paper.protocol import TrainTestSplit, paper_setting, run, split
 from boostmetric.paper.runner import FitTask
 from boostmetric.vision import UnusableImageError
 
-# The columns of Table 2, our own after those of the paper.
+# Columns of Table 2: those of the paper, then our own.
 SYSTEMS: dict[str, Callable[[Benchmark], Any]] = {
     "Euclidean": lambda benchmark: None,
     "Xing": lambda benchmark: MMC(random_state=0),
@@ -45,10 +45,10 @@ TABLE_3 = ("Bal", "Breast-Cancer", "Diabetes")
 TIMED = ("BoostMetric", "LMNN")
 DIMENSIONS = (50, 100, 200, 300, 500, 700, 1000)
 _N_TRIPLETS = 250
-# Error against the number of triplets: targets, and impostors, of each sample.
+# Error against the number of triplets: number of targets, and of impostors, per sample.
 NEIGHBORS = (1, 2, 3, 5, 7, 10)
 TRIPLETS = ("Bal", "Vehicle", "Letters")
-# Convergence of both solvers, on sets that no metric separates: where one does, the loss has no minimum.
+# Convergence of both solvers, on sets that no metric separates: on separable sets the loss has no minimum.
 SOLVERS = ("stagewise", "corrective")
 CONVERGENCE = ("Bal", "Vehicle", "Diabetes", "Letters")
 
@@ -62,16 +62,16 @@ def tasks(
     runs: int | None = None,
     systems: Sequence[str] = (),
 ) -> list[FitTask]:
-    """What an experiment consists of.
+    """List the tasks of an experiment.
 
     Parameters
     ----------
     experiment : str
         One of `EXPERIMENTS`.
     chosen : sequence of Benchmark or ImageBenchmark
-        Sets to use, where the experiment has some.
+        Sets to use, for experiments on several sets.
     runs : int, optional
-        Most splits of a set; by default as many as in the paper.
+        Maximum number of splits per set; by default as in the paper.
     systems : sequence of str, optional
         Columns of Table 2; all by default.
     """
@@ -105,18 +105,18 @@ def tasks(
     if experiment in ("motorbikes", "faces"):
         images = [benchmark for benchmark in chosen if isinstance(benchmark, ImageBenchmark)]
         return [task for benchmark in images if benchmark.source == experiment for task in image_tasks(benchmark, runs)]
-    raise ValueError(f"There is no experiment {experiment!r}; there are {', '.join(EXPERIMENTS)}.")
+    raise ValueError(f"There is no experiment {experiment!r}. Available experiments: {', '.join(EXPERIMENTS)}.")
 
 
 def find_data(planned: Sequence[FitTask], data_dir: Path | None) -> tuple[dict[str, str], dict[str, str]]:
-    """Look for the data that tasks need; images are described, with a progress bar.
+    """Find the data that tasks need, and describe images, with a progress bar.
 
     Returns
     -------
     hashes : dict of str to str
-        Of the data sets' contents.
+        Hashes of the data sets' contents.
     missing : dict of str to str
-        Names of the sets that cannot be had, and why.
+        Names of the sets that are not available, and why.
     """
     named = {benchmark.name: benchmark for benchmark in ALL_SETS}
     hashes, missing = {}, {}
@@ -133,17 +133,17 @@ def find_data(planned: Sequence[FitTask], data_dir: Path | None) -> tuple[dict[s
 
 
 def data_of(task: FitTask) -> str:
-    """Name of the set that a task is about."""
+    """Name of the set that a task uses."""
     return IMAGES_OF[task.experiment].name if task.experiment in IMAGES_OF else task.data
 
 
 class Laboratory:
-    """Carries out tasks; keeps the last data set it read.
+    """Callable that runs tasks, and keeps the last data set in memory.
 
     Parameters
     ----------
     data_dir : Path or None
-        Where the data sets are.
+        Folder of the data sets.
     """
 
     def __init__(self, data_dir: Path | None) -> None:
@@ -151,7 +151,7 @@ class Laboratory:
         self._last: tuple[str, Any] = ("", None)
 
     def __call__(self, task: FitTask) -> dict[str, Any]:
-        """What was measured."""
+        """Run a task and return what was measured."""
         if task.experiment in IMAGES_OF:
             return measure(task, self._data_dir)
         way = {
@@ -209,7 +209,7 @@ def _outcome(metric: Any, part: TrainTestSplit) -> dict[str, Any]:
 
 
 def circles_in_noise(n_points: int, dimension: int, seed: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """The concentric circles, with more dimensions of noise."""
+    """Concentric circles with additional dimensions of noise."""
     points, labels = concentric_circles(n_points, seed=seed)
     noise = np.random.default_rng([seed, dimension]).standard_normal((len(points), dimension - points.shape[1]))
     return np.hstack([points, noise]), labels

@@ -1,4 +1,4 @@
-"""The paper's figures from rows of a run; lines differ in marker and stroke, so that grey will do."""
+"""Figures of the paper from the rows of a run; lines differ in marker and stroke, so that they work in greyscale."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MARKERS = "os^D"
 
 
 def cputime(results: Results) -> Figure:
-    """Seconds of a fit against the dimension."""
+    """Plot seconds per fit against the dimension."""
     figure, (axes,) = panels(1, width=6.0)
     for i, system in enumerate(TIMED):
         known = [(d, results.figures("cputime", str(d), system, "seconds")) for d in DIMENSIONS]
@@ -27,13 +27,13 @@ def cputime(results: Results) -> Figure:
             axes.loglog(
                 *zip(*points, strict=True), linestyle=STROKES[i], marker=MARKERS[i], color="black", label=system
             )
-    axes.set(xlabel="dimensions", ylabel="seconds of a fit", title="250 triplets of the concentric circles")
+    axes.set(xlabel="dimensions", ylabel="seconds per fit", title="250 triplets of the concentric circles")
     axes.legend(frameon=False)
     return figure
 
 
 def convergence(results: Results) -> Figure:
-    """The objective above the least that was reached, iteration by iteration."""
+    """Plot the objective, minus the lowest value reached, against the iterations."""
     names = [name for name in CONVERGENCE if results.has("convergence", name)]
     figure, row = panels(len(names))
     for axes, name in zip(row, names, strict=True):
@@ -46,13 +46,13 @@ def convergence(results: Results) -> Figure:
                 axes.semilogy(np.arange(1, len(above) + 1), above, color="black", label=solver, **style)
         axes.set(xlabel="iterations", title=name)
         axes.set_ylim(bottom=1e-8)
-    row[0].set_ylabel("objective, less the least reached")
+    row[0].set_ylabel("objective, minus the lowest reached")
     row[0].legend(frameon=False)
     return figure
 
 
 def triplets(results: Results) -> Figure:
-    """Test error against the number of triplets."""
+    """Plot test error against the number of triplets."""
     names = [name for name in TRIPLETS if results.has("triplets", name)]
     figure, row = panels(len(names))
     for axes, name in zip(row, names, strict=True):
@@ -68,7 +68,7 @@ def triplets(results: Results) -> Figure:
 
 
 def panels(n_panels: int, width: float = 3.6) -> tuple[Figure, Any]:
-    """A figure with axes side by side."""
+    """Create a figure with axes side by side."""
     figure = require("matplotlib.figure", "plot", "A figure").Figure(
         figsize=(max(6.0, width * n_panels), 3.6), layout="constrained", dpi=150
     )

@@ -1,4 +1,4 @@
-"""The paper's illustrative example (section 3.1): concentric circles hidden in noise, found by the learned metric."""
+"""Illustrative example of the paper (section 3.1): the learned metric finds concentric circles hidden in noise."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ PRINTED_EIGENVALUES = (0.542, 0.414, 0.007)
 
 @dataclass(frozen=True)
 class Circles:
-    """What was found.
+    """Results of the example.
 
     Attributes
     ----------
     n_triplets : int
     euclidean, boostmetric : float
-        3-NN errors in per cent on as many new points.
+        3-NN errors in per cent on the same number of new points.
     eigenvalues : ndarray
-        Of the learned X, largest first.
+        Eigenvalues of the learned X, largest first.
     figure : matplotlib.figure.Figure
         The training points projected to two dimensions by PCA, LDA and BoostMetric.
     """

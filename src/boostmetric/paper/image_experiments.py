@@ -1,4 +1,4 @@
-"""The paper's section 3.3: histograms of visual words, a metric over them, categorization and retrieval."""
+"""Experiments of the paper's section 3.3: metrics on histograms of visual words, for categorization and retrieval."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ CODEBOOKS = {
     "100 words, square roots": (100, "sqrt"),
     "200 words, square roots": (200, "sqrt"),
 }
-"""Numbers of words, and whether their counts are taken as the paper does or as square roots."""
+"""Number of words, and whether to use their counts, as the paper does, or the square roots."""
 CUTS = (5, 10, 15, 20)
-"""Lengths of the lists whose precision is measured."""
+"""Numbers of retrieved images at which precision is measured."""
 METRICS: dict[str, Callable[[], Any]] = {
     "Euclidean": lambda: None,
     "LMNN": lambda: LMNN(n_neighbors=3),
@@ -44,28 +44,28 @@ METRICS: dict[str, Callable[[], Any]] = {
     "recommended": lambda: BoostMetric.recommended(random_state=0),
 }
 SVM = "linear SVM"
-# Of the SVM, chosen by 5-fold cross-validation.
+# Values of C for the SVM, chosen from by 5-fold cross-validation.
 _PENALTIES = np.logspace(-5, 1, 13)
-# Error against the number of triplets: targets, and impostors, of each sample.
+# Error against the number of triplets: number of targets, and of impostors, per sample.
 NEIGHBORS = (1, 2, 3, 5, 7, 10)
 TRIPLETS = "100 words"
 
 
 @dataclass(frozen=True)
 class ImageBenchmark:
-    """One of the two experiments.
+    """One of the two image experiments.
 
     Attributes
     ----------
     name : str
     source : str
-        Of the experiment.
+        Name of the experiment.
     categories : (str, str)
-        The classes; in retrieval the first is looked for.
+        The classes; retrieval searches for the first.
     n_train, n_test : int
-        Images of both classes in the parts of a split.
+        Number of images of both classes in the parts of a split.
     printed_split : (int, int) or None
-        The same as printed, where that is different.
+        Sizes as printed in the paper, if different.
     """
 
     name: str
@@ -77,15 +77,15 @@ class ImageBenchmark:
 
 
 MOTORBIKES = ImageBenchmark("Motorbikes", "motorbikes", ("motorbikes", "airplanes"), 959, 639)
-# The paper has 520 images of the background, of which 467 are published.
+# The paper has 520 images of the background; 467 are published.
 FACES = ImageBenchmark("Faces", "faces", ("faces", "background_google"), 541, 361, (573, 382))
 IMAGE_BENCHMARKS = (MOTORBIKES, FACES)
-# Of each experiment with rows, its images.
+# Images of each experiment.
 IMAGES_OF = {"motorbikes": MOTORBIKES, "motorbikes-triplets": MOTORBIKES, "faces": FACES}
 
 
 def image_tasks(benchmark: ImageBenchmark, runs: int | None = None) -> list[FitTask]:
-    """What an experiment consists of: splits, and for each all codebooks and systems, which share the histograms."""
+    """Tasks of an experiment: for each split, all codebooks and systems, which share the histograms."""
     seeds = range(min(runs or N_RUNS, N_RUNS))
     categorization = benchmark.source == "motorbikes"
     systems = [*METRICS, SVM] if categorization else list(METRICS)
@@ -97,7 +97,7 @@ def image_tasks(benchmark: ImageBenchmark, runs: int | None = None) -> list[FitT
 
 
 def measure(task: FitTask, data_dir: Path | None) -> dict[str, Any]:
-    """Carry out a task."""
+    """Run a task and return what was measured."""
     n_words, weighting = CODEBOOKS[task.data]
     part = histograms(IMAGES_OF[task.experiment], n_words, task.seed, data_dir)
     if weighting == "sqrt":
@@ -126,7 +126,7 @@ def _learn(metric: Any, part: TrainTestSplit, score: Callable[..., Any], name: s
 
 
 def precisions(part: TrainTestSplit, transform: Callable[[NDArray[Any]], NDArray[Any]] | None = None) -> list[float]:
-    """Share of the first class, in per cent, among the nearest test images of each of its test images; see `CUTS`."""
+    """Precision at each of `CUTS`, in per cent, with the test images of the first class as queries among the others."""
     points = part.X_test if transform is None else transform(part.X_test)
     found = nearest(points, None, max(CUTS), rounding_of_distances(points))[part.y_test == 0]
     right = part.y_test[found] == 0
@@ -145,14 +145,14 @@ def _support_vectors(part: TrainTestSplit) -> dict[str, Any]:
 
 
 def words(n_words: int, seed: int, **options: Any) -> VisualWords:
-    """The images' representation: Harris-affine regions, SIFT, counts; descriptors are kept in the cache."""
+    """Representation of the images: Harris-affine regions, SIFT, counts; descriptors are cached."""
     return VisualWords(
         n_words, upright=True, errors="raise", cache_dir=cache_folder() / "descriptors", random_state=seed, **options
     )
 
 
 def prepare(benchmark: ImageBenchmark, data_dir: Path | None) -> str:
-    """Describe all images of an experiment, with a progress bar, so that fits find descriptors in the cache.
+    """Describe all images of an experiment, with a progress bar, so that fits find the descriptors in the cache.
 
     Returns
     -------
@@ -164,7 +164,7 @@ def prepare(benchmark: ImageBenchmark, data_dir: Path | None) -> str:
     MissingDataError
         If there are no images, or too few.
     UnusableImageError
-        If one is broken.
+        If an image is broken.
     """
     files = [path for category in benchmark.categories for path in find_pictures(category, data_dir)]
     if len(files) - benchmark.n_train <= max(CUTS):
@@ -177,7 +177,7 @@ def prepare(benchmark: ImageBenchmark, data_dir: Path | None) -> str:
 
 
 def histograms(benchmark: ImageBenchmark, n_words: int, seed: int, data_dir: Path | None) -> TrainTestSplit:
-    """A random split: words learned on its training part, and their counts in both; kept in the cache."""
+    """Random split: words learned on the training part, and their counts in both parts; cached."""
     files = [find_pictures(category, data_dir) for category in benchmark.categories]
     paths = [path for of_class in files for path in of_class]
     labels = np.repeat([0, 1], [len(of_class) for of_class in files])
@@ -185,7 +185,7 @@ def histograms(benchmark: ImageBenchmark, n_words: int, seed: int, data_dir: Pat
     train, test = order[: benchmark.n_train], order[benchmark.n_train :]
     vision = words(n_words, seed, n_jobs=1)
     settings = ExtractionSettings(vision.detector, vision.upright, vision.max_side)
-    # All that decides the counts; the numbers of the training part stand for the split.
+    # Everything that determines the counts; the indices of the training part identify the split.
     decisive = (boostmetric.__version__, sklearn.__version__, identity(settings), vision.descriptor, vision.weighting)
     key = hashlib.sha256(repr((*decisive, n_words, seed, train.tolist(), _content(paths))).encode()).hexdigest()
     kept = cache_folder() / "histograms" / f"{benchmark.name}-{key[:32]}.npy"
@@ -203,13 +203,13 @@ def _read(path: Path, shape: tuple[int, int]) -> NDArray[np.float64] | None:
     try:
         with path.open("rb") as file:
             counts: NDArray[np.float64] = np.load(file, allow_pickle=False)
-    except Exception:  # a damaged header can fail in any way; whichever it is, words are counted again
+    except Exception:  # a damaged header can fail in any way; words are then counted again
         return None
     return counts if counts.shape == shape else None
 
 
 def _content(files: Sequence[Path]) -> str:
-    """SHA-256 of files, one after the other."""
+    """SHA-256 of the contents of files, in order."""
     digest = hashlib.sha256()
     for path in files:
         digest.update(hashlib.sha256(path.read_bytes()).digest())

@@ -1,4 +1,4 @@
-"""Tables and figures of the image experiments, our figures above the printed ones."""
+"""Tables and figures of the image experiments, with our numbers above the printed ones."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from boostmetric.paper.tables import Cell, PaperTable, Results, mean_and_spread
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# Mean and standard deviation, in per cent; those of Euclidean and LMNN are in the caption of Figure 3.
+# Mean and standard deviation, in per cent; those for Euclidean and LMNN are from the caption of Figure 3.
 _PRINTED = {
     "100 words": {"Euclidean": (15, 1), "LMNN": (4.7, 0.5), "BoostMetric": (3.63, 0.68), SVM: (3.87, 0.69)},
     "200 words": {"BoostMetric": (2.96, 0.59), SVM: (3.00, 0.72)},
 }
-# Codebooks of the figures: those of the paper.
+# Codebooks shown in the figures: those of the paper.
 _SHOWN = ("100 words", "200 words")
 
 
 def motorbikes_table(results: Results) -> PaperTable:
-    """Test errors of categorization."""
+    """Table of test errors in categorization."""
     systems = [*METRICS, SVM]
     rows = []
     for words in CODEBOOKS:
@@ -34,16 +34,16 @@ def motorbikes_table(results: Results) -> PaperTable:
             statuses = [_status(results, "motorbikes", words, system) for system in systems]
             rows.append([Cell(words), *_cells(errors, statuses, printed, min)])
     caption = (
-        "Test errors in per cent, mean (standard deviation) over the splits into 959 and 639 images, the best of a row "
-        "in bold; small, below, as printed. Three nearest neighbours under each metric, and a linear SVM whose C is "
-        "chosen by 5-fold cross-validation, all on the same histograms: Harris-affine regions, upright, SIFT, words "
+        "Test errors in per cent, mean (standard deviation) over the splits into 959 and 639 images, the best of each "
+        "row in bold; in small type, as printed. Three nearest neighbours under each metric, and a linear SVM whose C "
+        "is chosen by 5-fold cross-validation, all on the same histograms: Harris-affine regions, upright, SIFT, words "
         "learned on the training part. The last two rows, with square roots of the counts, are not in the paper."
     )
     return PaperTable("Figure 3: Motorbikes against Airplanes", caption, ["codebook", *systems], rows)
 
 
 def faces_table(results: Results) -> PaperTable:
-    """Precision of retrieval."""
+    """Table of precision in retrieval."""
     rows = []
     for words in CODEBOOKS:
         if results.has("faces", words):
@@ -55,14 +55,14 @@ def faces_table(results: Results) -> PaperTable:
                 rows.append([Cell(f"{words}, first {cut}"), *cells])
     caption = (
         "Share of faces, in per cent, among the test images nearest to a test face, mean (standard deviation) over the "
-        "splits into 541 and 361 images, the best of a row in bold. The paper shows curves and prints no numbers; it "
-        "has 573 and 382 images, because its background has 520 instead of the 467 that are published."
+        "splits into 541 and 361 images, the best of each row in bold. The paper shows curves and prints no numbers; "
+        "it has 573 and 382 images, because its background has 520 images instead of the 467 published."
     )
     return PaperTable("Figure 4: Faces against Background", caption, ["codebook", *METRICS], rows)
 
 
 def motorbikes_figure(results: Results) -> Figure:
-    """Errors of all systems with both codebooks, and error against the number of triplets."""
+    """Plot errors of all systems with both codebooks, and error against the number of triplets."""
     figure, (left, right) = panels(2, width=5.4)
     systems = [*METRICS, SVM]
     for i, words in enumerate(_SHOWN):
@@ -86,14 +86,14 @@ def motorbikes_figure(results: Results) -> Figure:
 
 
 def faces_figure(results: Results) -> Figure:
-    """Precision against the length of the list."""
+    """Plot precision against the number of images retrieved."""
     figure, both = panels(len(_SHOWN), width=4.4)
     for axes, words in zip(both, _SHOWN, strict=True):
         for i, metric in enumerate(METRICS):
             runs = np.array(results.figures("faces", words, metric, "precision"))
             if len(runs):
                 style = {"linestyle": STROKES[i], "marker": MARKERS[i], "color": str(0.15 * i), "capsize": 3}
-                # Side by side, so that bars do not hide each other.
+                # Shifted, so that error bars do not hide each other.
                 axes.errorbar(
                     np.array(CUTS) + (i - 1.5) * 0.3, runs.mean(axis=0), runs.std(axis=0), label=metric, **style
                 )
@@ -106,7 +106,7 @@ def faces_figure(results: Results) -> Figure:
 
 
 def _status(results: Results, experiment: str, words: str, system: str) -> str:
-    """Of the first fit that did not come to an end: a mean over the others would be one over the easy splits."""
+    """Status of the first fit that did not finish: a mean over the others would cover only the easy splits."""
     trouble = results.trouble(experiment, words, system)
     return "" if trouble is None else trouble.status
 
@@ -114,7 +114,7 @@ def _status(results: Results, experiment: str, words: str, system: str) -> str:
 def _cells(
     runs: list[list[float]], statuses: list[str], printed: list[str], best_of: Callable[..., float]
 ) -> list[Cell]:
-    """Means (standard deviations) over runs, or the status; the best, and what prints the same, in bold."""
+    """Means (standard deviations) over runs, or the status; the best, and those that print the same, in bold."""
     known = {i: round(float(np.mean(values)), 2) for i, values in enumerate(runs) if values and not statuses[i]}
     best = best_of(known.values(), default=np.nan)
     cells = []

@@ -1,4 +1,4 @@
-"""Which data sets there are: their sizes, their preprocessing, and where each would come from now."""
+"""List the data sets: their sizes, their preprocessing, and where each would be loaded from now."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _BUNDLED = {"iris", "wine"}
 
 @dataclass(frozen=True)
 class DatasetRow:
-    """A line of the listing.
+    """Row of the listing.
 
     Attributes
     ----------
     name : str
-        As printed in the paper.
+        Name, as printed in the paper.
     size : str
         Samples x features.
     n_classes : int
@@ -33,9 +33,9 @@ class DatasetRow:
     split : str
         Sizes of the training part and the test part.
     printed_split : str
-        The same as printed in the paper, where that is different.
+        Sizes as printed in the paper, if different.
     origin : str
-        Where `boostmetric.paper.datasets.load` would take it from.
+        Where `boostmetric.paper.datasets.load` would load it from.
     available : bool
         Whether it can be loaded without a download.
     """
@@ -51,7 +51,7 @@ class DatasetRow:
 
 
 def describe_datasets(data_dir: Path | None = None) -> list[DatasetRow]:
-    """The paper's sets in its order, its images, and the circles. Nothing is downloaded.
+    """List the paper's sets in its order, its images, and the circles, without downloading anything.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def _row_of_images(benchmark: ImageBenchmark, data_dir: Path | None) -> DatasetR
 
 
 def _origin_of_images(benchmark: ImageBenchmark, data_dir: Path | None) -> tuple[str, bool]:
-    """In words, and whether no download is needed."""
+    """Where images come from, in words, and whether no download is needed."""
     for place, folder in (("folder", own_folder(data_dir)), ("in the cache", cached_pictures())):
         if folder is not None and all((folder / category).is_dir() for category in benchmark.categories):
             return f"{place} {folder}", True
@@ -120,7 +120,7 @@ def _size(benchmark: Benchmark) -> str:
 
 
 def _origin(name: str, data_dir: Path | None) -> tuple[str, bool]:
-    """In words, and whether no download is needed."""
+    """Where a set comes from, in words, and whether no download is needed."""
     if name in GENERATED:
         return ("comes with scikit-learn" if name in _BUNDLED else "generated"), True
     source = SOURCES[name]
@@ -130,7 +130,7 @@ def _origin(name: str, data_dir: Path | None) -> tuple[str, bool]:
             other = differences_from(source, *read_own(path, source))
         except UnusableFileError as error:
             return f"{path} cannot be used: {error}", False
-        return f"file in {path.parent}" + (" (other numbers than ours)" if other else ""), True
+        return f"file in {path.parent}" + (" (its numbers differ from ours)" if other else ""), True
     if path is not None and not path.parent.is_dir():
         return f"there is no folder {path.parent}", False
     if read_cached(name, source) is not None:

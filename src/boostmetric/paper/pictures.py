@@ -1,7 +1,7 @@
-"""The images of the paper's section 3.3: four classes of Caltech-101, from a folder, the cache, or their publisher.
+"""Images of the paper's section 3.3: four classes of Caltech-101, from a folder, the cache, or their publisher.
 
-A folder of data holds them as ``images/motorbikes``, ``images/airplanes``, ``images/faces`` and
-``images/background_google``. The project does not hold them.
+A data folder holds them as ``images/motorbikes``, ``images/airplanes``, ``images/faces`` and
+``images/background_google``. They are not part of this project.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CATEGORIES = {
     "faces": "Faces",
     "background_google": "BACKGROUND_Google",
 }
-"""Our names of the classes, and those of the publisher's folders."""
+"""Our names of the classes, and the names of the publisher's folders."""
 
 # California Institute of Technology: Li, Andreeto, Ranzato and Perona, Caltech 101 (2022), doi 10.22002/D1.20086.
 URL = "https://data.caltech.edu/records/mzrjq-6wc02/files/caltech-101.zip"
@@ -34,19 +34,19 @@ _SUFFIX = ".jpg"
 
 
 def find_pictures(category: str, data_dir: Path | None = None) -> list[Path]:
-    """Files of the images of a class, in the order of their names.
+    """Find the image files of a class, sorted by name.
 
     Parameters
     ----------
     category : str
         One of `CATEGORIES`.
     data_dir : Path, optional
-        Folder that holds a folder ``images``; by default that of the environment variable BOOSTMETRIC_DATA.
+        Folder that holds a folder ``images``; by default the one in the environment variable BOOSTMETRIC_DATA.
 
     Raises
     ------
     MissingDataError
-        With the ways to get them.
+        If the images are not available; the message says how to get them.
     """
     own = own_folder(data_dir)
     if own is not None and (own / category).is_dir():
@@ -60,20 +60,20 @@ def find_pictures(category: str, data_dir: Path | None = None) -> list[Path]:
             raise MissingDataError(
                 f"The images {category!r} do not come with the package; {tried}, they are not in the cache, and the "
                 f"download failed: {error}. Download {URL}, unpack {_INNER} in it, put the images of its folder "
-                f"{CATEGORIES[category]} into a folder images/{category}, and name the folder that holds images with "
-                "--data-dir, or in the environment variable BOOSTMETRIC_DATA."
+                f"{CATEGORIES[category]} into a folder images/{category}, and pass the folder that holds images as "
+                "--data-dir, or set the environment variable BOOSTMETRIC_DATA to it."
             ) from error
     return _files(kept / category)
 
 
 def own_folder(data_dir: Path | None = None) -> Path | None:
-    """The user's own folder of images; None without a folder of data."""
+    """The user's own folder of images; None without a data folder."""
     folder = data_dir or os.environ.get("BOOSTMETRIC_DATA")
     return Path(folder) / "images" if folder else None
 
 
 def cached_pictures() -> Path:
-    """Where downloaded images are kept."""
+    """Folder of downloaded images."""
     return cache_folder() / "caltech101"
 
 
@@ -85,15 +85,15 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _is_picture(path: PurePath) -> bool:
-    """By its name; those with a dot in front are what some systems put beside a file."""
+    """Whether a name is that of a picture; names with a leading dot are files that some systems add."""
     return path.suffix.lower() == _SUFFIX and not path.name.startswith(".")
 
 
 def _download(folder: Path) -> None:
-    """Fetch all classes; the folder of each is there as a whole or not at all."""
+    """Download all classes; each folder appears complete or not at all."""
     content = fetch(URL, "Caltech-101")
     if (found := hashlib.sha256(content).hexdigest()) != SHA256:
-        raise DownloadError(f"{URL} sent another file than expected: its SHA-256 is {found}, not {SHA256}")
+        raise DownloadError(f"{URL} sent an unexpected file: its SHA-256 is {found}, not {SHA256}")
     ours = {theirs: name for name, theirs in CATEGORIES.items()}
     folder.mkdir(parents=True, exist_ok=True)
     temporary = Path(tempfile.mkdtemp(prefix=".unpacked-", dir=folder))
@@ -104,7 +104,7 @@ def _download(folder: Path) -> None:
                 for member in archive:
                     path = PurePosixPath(member.name)
                     if member.isfile() and _is_picture(path) and path.parent.name in ours:
-                        # Names from the archive are used as the last part of a path only.
+                        # Use only the last part of names from the archive, for safety.
                         target = temporary / ours[path.parent.name] / path.name
                         target.parent.mkdir(exist_ok=True)
                         opened = archive.extractfile(member)
@@ -115,7 +115,7 @@ def _download(folder: Path) -> None:
             try:
                 whole.rename(folder / whole.name)
             except OSError:
-                # There already: from before, or another process was faster.
+                # It exists already: from an earlier download, or another process was faster.
                 if not (folder / whole.name).is_dir():
                     raise
     finally:

@@ -1,4 +1,4 @@
-"""Pictures. matplotlib is imported by the functions, and figures are made without its global state."""
+"""Scatter plots. Functions import matplotlib when called, and create figures without its global state."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MARKERS = "o^sDvP*X"
 
 
 def plot_projections(projections: Mapping[str, NDArray[np.floating[Any]]], labels: NDArray[Any]) -> Figure:
-    """Scatter plots side by side, one panel a projection; classes differ in colour, shade and marker.
+    """Draw scatter plots side by side, one panel per projection; classes differ in colour, shade and marker.
 
     Parameters
     ----------

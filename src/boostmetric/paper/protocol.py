@@ -1,4 +1,4 @@
-"""How the paper measures: random splits, PCA of the training part, error of a 3-nearest-neighbour classifier."""
+"""Protocol of the paper: random splits, PCA on the training part, error of a 3-nearest-neighbour classifier."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from boostmetric.paper.datasets import Benchmark, Labelled
 
 @dataclass(frozen=True)
 class TrainTestSplit:
-    """A training part and a test part."""
+    """Training part and test part of a data set."""
 
     X_train: NDArray[np.float64]
     y_train: NDArray[np.int64]
@@ -27,7 +27,7 @@ class TrainTestSplit:
     y_test: NDArray[np.int64]
 
     def error(self, transform: Callable[[NDArray[np.float64]], NDArray[Any]] | None = None) -> float:
-        """3-NN error in per cent, before or after a transformation of the points."""
+        """3-NN error in per cent, optionally after a transformation of the points."""
         train, test = self.X_train, self.X_test
         if transform is not None:
             train, test = transform(train), transform(test)
@@ -35,7 +35,7 @@ class TrainTestSplit:
 
 
 def split(benchmark: Benchmark, data: Labelled, seed: int) -> TrainTestSplit:
-    """One of the random splits of a benchmark."""
+    """Random split of a benchmark."""
     X, y = data
     if benchmark.scaled:
         X = minmax_scale(X, (-1, 1))
@@ -49,13 +49,13 @@ def split(benchmark: Benchmark, data: Labelled, seed: int) -> TrainTestSplit:
 
 
 def splits(benchmark: Benchmark, data: Labelled) -> Iterator[TrainTestSplit]:
-    """All of them."""
+    """All random splits of a benchmark."""
     return (split(benchmark, data, seed) for seed in range(benchmark.n_runs))
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a learner came to on one split: test error in per cent, and seconds of the fit."""
+    """Result of a learner on one split: test error in per cent, and seconds of the fit."""
 
     error: float
     seconds: float
@@ -72,7 +72,7 @@ def run(metric: Any, split: TrainTestSplit) -> Outcome:
     Parameters
     ----------
     metric : transformer that learns from labels, or None
-        None for the Euclidean distance.
+        None means the Euclidean distance.
     split : TrainTestSplit
     """
     if metric is None:

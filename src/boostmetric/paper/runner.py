@@ -1,7 +1,7 @@
-"""Many fits, one after the other or at the same time, whose outcomes are rows of a file.
+"""Run many fits, in sequence or in parallel, and write the result of each as a row of a file.
 
-Fits run in other processes, so that one that takes too long, needs too much memory or crashes is a row that says so.
-Rows are appended as they finish: a run that was killed goes on where it was.
+Fits run in other processes, so that one that takes too long, needs too much memory or crashes becomes a row that says
+so. Rows are appended as fits finish: a run that was killed resumes where it stopped.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from typing import Any, NamedTuple
 
 import boostmetric
 
-# Beyond the limit of a fit, for reading the data and the test error.
+# Seconds beyond the limit of a fit, to read the data and compute the test error.
 _GRACE = 60.0
-# Share of the memory of the machine that all fits together may take.
+# Share of the machine's memory that all fits together may use.
 _MOST_MEMORY = 0.9
 
 OK, OVER_TIME, OUT_OF_MEMORY, FAILED = "ok", "over time", "out of memory", "failed"
 
 
 class FitTask(NamedTuple):
-    """One fit: what a row is about."""
+    """One fit to run, described by the key of its row."""
 
     experiment: str
     data: str
@@ -39,18 +39,18 @@ class FitTask(NamedTuple):
 
 @dataclass(frozen=True)
 class FitRow:
-    """What a fit came to.
+    """Result of a fit.
 
     Attributes
     ----------
     experiment, data, system, seed
-        Of the `FitTask`.
+        Fields of the `FitTask`.
     version : str
-        Of boostmetric.
+        Version of boostmetric.
     status : str
         "ok", "over time", "out of memory" or "failed".
     figures : dict
-        What was measured; empty unless ok.
+        Measurements; empty unless ok.
     message : str
         What went wrong.
     """
@@ -66,17 +66,17 @@ class FitRow:
 
     @property
     def task(self) -> FitTask:
-        """What it is about."""
+        """The task of this row."""
         return FitTask(self.experiment, self.data, self.system, self.seed)
 
     @property
     def trouble(self) -> str:
-        """What went wrong, and where; the data alone, the size of a codebook for instance, would not say."""
+        """What went wrong, and in which fit; `data` alone, such as the size of a codebook, would not tell."""
         return f"{self.experiment}, {self.data}, {self.system}, split {self.seed}: {self.status}. {self.message}"
 
 
 class RowFile:
-    """A file with a line of JSON for each fit.
+    """File with a line of JSON for each fit.
 
     Parameters
     ----------
@@ -85,14 +85,14 @@ class RowFile:
     Attributes
     ----------
     rows : dict of FitTask to FitRow
-        Those of this version of boostmetric; others are left alone.
+        Rows written by this version of boostmetric; others are ignored.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.rows: dict[FitTask, FitRow] = {}
         text = path.read_text(encoding="utf-8") if path.exists() else ""
-        # A run that was killed while it wrote leaves part of a line, which the next one must not be appended to.
+        # A run that was killed while writing leaves a partial line; the next row must start on a new one.
         self._separator = "" if not text or text.endswith("\n") else "\n"
         for line in text.splitlines():
             try:
@@ -103,7 +103,7 @@ class RowFile:
                 self.rows[row.task] = row
 
     def append(self, row: FitRow) -> None:
-        """Write a row, and keep it."""
+        """Append a row to the file and to `rows`."""
         self.rows[row.task] = row
         with self.path.open("a", encoding="utf-8") as file:
             file.write(self._separator + json.dumps(asdict(row)) + "\n")
@@ -112,7 +112,7 @@ class RowFile:
         self._separator = ""
 
     def is_hopeless(self, task: FitTask) -> bool:
-        """Whether the same fit to another split took too long, or too much memory."""
+        """Whether the same fit on another split took too much time or memory."""
         return any(row.status in (OVER_TIME, OUT_OF_MEMORY) and row.task[:3] == task[:3] for row in self.rows.values())
 
 
@@ -125,21 +125,21 @@ def run(
     time_limit: float = 600.0,
     on_row: Callable[[int, int], None] = lambda done, total: None,
 ) -> None:
-    """Carry out the tasks that have no row yet.
+    """Run the tasks that have no row yet.
 
     Parameters
     ----------
     tasks : sequence of FitTask
-        A task is left out where the same fit to another split took too long.
+        A task is skipped if the same fit on another split took too much time or memory.
     execute : callable
-        What to measure; called in other processes, so it must be picklable.
+        Runs a task and returns its measurements; called in other processes, so it must be picklable.
     file : RowFile
     jobs : int, default=1
-        Processes at work at the same time.
+        Number of parallel processes.
     time_limit : float, default=600.0
-        Seconds after which a fit is given up.
+        Seconds after which a fit is stopped.
     on_row : callable, optional
-        Told how many tasks are done, of how many.
+        Called with the number of tasks done and the total.
     """
     waiting = [task for task in tasks if task not in file.rows][::-1]
     workers = [_Worker(execute, jobs) for _ in range(min(jobs, len(waiting)))]
@@ -162,7 +162,7 @@ def run(
 
 
 def _next_rows(busy: list[_Worker]) -> list[FitRow]:
-    """Wait until a fit ends, or has taken too long."""
+    """Wait until a fit ends or exceeds its time limit, and return the new rows."""
     until = min(worker.deadline for worker in busy)
     ready = wait([worker.connection for worker in busy], timeout=max(0.0, until - monotonic()))
     ended = [worker.answer() for worker in busy if worker.connection in ready]
@@ -171,7 +171,7 @@ def _next_rows(busy: list[_Worker]) -> list[FitRow]:
 
 
 class _Worker:
-    """A process that carries out one task after the other, and is replaced where it has to be ended."""
+    """Process that runs tasks one by one, and is replaced if it has to be killed."""
 
     def __init__(self, execute: Callable[[FitTask], dict[str, Any]], jobs: int) -> None:
         self.task: FitTask | None = None
@@ -180,7 +180,7 @@ class _Worker:
         self._start()
 
     def _start(self) -> None:
-        context = multiprocessing.get_context("spawn")  # threads of this process are not to be forked
+        context = multiprocessing.get_context("spawn")  # threads of this process must not be forked
         self.connection, other = context.Pipe()
         self._process = context.Process(target=_serve, args=(other, self._execute, self._jobs))
         self._process.start()
@@ -189,14 +189,14 @@ class _Worker:
 
     def begin(self, task: FitTask, time_limit: float) -> None:
         if not self._ready:
-            self.connection.recv()  # imports take seconds, which are not the fit's
+            self.connection.recv()  # imports take seconds, which do not count for the fit
             self._ready = True
         self.task, self.deadline = task, monotonic() + time_limit + _GRACE
         self._limit = time_limit
         self.connection.send((task, time_limit))
 
     def answer(self) -> FitRow:
-        """The row that was sent, or one about a process that died."""
+        """Row that the process sent, or a row saying that it died."""
         try:
             status, figures, message = self.connection.recv()
         except EOFError:
@@ -224,11 +224,11 @@ class _Worker:
 
 
 def _serve(connection: Connection, execute: Callable[[FitTask], dict[str, Any]], jobs: int) -> None:
-    """Carry out tasks until the other side is gone."""
+    """Run tasks until the other side closes the connection."""
     from threadpoolctl import threadpool_limits
 
     _limit_memory(jobs)
-    warnings.simplefilter("ignore")  # they would break the progress bar; why a fit ended is in its row
+    warnings.simplefilter("ignore")  # they would break the progress bar; the row says why a fit stopped
     connection.send("ready")
     with threadpool_limits(limits=1 if jobs > 1 else None):
         while True:
@@ -242,13 +242,13 @@ def _serve(connection: Connection, execute: Callable[[FitTask], dict[str, Any]],
                 answer = (OVER_TIME, {}, f"over {time_limit:g} s") if late else (OK, figures, "")
             except MemoryError as error:
                 answer = (OUT_OF_MEMORY, {}, str(error))
-            except Exception as error:  # whatever it is, it is this row's and not the end
+            except Exception as error:  # whatever it is, it fails this row only, not the run
                 answer = (FAILED, {}, f"{type(error).__name__}: {error}")
             connection.send(answer)
 
 
 def _limit_memory(jobs: int) -> None:
-    """Let a fit that needs more than its share of the memory fail, before the system ends something else."""
+    """Make a fit that exceeds its share of the memory fail, before the system kills another process."""
     try:
         import resource
 

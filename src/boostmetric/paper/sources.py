@@ -1,7 +1,7 @@
-"""Where the sets come from that are neither bundled nor generated, and how their publishers' files are read.
+"""Sources of the data sets that are neither bundled nor generated, and readers of their publishers' files.
 
-What a publisher sends is accepted exactly if it holds the data that our results were computed on, rows in the same
-order: the hash is of the numbers (`archive.content_hash`). The order matters because the random splits depend on it.
+A download is accepted only if it holds the data that our results were computed on, with rows in the same order: the
+hash is of the numbers (`archive.content_hash`). The order matters because the random splits depend on it.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ Reader = Callable[[Sequence[bytes]], tuple[AnyArray, AnyArray]]
 
 @dataclass(frozen=True)
 class DataSource:
-    """A set that can be downloaded.
+    """Data set that can be downloaded.
 
     Attributes
     ----------
     publisher : str
-        Who it is from.
+        Name of the publisher.
     shape : (int, int)
         Samples and features.
     n_classes : int
     sha256 : str
         `archive.content_hash` of the data.
     places : tuple of tuples of str
-        Addresses of the files that make up the set, for each place that has it; tried in this order.
+        URLs of the files that make up the set, for each place that hosts it; tried in this order.
     read : callable
-        Points and labels (numbered from 0) from the contents of the files of a place.
+        Reads points and labels (numbered from 0) from the contents of these files.
     note : str
-        How the data differ from those of the publisher.
+        How the data differ from the publisher's.
     """
 
     publisher: str
@@ -51,14 +51,14 @@ class DataSource:
 
 
 def read_usps(files: Sequence[bytes]) -> tuple[AnyArray, AnyArray]:
-    """S. Roweis's Matlab file: 256 pixels (columns first) x 1100 images x digits 1 to 9 and 0."""
+    """Read S. Roweis's Matlab file: 256 pixels (columns first) x 1100 images x digits 1 to 9 and 0."""
     pixels = np.roll(_matlab(files[0])["data"], 1, axis=2)  # 0 to the front
     n_pixels, n_images, n_digits = pixels.shape
     return _by_rows(pixels.T.reshape(-1, n_pixels), 16), np.repeat(np.arange(n_digits), n_images)
 
 
 def read_coil20(files: Sequence[bytes]) -> tuple[AnyArray, AnyArray]:
-    """A Matlab file with one image (columns first) a row, labels from 1; brightness up to 255, or up to 1."""
+    """Read a Matlab file with one image (columns first) per row, labels from 1; brightness up to 255, or up to 1."""
     arrays = _matlab(files[0])
     X, y = (arrays["X"], arrays["Y"]) if "X" in arrays else (arrays["fea"], arrays["gnd"])
     brightness = np.asarray(X, dtype=np.float64)
@@ -68,9 +68,10 @@ def read_coil20(files: Sequence[bytes]) -> tuple[AnyArray, AnyArray]:
 
 
 def read_orl(files: Sequence[bytes]) -> tuple[AnyArray, AnyArray]:
-    """A zip archive of PGM images ``sN/M.pgm``, image M of person N; halved, which gives the paper's 2,576 dimensions.
+    """Read a zip archive of PGM images ``sN/M.pgm``, image M of person N, and halve them.
 
-    How the paper made the images smaller is not said. Here it is the mean of 2 x 2 pixels, rounded half to even.
+    This gives the paper's 2,576 dimensions. The paper does not say how it reduced the images; here it is by the mean of
+    2 x 2 pixels, rounded half to even.
     """
     images = {}
     with zipfile.ZipFile(io.BytesIO(files[0])) as archive:
@@ -85,19 +86,19 @@ def read_orl(files: Sequence[bytes]) -> tuple[AnyArray, AnyArray]:
 
 
 def read_mnist(files: Sequence[bytes]) -> tuple[AnyArray, AnyArray]:
-    """Images and labels as gzipped IDX files: a header of big-endian sizes, then bytes."""
+    """Read images and labels from gzipped IDX files: a header of big-endian sizes, then bytes."""
     images, labels = (_idx(gzip.decompress(file)) for file in files)
     return images.reshape(len(images), -1), labels.astype(np.int64)
 
 
 def read_letters(files: Sequence[bytes]) -> tuple[AnyArray, AnyArray]:
-    """UCI's text: the letter, then its sixteen features."""
+    """Read UCI's text file: per line the letter, then its sixteen features."""
     rows = [line.split(",") for line in files[0].decode("ascii").split()]
     return np.array([row[1:] for row in rows], dtype=np.float64), np.array([ord(row[0]) - ord("A") for row in rows])
 
 
 def read_arff(files: Sequence[bytes]) -> tuple[AnyArray, AnyArray]:
-    """OpenML's ARFF with the class last; rows with missing values are left out, classes numbered by the alphabet."""
+    """Read OpenML's ARFF with the class last; drop rows with missing values, number classes alphabetically."""
     from scipy.io import arff
 
     rows, columns = arff.loadarff(io.StringIO(files[0].decode("utf-8")))
@@ -116,7 +117,7 @@ def _matlab(file: bytes) -> dict[str, AnyArray]:
 
 
 def _by_rows(images: AnyArray, side: int) -> AnyArray:
-    """Square images stored column by column, stored row by row."""
+    """Convert square images from column-major to row-major order."""
     return images.reshape(-1, side, side).transpose(0, 2, 1).reshape(-1, side * side)
 
 
@@ -176,7 +177,7 @@ SOURCES: dict[str, DataSource] = {
             _mnist_at("https://ossci-datasets.s3.amazonaws.com/mnist"),
         ),
         read_mnist,
-        "the test set; which 10,000 images the paper used is not said",
+        "the test set; the paper does not say which 10,000 images it used",
     ),
     "coil20": DataSource(
         "Columbia University (copy of hyzhang98/AdaGAE)",
@@ -192,7 +193,7 @@ SOURCES: dict[str, DataSource] = {
         ),
         read_coil20,
     ),
-    # Not OpenML's copy: its rows are in another order (that of Weka), and the paper's 15,000 are the first of UCI's.
+    # Not OpenML's copy: its rows are in Weka's order, and the paper's 15,000 are the first of UCI's.
     "letters": DataSource(
         "UCI",
         (20000, 16),
@@ -227,4 +228,4 @@ SOURCES: dict[str, DataSource] = {
         read_arff,
     ),
 }
-"""By the name of the file, ``NAME.npz``."""
+"""Sources by the name of the file, ``NAME.npz``."""

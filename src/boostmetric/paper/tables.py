@@ -1,4 +1,4 @@
-"""The paper's tables from rows of a run, our figures above the printed ones."""
+"""Tables of the paper from the rows of a run, with our numbers above the printed ones."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _PRINTED_3 = {
 }
 
 
-_OF_TIMES = "Mean over the splits; the first fit of a process loads the compiled kernels, which is counted."
+_OF_TIMES = "Mean over the splits, including the time to load the compiled kernels in the first fit of a process."
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell: our figure, the printed one where there is one, and whether ours is the best of its row."""
+    """Cell of a table: our number, the printed one if there is one, and whether ours is the best of its row."""
 
     text: str
     printed: str = ""
@@ -34,7 +34,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class PaperTable:
-    """A table with a title, ready to be written."""
+    """Table with a title, ready to be written."""
 
     title: str
     caption: str
@@ -42,7 +42,7 @@ class PaperTable:
     rows: Sequence[Sequence[Cell]]
 
     def markdown(self) -> str:
-        """For the repository: printed figures small, below ours."""
+        """Format as Markdown, with printed numbers in small type below ours."""
 
         def shown(cell: Cell) -> str:
             text = f"**{cell.text}**" if cell.best else cell.text
@@ -53,7 +53,7 @@ class PaperTable:
         return f"## {self.title}\n\n{self.caption}\n\n" + "\n".join(lines) + "\n"
 
     def html(self) -> str:
-        """For the report."""
+        """Format as HTML, for the report."""
 
         def shown(cell: Cell) -> str:
             text = f"<b>{escape(cell.text)}</b>" if cell.best else escape(cell.text)
@@ -68,7 +68,7 @@ class PaperTable:
 
 
 class Results:
-    """Rows of a run, looked up by what they are about."""
+    """Rows of a run, looked up by experiment, data set and system."""
 
     def __init__(self, rows: Iterable[FitRow]) -> None:
         self._rows: dict[tuple[str, str, str], list[FitRow]] = {}
@@ -76,30 +76,30 @@ class Results:
             self._rows.setdefault((row.experiment, row.data, row.system), []).append(row)
 
     def figures(self, experiment: str, data: str, system: str, figure: str) -> list[float]:
-        """One figure of all fits that came to an end."""
+        """Values of one measurement over all fits that finished."""
         rows = self._rows.get((experiment, data, system), [])
         return [row.figures[figure] for row in rows if row.status == OK]
 
     def errors(self, data: str, system: str) -> list[float]:
-        """The rows of Table 2."""
+        """Errors of Table 2."""
         return self.figures("table2", data, system, "error")
 
     def trouble(self, experiment: str, data: str, system: str) -> FitRow | None:
-        """A fit that did not come to an end, if there is one."""
+        """First fit that did not finish, if there is one."""
         rows = self._rows.get((experiment, data, system), [])
         return next((row for row in rows if row.status != OK), None)
 
     def troubles(self) -> list[FitRow]:
-        """All of them."""
+        """All fits that did not finish."""
         return [row for rows in self._rows.values() for row in rows if row.status != OK]
 
     def has(self, experiment: str, data: str | None = None) -> bool:
-        """Whether there are rows of an experiment, about a set."""
+        """Whether there are rows of an experiment, optionally of one data set."""
         return any(key[0] == experiment and data in (None, key[1]) for key in self._rows)
 
 
 def table1(results: Results) -> PaperTable:
-    """Sizes and preprocessing, and the time of a run of BoostMetric."""
+    """Sizes and preprocessing of the data sets, and the time of a run of BoostMetric."""
     rows = []
     for b in BENCHMARKS:
         seconds = results.figures("table2", b.name, "BoostMetric", "seconds")
@@ -119,8 +119,8 @@ def table1(results: Results) -> PaperTable:
         )
     header = ["set", "train", "test", "features", "after PCA", "scaled to", "classes", "runs", "time of a run"]
     caption = (
-        "Sizes as used; small, below, as printed where that differs. The time is that of a fit of BoostMetric with the "
-        "paper's setting."
+        "Sizes as used; in small type, as printed if different. The time is for one fit of BoostMetric with the "
+        "paper's settings."
     )
     return PaperTable("Table 1: the data sets", caption, header, rows)
 
@@ -129,8 +129,8 @@ def table2(results: Results) -> PaperTable:
     """Test errors of all systems."""
     return PaperTable(
         "Table 2: test errors of a 3-nearest-neighbour classifier, in per cent",
-        "Mean (standard deviation) over the splits, the best of a row in bold; small, below, as printed in the paper. "
-        "The columns after BoostMetric are not in the paper.",
+        "Mean (standard deviation) over the splits, the best of each row in bold; in small type, as printed in the "
+        "paper. The columns after BoostMetric are not in the paper.",
         ["set", *SYSTEMS],
         [_errors(results, b) for b in BENCHMARKS if results.has("table2", b.name)],
     )
@@ -156,7 +156,7 @@ def _errors(results: Results, benchmark: Benchmark) -> list[Cell]:
 
 
 def times(results: Results) -> PaperTable:
-    """Seconds of a fit of all systems."""
+    """Seconds per fit of all systems."""
     rows = []
     for b in BENCHMARKS:
         if not results.has("table2", b.name):
@@ -181,14 +181,14 @@ def table3(results: Results) -> PaperTable:
             errors = results.figures("table3", name, f"{v:g}", "error")
             row.append(Cell(mean_and_spread(float(np.mean(errors)), float(np.std(errors))) if errors else "", printed))
         rows.append(row)
-    caption = "Mean (standard deviation) over the splits; small, below, as printed."
+    caption = "Mean (standard deviation) over the splits; in small type, as printed."
     return PaperTable(
         "Table 3: test errors for several values of v", caption, ["v", *(f"{v:g}" for v in TRACE_WEIGHTS)], rows
     )
 
 
 def mean_and_spread(mean: float | None, spread: float | None) -> str:
-    """As the paper prints them: mean (standard deviation)."""
+    """Format as in the paper: mean (standard deviation)."""
     if mean is None:
         return ""
     return f"{mean:.2f}" if spread is None else f"{mean:.2f} ({spread:.2f})"
