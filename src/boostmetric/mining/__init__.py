@@ -1,4 +1,4 @@
-"""What to compare, found by search: hard negatives as triplets, and targets and impostors from many files."""
+"""Mine comparisons by search: hard negatives as triplets, and targets and impostors from many files."""
 
 from boostmetric.mining.cluster.folder import MinedNeighbors
 from boostmetric.mining.cluster.neighbors import mine_neighbors

@@ -1,4 +1,4 @@
-"""Go over the candidates of all queries: guards, a choice, and the triplets that come of them."""
+"""Turn the candidates of all queries into triplets: apply the guards, and choose negatives."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Random = int | np.random.RandomState | None
 
 
 class Cap(NamedTuple):
-    """How many of the candidates that are left are taken, and which."""
+    """How many of the remaining candidates to choose, and how."""
 
     n_negatives: int | None
     per_query: int | None
@@ -27,7 +27,7 @@ class Cap(NamedTuple):
 
     @classmethod
     def of(cls, n_negatives: int | None, per_query: int | None, choice: str, random_state: Random) -> Cap:
-        """Check what is given."""
+        """Check the parameters and create a cap."""
         for name, cap in (("n_negatives", n_negatives), ("per_query", per_query)):
             if cap is not None:
                 check_count(name, cap, alternative=", or None")
@@ -38,7 +38,7 @@ class Cap(NamedTuple):
 def collect(
     space: Space, pairs: IntArray, found: Iterable[Candidates], ranks: tuple[int, int], guards: Guards, cap: Cap
 ) -> Mined:
-    """Go over the candidates of all queries; `pairs` are rows (query, positive) in the order of the queries."""
+    """Collect triplets from the candidates of all queries; `pairs` are rows (query, positive), sorted by query."""
     n_queries = space.queries.shape[0]
     bounds = np.searchsorted(pairs[:, 0], np.arange(n_queries + 1))
     counts = np.zeros(len(REASONS), dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Which candidates are taken as negatives: guards, which remove some, and a choice among the others."""
+"""Select negatives from candidates: guards remove some, and a choice is made among the rest."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from boostmetric.mining.window import Candidates, are_in
 Flags = NDArray[np.bool_]
 Limits = float | tuple[float | None, float | None] | None
 
-# Why candidates are not taken, in the order in which they are asked: the first reason counts.
+# Why candidates are rejected, in order of precedence: the first reason counts.
 REASONS = ("same group", "near-duplicate", "too near", "too far", "over the cap")
 
 
 class Margin(NamedTuple):
-    """Limits of how much farther a negative is than the positive; infinite where there is none."""
+    """Limits on how much farther a negative is than the positive; infinite if there is no limit."""
 
     least: float
     most: float
 
     @classmethod
     def of(cls, name: str, limits: Limits, smallest: float = -math.inf) -> Margin:
-        """Of a number, a pair, or None; or an error."""
+        """Check a number, a pair, or None, and convert it to a margin."""
         pair = limits if isinstance(limits, tuple | list) else (limits, None)
         if len(pair) != 2 or not all(one is None or _is_finite(one, smallest) for one in pair):
             above = "" if smallest == -math.inf else f" of at least {smallest:g}"
@@ -45,25 +45,26 @@ class Margin(NamedTuple):
 
 
 def _is_finite(value: object, smallest: float) -> bool:
-    """Whether it is a finite number of at least the smallest."""
+    """Whether a value is a finite number of at least `smallest`."""
     is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
     return is_number and math.isfinite(value) and value >= smallest  # type: ignore[arg-type, operator]
 
 
 @dataclass(frozen=True, eq=False)
 class Guards:
-    """What a candidate must be, to be a negative.
+    """Conditions on a candidate to be a negative.
 
     Attributes
     ----------
     margin : Margin
-        Absolute, in units of the points in the `Space`.
+        Absolute margin, in units of the points in the `Space`.
     relative_margin : Margin
-        In units of the distance of the positive.
+        Margin in units of the positive's distance.
     near_duplicate : float or None
-        Share of the distance of a positive, within which of that positive a candidate is taken for a copy.
+        A candidate is a copy of a positive if their distance is at most this share of the positive's distance from the
+        query.
     groups : ndarray of shape (n_documents,) or None
-        Numbers of groups.
+        Group number of each document.
     """
 
     margin: Margin
@@ -80,29 +81,29 @@ class Guards:
         positive: IntArray,
         apart: FloatArray,
     ) -> NDArray[np.int8]:
-        """The first reason against each candidate of each pair: a place in REASONS, or -1.
+        """First reason to reject each candidate of each pair: an index into REASONS, or -1.
 
         Parameters
         ----------
         space : Space
         found : Candidates
         distance : ndarray of shape (n_queries, n_ranks)
-            Of the candidates.
+            Distances of the candidates from the query.
         row : ndarray of shape (n_pairs,)
-            Row of `found` that each pair of a query with a positive belongs to, in ascending order; all rows occur.
+            Row of `found` for each pair of a query and a positive, in ascending order; all rows occur.
         positive : ndarray of shape (n_pairs,)
-            Numbers of documents.
+            Document number of each positive.
         apart : ndarray of shape (n_pairs,)
-            Their distances from the query.
+            Distances of the positives from the query.
 
         Returns
         -------
         ndarray of shape (n_pairs, n_ranks)
-            Without a meaning where there is no candidate.
+            Undefined where there is no candidate.
         """
         against = np.full((len(row), found.documents.shape[1]), -1, dtype=np.int8)
         off = distance[row]
-        # From the last reason to the first, which stays.
+        # From the last reason to the first, which overwrites the others.
         for margin, unit in ((self.margin, np.ones(len(row))), (self.relative_margin, apart)):
             if margin.most < math.inf:
                 limit = apart + margin.most * unit + space.rounding
@@ -120,10 +121,10 @@ class Guards:
     def _copies(
         self, space: Space, found: Candidates, off: FloatArray, row: IntArray, positive: IntArray, apart: FloatArray
     ) -> Flags:
-        """Candidates that lie close to a positive of their query; of shape (n_queries, n_ranks)."""
+        """Whether each candidate is a copy of a positive of its query, of shape (n_queries, n_ranks)."""
         assert self.near_duplicate is not None
         reach = self.near_duplicate * apart + space.rounding
-        # By the triangle inequality no others can be so close; the second rounding is that of the distances themselves.
+        # By the triangle inequality no others can be this close; the second rounding is for the distances themselves.
         pair, column = np.nonzero(np.abs(off - apart[:, None]) <= reach[:, None] + space.rounding)
         close = space.of_documents(positive[pair], found.documents[row[pair], column]) <= reach[pair]
         copies = np.zeros(found.documents.shape, dtype=bool)
@@ -131,7 +132,7 @@ class Guards:
         return copies
 
     def _of_same_group(self, found: Candidates, row: IntArray, positive: IntArray) -> Flags:
-        """Candidates in the group of a positive of their query; of shape (n_queries, n_ranks)."""
+        """Whether each candidate is in the group of a positive of its query, of shape (n_queries, n_ranks)."""
         assert self.groups is not None
         n_groups = int(self.groups.max()) + 1
         keys = np.unique(row * n_groups + self.groups[positive])
@@ -145,18 +146,18 @@ def chosen(
     per_query: int | None,
     random: np.random.RandomState | None,
 ) -> Flags:
-    """Which of the candidates that are left become negatives.
+    """Choose negatives among the remaining candidates.
 
     Parameters
     ----------
     kept : ndarray of shape (n_pairs, n_ranks)
         Candidates of each pair that no guard removed.
     query : ndarray of shape (n_pairs,)
-        In ascending order within every query.
+        Query of each pair; the pairs of a query are in the order given.
     per_positive, per_query : int or None
-        Negatives of a pair, and of all pairs of a query, at most.
+        Maximum number of negatives of a pair, and of all pairs of a query.
     random : RandomState or None
-        None takes the nearest.
+        None chooses the nearest.
 
     Returns
     -------
@@ -166,7 +167,7 @@ def chosen(
     if random is None:
         place = np.cumsum(kept, axis=1) - 1
     else:
-        # One draw for all, so that it makes no difference which pairs are worked on together.
+        # One draw for places and turns, so that the result does not depend on how pairs are split into parts.
         drawn = random.random_sample((len(kept), kept.shape[1] + 1))
         turn, drawn = drawn[:, -1], drawn[:, :-1]
         place = np.argsort(np.argsort(np.where(kept, drawn, 2.0), axis=1), axis=1)

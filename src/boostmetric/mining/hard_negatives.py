@@ -1,4 +1,4 @@
-"""Mine triplets from pairs that belong together, or from labels."""
+"""Mine triplets from relevant pairs or from labels."""
 
 from __future__ import annotations
 
@@ -42,46 +42,47 @@ def mine_triplets(
     """Find hard negatives: documents near a query that are not known to be relevant to it.
 
     The candidates of a query are the documents with the given ranks under the metric, among those not known to be
-    relevant. What nobody judged may be relevant all the same, and most often is so where it is nearest. Guards remove
-    what looks like that, and some of what is left is taken.
+    relevant. Documents without a judgement may still be relevant, and the nearest are the most likely to be. Guards
+    remove candidates that look relevant, and negatives are chosen from the rest.
 
     Parameters
     ----------
     queries : {array-like, sparse matrix} of shape (n_queries, n_features)
     documents : {array-like, sparse matrix} of shape (n_documents, n_features) or None
-        None searches for each query among the others.
+        None searches the other queries.
     positives : array-like of int of shape (n_positives, 2)
-        Rows (query, document) that belong together: row numbers of both, from 0. A row given twice counts once.
-        Without documents, either of a row is relevant to the other, and the first is the anchor. Relevance is not
-        passed on: if a goes with b and b with c, only `groups` or `excluded` keep c from being a negative of a.
+        Relevant pairs as rows (query, document): row numbers in both arrays, from 0. Repeated rows count once. Without
+        documents, the two points of a row are relevant to each other, and the first is the anchor. Relevance is not
+        transitive: if b is relevant to a and c to b, only `groups` or `excluded` keep c from being a negative of a.
     metric : fitted learner, MahalanobisMetric or None, default=None
-        Measures all distances; None is the Euclidean distance.
+        Metric for all distances; None means the Euclidean distance.
     ranks : tuple of int, default=(1, 100)
         First and last rank of candidates, from 1 for the nearest document that is not relevant. Ranks beyond the last
         document are empty.
     n_negatives : int or None, default=5
-        Negatives of each positive, at most; None for all.
+        Maximum number of negatives of each positive; None keeps all.
     per_query : int or None, default=None
-        Triplets of each query, at most. They are dealt to its positives in turn, in the order given (with
+        Maximum number of triplets of each query. They are assigned to its positives in turn, in the order given (with
         ``choice="random"``, in random order).
     choice : {"nearest", "random"}, default="nearest"
-        Which candidates are taken, if more than `n_negatives` are left.
+        Which candidates to choose, if more than `n_negatives` are left.
     relative_margin : float, tuple (least, most) or None, default=0.05
         How much farther than the positive a negative must be at least, and may be at most, as a share of the
-        positive's distance. 0.05 skips what is nearer than 105 % of it, -0.2 what is nearer than 80 %, and
+        positive's distance. 0.05 skips candidates nearer than 105 % of it, -0.2 those nearer than 80 %, and
         ``(0, 0.2)`` keeps semi-hard negatives, from 100 to 120 %.
     margin : float, tuple (least, most) or None, default=None
-        The same in units of the distance. Where both are given, both must hold.
+        The same in units of the distance. If both are given, both must hold.
     near_duplicate : float or None, default=0.1
         A candidate is a copy of a positive of its query, and skipped, if their distance is at most this share of that
-        positive's distance from the query. 0 skips equal points only.
+        positive's distance from the query. 0 skips only equal points.
     groups : array-like of shape (n_documents,), optional
-        What each document belongs to, such as an article or a product. Candidates in a group of one of the query's
-        positives are skipped.
+        Group of each document, such as an article or a product. Candidates in the group of one of the query's positives
+        are skipped.
     excluded : array-like of int of shape (n, 2), optional
-        More rows (query, document) that are relevant, or in doubt: neither positives nor negatives, and without rank.
+        More rows (query, document) that are relevant or in doubt: used neither as positives nor as negatives, and not
+        ranked.
     random_state : int, RandomState or None, default=None
-        Of ``choice="random"``.
+        Random seed of ``choice="random"``.
 
     Returns
     -------
@@ -90,15 +91,15 @@ def mine_triplets(
 
     Notes
     -----
-    Guards are asked in the order `groups`, `near_duplicate`, too near, too far, and compare with each positive by
-    itself. Distances that differ by no more than the rounding of the coordinates are equal.
+    Guards are applied in the order `groups`, `near_duplicate`, too near, too far; the last two compare with each
+    positive separately. Distances that differ by no more than the rounding of the coordinates count as equal.
 
-    That a negative must be less similar than a share of the positive's similarity (95 %) is the guard that Moreira et
-    al. found best [1]_. Here it is told in distances: for vectors of length 1, 95 % of the similarity 0.7 is 106 % of
-    the distance. Semi-hard negatives are due to Schroff et al. [2]_.
+    The guard that Moreira et al. found best [1]_ requires a negative to be less similar than a share (95 %) of the
+    positive's similarity. Here it is expressed in distances: for vectors of length 1, 95 % of the similarity 0.7 is
+    106 % of the distance. Semi-hard negatives are due to Schroff et al. [2]_.
 
     Cost: one exact search of the queries among the documents. Memory grows with the points and the triplets; queries
-    are worked on in parts.
+    are processed in parts.
 
     References
     ----------
@@ -113,7 +114,7 @@ def mine_triplets(
 
     >>> from boostmetric.mining import mine_triplets
     >>> mined = mine_triplets([[0.0]], [[2.0], [1.0], [3.0], [4.0]], positives=[[0, 0]])
-    >>> mined.triplets.tolist()  # documents are counted behind the only query
+    >>> mined.triplets.tolist()  # documents are numbered after the only query
     [[0, 1, 3], [0, 1, 4]]
     >>> mined.removed["too near"], mined.ranks.tolist()
     (1, [2, 3])
@@ -153,8 +154,8 @@ def mine_from_labels(
 ) -> Mined:
     """Find hard negatives of labelled points: the nearest points of other classes.
 
-    Positives of a point are the nearest points of its class. Labels say of every point what it is, so no guard against
-    false negatives is set unless asked for: what is nearer than the positive is the error to learn from.
+    Positives of a point are the nearest points of its class. Since every point is labelled, there are no guards against
+    false negatives by default: a point of another class that is nearer than the positive is the error to learn from.
 
     Parameters
     ----------
@@ -162,19 +163,19 @@ def mine_from_labels(
     y : array-like of shape (n_samples,)
         Class labels.
     metric : fitted learner, MahalanobisMetric or None, default=None
-        Measures all distances; None is the Euclidean distance.
+        Metric for all distances; None means the Euclidean distance.
     n_positives : int, default=1
-        Positives of each point; fewer in classes that have no more. A point alone in its class has none, and is
-        listed in ``without_positive``.
+        Number of positives of each point; fewer in smaller classes. A point alone in its class has none, and is listed
+        in ``without_positive``.
     ranks : tuple of int, default=(1, 100)
         First and last rank of candidates, from 1 for the nearest point of another class.
     n_negatives, per_query, choice, relative_margin, margin, near_duplicate, random_state
-        As in `mine_triplets`. Of wrong labels, ``relative_margin=-0.2`` or so skips the worst.
+        As in `mine_triplets`. If some labels are wrong, ``relative_margin=-0.2`` or so skips the worst.
 
     Returns
     -------
     Mined
-        The triplets, of row numbers of X.
+        Triplets of row numbers of X.
 
     See Also
     --------
@@ -182,7 +183,7 @@ def mine_from_labels(
 
     Notes
     -----
-    Cost: one exact search of the points among the points.
+    Cost: one exact search of all points among themselves.
 
     Examples
     --------
@@ -216,7 +217,7 @@ def mine_from_labels(
 
 
 def _check_ranks(ranks: Any, n_others: int, what: str = "documents that a query can find") -> tuple[int, int]:
-    """The first rank and the last that can be reached."""
+    """Check ranks; return the first, and the last that exists."""
     try:
         first, last = ranks
     except (TypeError, ValueError):
@@ -237,7 +238,7 @@ def _guards(
 ) -> Guards:
     relative = Margin.of("relative_margin", relative_margin, smallest=-1.0)
     absolute = Margin.of("margin", margin)
-    with np.errstate(over="ignore"):  # then there is no limit
+    with np.errstate(over="ignore"):  # an infinite limit is no limit
         absolute = Margin(*(float(np.ldexp(limit, -space.exponent)) for limit in absolute))
     if near_duplicate is not None:
         check_number("near_duplicate", near_duplicate)
@@ -252,7 +253,7 @@ def _guards(
 
 
 def _check_pairs(name: str, rows: ArrayLike, space: Space) -> IntArray:
-    """Rows (query, document), each once, in the order of the queries."""
+    """Check rows (query, document); return them without duplicates, sorted by query."""
     pairs = check_rows(name, rows, 2, "(query, document)")
     for column, what, n in ((0, "query", space.queries.shape[0]), (1, "document", space.documents.shape[0])):
         reason = f"there is no {what} {{}}; they are numbered from 0 to {n - 1}"

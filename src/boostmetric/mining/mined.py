@@ -1,4 +1,4 @@
-"""What was mined: triplets, and what became of the candidates."""
+"""Result of mining: triplets, and counts of the candidates removed."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from boostmetric.retrieval.ids import as_array, as_ids
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Mined:
-    """Triplets of a query, a positive and a negative, by query, then by positive as given, then by rank.
+    """Triplets of a query, a positive and a negative, sorted by query, then by positive as given, then by rank.
 
     Attributes
     ----------
     triplets : ndarray of shape (n_triplets, 3)
-        Rows (query, positive, negative) of point numbers, as `boostmetric.Comparisons.from_triplets` takes them. With
-        queries and documents, query i is point i, and document j is point ``n_queries + j``: rows of
+        Rows (query, positive, negative) of point numbers, for `boostmetric.Comparisons.from_triplets`. With queries and
+        documents, query i is point i, and document j is point ``n_queries + j``: rows of
         ``numpy.vstack([queries, documents])``.
     distances : ndarray of shape (n_triplets, 2)
-        Of the query from the positive and from the negative, under the metric.
+        Distances of the query from the positive and from the negative, under the metric.
     ranks : ndarray of shape (n_triplets,)
-        Place of the negative among the documents that are not relevant to the query, from 1.
+        Rank of the negative among the documents that are not relevant to the query, from 1.
     n_queries : int
     n_documents : int or None
         None if the documents are the queries.
     n_positives : int
-        Pairs of a query with a positive.
+        Number of pairs of a query and a positive.
     n_candidates : int
-        Documents in the window of ranks, counted once for each of these pairs.
+        Number of documents in the window of ranks, counted once for each of these pairs.
     removed : dict of str to int
-        How many of the candidates were not taken, and why: "same group", "near-duplicate", "too near", "too far", or
-        "over the cap". Each counts once, for the first reason of these.
+        Number of candidates removed for each reason: "same group", "near-duplicate", "too near", "too far", or "over
+        the cap". Each candidate counts once, for the first reason that applies.
     without_positive, without_negative : ndarray of int
         Numbers of the queries that have no positive, and of those that have one, but no negative.
 
@@ -70,7 +70,7 @@ class Mined:
     def columns(
         self, ids: Iterable[Hashable] | None = None, document_ids: Iterable[Hashable] | None = None
     ) -> dict[str, NDArray[Any]]:
-        """A table of the triplets by id, as ``pandas.DataFrame`` and ``pyarrow.table`` take it.
+        """Table of the triplets by id, ready for ``pandas.DataFrame`` or ``pyarrow.table``.
 
         Parameters
         ----------
@@ -82,7 +82,7 @@ class Mined:
         Returns
         -------
         dict of str to ndarray of shape (n_triplets,)
-            "anchor", "positive" and "negative" (of int64 if all ids are integers, else of objects), "rank",
+            "anchor", "positive" and "negative" (dtype int64 if all ids are integers, else object), "rank",
             "positive_distance" and "negative_distance".
 
         Examples
@@ -111,7 +111,7 @@ class Mined:
         }
 
     def describe(self) -> str:
-        """What was found, and what became of the other candidates, in a few lines."""
+        """Summary of the triplets and of the candidates removed, in a few lines."""
         n_served = self.n_queries - len(self.without_positive) - len(self.without_negative)
         lines = [
             f"{text_of(len(self), 'triplets')} for {n_served:,} of {text_of(self.n_queries, 'queries')}, from "
@@ -124,7 +124,7 @@ class Mined:
             if len(queries):
                 lines.append(f"Without a {missing}: {text_of(len(queries), 'queries')}; the first is {queries[0]}.")
         if len(self):
-            positive, negative = (self.distances / len(self)).sum(axis=0)  # a sum of them all may not be held
+            positive, negative = (self.distances / len(self)).sum(axis=0)  # divided first, since the sum may overflow
             lines.append(
                 f"Mean distance: positive {positive:.3g}, negative {negative:.3g}; {self.share_violated:.1%} of the "
                 "negatives are nearer than their positive.".replace("%", " %")
@@ -137,7 +137,7 @@ class Mined:
         return float(np.mean(self.distances[:, 1] < self.distances[:, 0])) if len(self) else 0.0
 
     def as_dict(self) -> dict[str, Any]:
-        """The counts, in the types of JSON."""
+        """Counts as JSON types."""
         return {
             "n_triplets": len(self),
             "n_queries": self.n_queries,

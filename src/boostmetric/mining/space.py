@@ -1,4 +1,4 @@
-"""Queries and documents as a metric maps them, and their distances."""
+"""Queries and documents as mapped by a metric, and their distances."""
 
 from __future__ import annotations
 
@@ -19,15 +19,16 @@ _CHUNK = 2**20  # numbers held at once
 
 @dataclass(frozen=True, eq=False)
 class Space:
-    """Points whose Euclidean distance, times ``2**exponent``, is that of the metric.
+    """Points whose Euclidean distance, times ``2**exponent``, is the distance of the metric.
 
     Attributes
     ----------
     queries, documents : ndarray or csr_array of shape (n, n_dimensions)
-        One object, if the documents are the queries. No coordinate is larger than 1, so that squares stay in range.
+        The same object, if the documents are the queries. No coordinate is larger than 1, so that squares stay in
+        range.
     exponent : int
     rounding : float
-        Distances of these points that differ by no more than this are equal.
+        Distances between these points that differ by no more than this count as equal.
     """
 
     queries: Given
@@ -37,7 +38,7 @@ class Space:
 
     @classmethod
     def of(cls, queries: Any, documents: Any, metric: Any) -> Space:
-        """Check what is given, and map it."""
+        """Check the points, and map them."""
         learned = as_metric(metric)
         points = check_queries(queries, documents)
         if learned is not None:
@@ -56,7 +57,7 @@ class Space:
         return self.queries is self.documents
 
     def to_documents(self, queries: IntArray, documents: IntArray) -> FloatArray:
-        """Distances from each query, by number, to the documents in its row; a number below 0 is infinitely far."""
+        """Distances from each query to the documents in its row, by number; infinite for numbers below 0."""
         there = documents >= 0
         distance = np.full(documents.shape, np.inf)
         if sparse.issparse(self.documents):
@@ -70,16 +71,16 @@ class Space:
         return distance
 
     def of_pairs(self, queries: IntArray, documents: IntArray) -> FloatArray:
-        """Distance of each query from one document."""
+        """Distance between each query and one document."""
         return self._pairs(self.queries, queries, documents)
 
     def of_documents(self, first: IntArray, second: IntArray) -> FloatArray:
-        """Distances of documents from documents."""
+        """Distances between pairs of documents."""
         return self._pairs(self.documents, first, second)
 
     @property
     def _longest(self) -> int:
-        """Numbers of a point, at most."""
+        """Maximum number of stored values per point."""
         points: Any = self.documents
         return 1 + int(np.diff(points.indptr).max(initial=0)) if sparse.issparse(points) else int(points.shape[1])
 
@@ -105,13 +106,13 @@ def _mapped(name: str, points: Given, metric: MahalanobisMetric) -> FloatArray:
 
 
 def _largest(points: Given) -> float:
-    """The largest coordinate, without its sign."""
+    """Largest absolute coordinate."""
     values: Any = points.data if sparse.issparse(points) else points
     return float(max(values.max(initial=0.0), -values.min(initial=0.0)))
 
 
 def _scaled(points: Any, exponent: int) -> Given:
-    """In float64, divided by a power of two, which changes no bit."""
+    """Points in float64, divided by a power of two, which is exact."""
     if sparse.issparse(points):
         values = np.ldexp(points.data.astype(np.float64), -exponent)
         return sparse.csr_array((values, points.indices, points.indptr), shape=points.shape)

@@ -1,7 +1,7 @@
-"""The candidates of a query: the nearest documents that are not relevant to it, from one rank to another.
+"""Candidates of a query: the nearest documents that are not relevant to it, within a window of ranks.
 
-Relevant documents have no rank, so that a window means the same whether a query has one relevant document or a class
-of a thousand. They are still found by a search, which therefore asks for so many more.
+Relevant documents are not ranked, so that a window means the same whether a query has one relevant document or a class
+of a thousand. A search still finds them, so it asks for that many more neighbours.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from boostmetric.mining.space import Space
 from boostmetric.neighbors import nearest
 
 _CHUNK = 2**22  # numbers held at once
-# A class with more than this many times sqrt(n) of n points is left out of the points before the search. Else its
-# points are searched too and passed over: the search prepares itself once for all classes, and finds more neighbours.
+# A class with more than this many times sqrt(n) of n points is removed before the search. Points of smaller classes are
+# searched too and skipped: the search is then set up once for all classes, and finds more neighbours.
 _LARGE_CLASS = 4.0
 
 
 class Candidates(NamedTuple):
-    """Of some queries.
+    """Candidates of some queries.
 
     Attributes
     ----------
     queries : ndarray of shape (n_queries,)
-        Their numbers.
+        Numbers of the queries.
     documents : ndarray of shape (n_queries, n_ranks)
         Numbers of their candidates, nearest first; -1 where there is none.
     """
@@ -38,10 +38,10 @@ class Candidates(NamedTuple):
 
 
 class Relevance(Protocol):
-    """Which documents are relevant to which queries."""
+    """Protocol that tells which documents are relevant to which queries."""
 
     def counts(self, queries: IntArray) -> IntArray:
-        """How many documents are relevant to each query."""
+        """Number of documents that are relevant to each query."""
         ...
 
     def __call__(self, queries: IntArray, documents: IntArray) -> NDArray[np.bool_]:
@@ -50,7 +50,7 @@ class Relevance(Protocol):
 
 
 class Listed:
-    """Relevant are the documents in a list of pairs (query, document)."""
+    """Relevance given by a list of pairs (query, document)."""
 
     def __init__(self, pairs: IntArray, n_queries: int, n_documents: int) -> None:
         self._n_documents = n_documents
@@ -67,7 +67,7 @@ class Listed:
 
 
 class SameClass:
-    """Relevant are the points of the query's class, itself among them."""
+    """Relevance given by labels: all points of the query's class are relevant, including the query."""
 
     def __init__(self, label: IntArray) -> None:
         self._label = label
@@ -83,35 +83,35 @@ class SameClass:
 
 
 def are_in(keys: IntArray, asked: IntArray) -> NDArray[np.bool_]:
-    """Whether each of the numbers asked for is among the keys, which are in ascending order and not empty."""
+    """Whether each number in `asked` is among the keys, which are in ascending order and not empty."""
     return np.asarray(keys[np.minimum(np.searchsorted(keys, asked), len(keys) - 1)] == asked)
 
 
 def candidates(
     space: Space, queries: IntArray, relevance: Relevance, ranks: tuple[int, int], weights: IntArray
 ) -> Iterator[Candidates]:
-    """The candidates of the queries, a part at a time.
+    """Find the candidates of the queries, in parts.
 
     Parameters
     ----------
     space : Space
     queries : ndarray of shape (n_queries,)
-        Numbers.
+        Numbers of the queries.
     relevance : Relevance
     ranks : tuple of int
-        The first and the last, from 1.
+        First and last rank, from 1.
     weights : ndarray of shape (n_queries,)
-        How often the candidates of each query will be looked at.
+        How often the candidates of each query will be used, which limits the size of a part.
 
     Notes
     -----
-    Cost: one search of all queries. Memory grows with the points, and with a part, which holds about 4 million
-    candidates or one query.
+    Cost: one search of all queries. Memory grows with the points, and with the size of a part: about 4 million
+    candidates, or one query.
     """
     first, last = ranks
     n_documents = space.documents.shape[0]
     counts = relevance.counts(queries)
-    order = np.argsort(counts, kind="stable")  # those with as many relevant documents are searched together
+    order = np.argsort(counts, kind="stable")  # queries with equally many relevant documents are searched together
     queries, counts = queries[order], counts[order]
     found = np.minimum(n_documents, counts + last)
     for part in _parts(np.maximum(found, weights[order] * (last - first + 1))):
@@ -128,19 +128,19 @@ def candidates(
 def candidates_by_class(
     space: Space, queries: IntArray, label: IntArray, ranks: tuple[int, int], weight: int
 ) -> Iterator[Candidates]:
-    """The same where relevant is what is of the query's class; large classes are searched for one by one.
+    """Find candidates when all points of the query's class are relevant; large classes are searched one by one.
 
     Parameters
     ----------
     space : Space
-        Of one set.
+        Space with a single set of points.
     queries : ndarray of shape (n_queries,)
-        Numbers.
+        Numbers of the queries.
     label : ndarray of shape (n_points,)
-        Number of the class of each point.
+        Class number of each point.
     ranks : tuple of int
     weight : int
-        How often the candidates of each query will be looked at.
+        How often the candidates of each query will be used, which limits the size of a part.
     """
     sizes = np.bincount(label)
     is_large = sizes > _LARGE_CLASS * np.sqrt(len(label))
@@ -159,7 +159,7 @@ def candidates_by_class(
 
 
 def _parts(sizes: IntArray) -> Iterator[slice]:
-    """Runs of rows of the given sizes, each with no more than the chunk in all, or of one row."""
+    """Split rows of the given sizes into runs whose total is at most `_CHUNK`, or that hold one row."""
     ends = np.cumsum(sizes)
     start = 0
     while start < len(sizes):

@@ -1,8 +1,8 @@
-"""Work on points in many files, part by part: in this process, or on a Ray cluster.
+"""Mine neighbours of points in many files, part by part: in this process, or on a Ray cluster.
 
-One can follow the data by file name: `points` reads the files batch by batch; `survey` looks at each once, for what
-must be known of all; `part` finds the neighbours of some of the points among all, and `folder` keeps what was found.
-`tasks` is the only place that knows where the work is done, and `mining` puts these together.
+The modules follow the data: `point_files` reads the files batch by batch; `survey` reads each file once, for facts
+about all points; `part` finds the neighbours of some points among all, and `folder` stores the results. `tasks` is the
+only module that knows where the work runs, and `neighbors` puts these together.
 """
 
 from boostmetric.mining.cluster.folder import MinedNeighbors

@@ -1,4 +1,4 @@
-"""The folder of mined parts: what belongs into it, what is there already, and how more is added."""
+"""Folder of mined parts: check that it belongs to this run, find finished parts, and write new ones."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ class MinedPart:
 
 @dataclass(frozen=True)
 class MinedNeighbors:
-    """What `mine_neighbors` wrote.
+    """Result of `mine_neighbors`.
 
     Attributes
     ----------
     files : str
-        A pattern of the parts, as `boostmetric.tables.read_comparisons` takes it.
+        Pattern of the files of the parts, for `boostmetric.tables.read_comparisons`.
     n_points, n_classes, n_parts : int
     n_anchors : int
-        Points that have a target, each a group.
+        Number of points that have a target; each is a group.
     n_rows : int
-        Targets and impostors in all.
+        Total number of targets and impostors.
     n_found : int
-        Parts that were there already.
+        Number of parts that existed already.
     """
 
     files: str
@@ -58,7 +58,7 @@ class MinedNeighbors:
     n_found: int
 
     def describe(self) -> str:
-        """For people."""
+        """Summary for people."""
         there = f", {self.n_found:,} of them there already" if self.n_found else ""
         return (
             f"{plural(self.n_rows, 'row')} (query, document, grade) for {self.n_anchors:,} of "
@@ -69,15 +69,15 @@ class MinedNeighbors:
 
 @dataclass(frozen=True)
 class MinedFolder:
-    """A folder with a file of settings and a Parquet file for each part.
+    """Folder with a file of settings and a Parquet file for each part.
 
     Attributes
     ----------
     path : Path
     settings : mapping of str to object
-        All that the parts depend on but the points, as JSON holds it.
+        Everything the parts depend on, except the points, as JSON types.
     files : mapping of str to list
-        The names of the files of points, and checksums of their footers.
+        Names of the files of points, and checksums of their footers.
     n_parts : int
     """
 
@@ -87,7 +87,7 @@ class MinedFolder:
     n_parts: int
 
     def open(self) -> None:
-        """Make the folder, or see that it holds parts of just these settings and points.
+        """Create the folder, or check that its parts have the same settings and points.
 
         Raises
         ------
@@ -99,7 +99,7 @@ class MinedFolder:
             raise TableError(f"{self.path} is a file. Name a folder (output).")
         if manifest.exists():
             self._compare(manifest)
-            for left_over in self.path.glob(".part-*"):  # of a process that was killed
+            for left_over in self.path.glob(".part-*"):  # from a process that was killed
                 left_over.unlink(missing_ok=True)
             return
         if self.path.exists() and any(self.path.iterdir()):
@@ -132,16 +132,16 @@ class MinedFolder:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Tells parts of these settings and points from all others."""
+        """Hash that identifies parts with these settings and points."""
         known = {"settings": dict(self.settings), "footers": self.files["footers"]}
         return sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()
 
     def path_of(self, part: MinedPart) -> Path:
-        """The file of a part."""
+        """File of a part."""
         return self.path / f"part-{part.number:05}-of-{self.n_parts:05}.parquet"
 
     def found(self, part: MinedPart) -> tuple[int, int] | None:
-        """How many anchors and rows a part has; None if it is not there, or not whole."""
+        """Numbers of anchors and rows of a part; None if it does not exist or is incomplete."""
         arrow = require("pyarrow", "data", "Mining from Parquet files")
         parquet = require("pyarrow.parquet", "data", "Mining from Parquet files")
         path = self.path_of(part)
@@ -157,7 +157,7 @@ class MinedFolder:
         return int(told[_N_ANCHORS]), footer.num_rows
 
     def write(self, part: MinedPart, columns: Mapping[str, NDArray[Any]]) -> None:
-        """Write a part, whole or not at all."""
+        """Write a part, atomically."""
         arrow = require("pyarrow", "data", "Mining from Parquet files")
         parquet = require("pyarrow.parquet", "data", "Mining from Parquet files")
         arrays = {

@@ -1,4 +1,4 @@
-"""Targets and impostors of labelled points that are too many for one process, or for one machine."""
+"""Find targets and impostors of labelled points that are too many for one process or one machine."""
 
 from __future__ import annotations
 
@@ -38,34 +38,34 @@ def mine_neighbors(
 ) -> MinedNeighbors:
     """Find the nearest points of the same class and of other classes, from files to files.
 
-    They are those of `boostmetric.Comparisons.from_labels` for the same points in the same order. No process holds all
-    points: a part of them is held, and all others are read batch by batch.
+    The result is that of `boostmetric.Comparisons.from_labels` for the same points in the same order. No process holds
+    all points: each holds a part of them, and reads all others batch by batch.
 
     Parameters
     ----------
     points : path, pattern such as ``"points/*.parquet"``, or sequence of them
         Parquet files. On a cluster, every machine must have them under the same names.
     output : path
-        A folder for one Parquet file a part, with the columns query, document and grade: 1 for targets (nearest points
+        Folder for one Parquet file per part, with the columns query, document and grade: 1 for targets (nearest points
         of the same class), 0 for impostors (of other classes), nearest first. `boostmetric.tables.read_comparisons`
-        reads them. Parts that are there already are not done again, so that the same call goes on with a run that was
-        ended; parts of other points or settings are refused. On a cluster, every machine must have this folder.
+        reads them. Existing parts are kept, so the same call resumes an interrupted run; parts from other points or
+        settings are refused. On a cluster, every machine must have this folder.
     label : str
-        The column of the class labels.
+        Column of the class labels.
     id : str, optional
-        The column of the ids; without it, points are called by the number of their row among all rows, from 0.
+        Column of the ids; without it, the id of a point is its row number among all rows, from 0.
     n_neighbors, n_impostors : int, default=3
-        Targets and impostors of each point. Points of a smaller class have fewer targets, and a point alone in its
-        class serves as an impostor only; both give a warning.
+        Number of targets and of impostors of each point. Points of a smaller class have fewer targets, and a point
+        alone in its class serves only as an impostor; both give a warning.
     vector, columns, ignore
         Which columns are the features, as in `boostmetric.tables.read_points`.
     engine : "ray", RayEngine or None, default=None
-        A Ray cluster to work on: "ray" is one of this machine. None is this process, with all its processors. The
-        `timeout` of an engine is not used: how long a part takes depends on the number of points.
+        Ray cluster to run on: "ray" is one on this machine. None runs in this process, on all processors. The `timeout`
+        of an engine is not used: how long a part takes depends on the number of points.
     rows_per_part : int, default=16384
-        Points whose neighbours are found together, at most; parts end with files. All points are read for each part.
+        Maximum number of points in a part; a part never spans two files. All points are read for each part.
     on_progress : callable, optional
-        Called with the number of parts that are done, and of all parts.
+        Called with the number of parts done, and the number of all parts.
 
     Returns
     -------
@@ -74,14 +74,13 @@ def mine_neighbors(
     Raises
     ------
     TableError
-        If anything in the files is not as it should be, with the file, the row and the column. Parts that are done
-        stay.
+        If anything in the files is wrong, with the file, the row and the column. Finished parts are kept.
 
     Notes
     -----
-    Cost: the distances between all points, once. Memory of a process, beside its libraries: `rows_per_part` points in
-    double precision and about 200 MB. This process reads nothing but the footers of the files; it is sent the range of
-    each coordinate and the names and sizes of the classes.
+    Cost: the distances between all points, once. Memory of a process, besides its libraries: `rows_per_part` points in
+    double precision and about 200 MB. This process reads only the footers of the files; it receives the range of each
+    coordinate and the names and sizes of the classes.
 
     Examples
     --------
@@ -133,7 +132,7 @@ def mine_neighbors(
 
 
 def _parts(files: PointFiles, rows_per_part: int) -> list[MinedPart]:
-    """Cut each file into parts of about one size."""
+    """Cut each file into parts of about equal size."""
     parts: list[MinedPart] = []
     for file, (start, size) in enumerate(zip(files.starts, files.sizes, strict=True)):
         n_parts = -(-size // rows_per_part)
@@ -161,7 +160,7 @@ def _folder(
 
 
 def _whole(files: PointFiles, surveys: Sequence[Survey | None], n_neighbors: int) -> Survey:
-    """What is known of all files; refuses what allows no comparison."""
+    """Merge the surveys of all files; refuse points that allow no comparison."""
     check_vectors(files, surveys)
     seen = Survey.merged([one for one in surveys if one is not None])
     classes = np.asarray(seen.classes)

@@ -1,4 +1,4 @@
-"""One part of the work: the neighbours of some points among all points, as a Parquet file."""
+"""Mine one part: find the neighbours of some points among all points, and write them to a Parquet file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FIX_REPEATED = "Each id must be there once: remove or rename the others."
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """What all parts have in common."""
+    """What all parts share."""
 
     files: PointFiles
     survey: Survey
@@ -36,7 +36,7 @@ class Job:
 def mine_part(job: Job, part: MinedPart, n_threads: int) -> None:
     """Find the targets and impostors of the points of a part, and write them.
 
-    Memory: the points of the part, one batch of a file, and 16 MB a thread.
+    Memory: the points of the part, one batch of a file, and 16 MB per thread.
     """
     files, survey = job.files, job.survey
     shift, n_features = survey.shift, len(survey.first)
@@ -48,7 +48,7 @@ def mine_part(job: Job, part: MinedPart, n_threads: int) -> None:
         if batch.first + len(batch.points) >= part.end:
             break
     texts = as_texts(joined(label_pieces))
-    # Other classes need no numbers: they are -1, which is no anchor's.
+    # Other classes need no numbers of their own: all are -1, which no anchor has.
     known = {text: number for number, text in enumerate(dict.fromkeys(texts))}
     anchors = np.arange(part.first, part.end)
     search = NearestSoFar(
@@ -72,7 +72,7 @@ def mine_part(job: Job, part: MinedPart, n_threads: int) -> None:
 
 
 def _numbered(labels: Ids, known: dict[str, int]) -> NDArray[np.int64]:
-    """Numbers of classes; -1 for those that are not known."""
+    """Class number of each label; -1 for unknown classes."""
     classes, place = np.unique(labels, return_inverse=True)
     return np.array([known.get(text, -1) for text in as_texts(classes)], dtype=np.int64)[place]
 
@@ -80,7 +80,7 @@ def _numbered(labels: Ids, known: dict[str, int]) -> NDArray[np.int64]:
 def _columns(
     job: Job, part: MinedPart, anchors: NDArray[np.int64], targets: Ragged, impostors: Ragged
 ) -> dict[str, NDArray[Any]]:
-    """Rows of query, document and grade: for each anchor its targets, nearest first, then its impostors."""
+    """Columns query, document and grade: for each anchor its targets, nearest first, then its impostors."""
     row = np.concatenate([targets.row, impostors.row])
     order = np.argsort(row, kind="stable")
     query = anchors[row[order]]
@@ -96,9 +96,9 @@ def _columns(
 
 
 def _ids_of(job: Job, part: MinedPart, rows: NDArray[np.int64]) -> NDArray[Any]:
-    """The ids of some rows, in ascending order.
+    """Ids of some rows, which are in ascending order.
 
-    All ids pass by here, so that each part looks for repetitions among its share of them, as many as it has points.
+    All ids are read here, so each part also checks its share of them, about as many as it has points, for duplicates.
     """
     files, whole, n_parts = job.files, job.survey.whole_ids, job.folder.n_parts
     found: list[Any] = []

@@ -1,4 +1,4 @@
-"""Points in Parquet files, which are read batch by batch and never held whole."""
+"""Points in Parquet files, read batch by batch and never all in memory."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _OTHERWISE = "read it whole with read_points, for Comparisons.from_labels"
 
 @dataclass(frozen=True)
 class PointBatch:
-    """Some rows of one file: the number of the first among all rows, the points, and their labels."""
+    """Rows of one file: the number of the first among all rows, the points, and their labels."""
 
     first: int
     points: NDArray[Any]
@@ -33,17 +33,17 @@ class PointBatch:
 
 @dataclass(frozen=True)
 class PointFiles:
-    """Files of points, and what of them is read.
+    """Files of points, and the columns to read.
 
     Attributes
     ----------
     paths : tuple of Path
     sizes : tuple of int
-        Their rows.
+        Number of rows of each file.
     features : Features
     label : str
     id : str, optional
-        Without it, points are called by the number of their row.
+        Without it, the id of a point is its row number.
     """
 
     paths: tuple[Path, ...]
@@ -63,7 +63,7 @@ class PointFiles:
         columns: Sequence[str] | None,
         ignore: Sequence[str],
     ) -> PointFiles:
-        """From the footers of the files; no row is read."""
+        """Open files by reading their footers only, no rows."""
         table_set = open_parquet(source, "only Parquet files are mined in parts", _OTHERWISE)
         for table in table_set.tables:
             for name, what in ((label, "of labels"), (id, "of ids")):
@@ -71,7 +71,7 @@ class PointFiles:
                     table.column(name, what)
         claimed = {label: "label"} if id is None else {id: "id", label: "label"}
         features = features_of(table_set, claimed, vector, columns, ignore)
-        # Workers may run in another folder than this process.
+        # Absolute, because workers may run in another folder than this process.
         paths = tuple(table.path.absolute() for table in table_set.tables)
         files = cls(paths, tuple(table.n_rows or 0 for table in table_set.tables), features, label, id)
         if not sum(files.sizes):
@@ -84,25 +84,25 @@ class PointFiles:
 
     @property
     def starts(self) -> list[int]:
-        """The number of the first row of each file among all rows."""
+        """Number of the first row of each file, among all rows."""
         return list(accumulate(self.sizes, initial=0))[:-1]
 
     def footers(self) -> list[str]:
-        """A checksum of the footer of each file: schema, rows, and sizes and ranges of all columns."""
+        """Checksum of the footer of each file: schema, number of rows, and sizes and ranges of all columns."""
         return [ParquetTable(path).footer_checksum() for path in self.paths]
 
     def batches(
         self, file: int, *, complaints: Complaints | None = None, n_features: int | None = None
     ) -> Iterator[PointBatch]:
-        """The points of one file.
+        """Read the points of one file, batch by batch.
 
         Parameters
         ----------
         file : int
         complaints : Complaints, optional
-            Where to collect what is wrong; without it, that is raised at once.
+            Collects errors; without it, they are raised at once.
         n_features : int, optional
-            Of the vectors, if known.
+            Length of the vectors, if known.
         """
         for chunk, table_set in self._chunks(file, [*self.features.names, self.label]):
             collected = Complaints() if complaints is None else complaints
@@ -114,7 +114,7 @@ class PointFiles:
             yield PointBatch(self.starts[file] + chunk.start, points, labels)
 
     def ids(self, file: int) -> Iterator[tuple[int, Ids]]:
-        """The number of a row, and the ids from there on."""
+        """Read the ids of one file, batch by batch, each with the number of its first row."""
         start = self.starts[file]
         if self.id is None:
             yield start, np.arange(start, start + self.sizes[file])
@@ -126,7 +126,7 @@ class PointFiles:
             yield start + chunk.start, ids
 
     def location(self, row: int) -> str:
-        """Where a row is found, for a message."""
+        """Location of a row, for a message."""
         file = int(np.searchsorted(np.cumsum(self.sizes), row, side="right"))
         where = f"{self.paths[file]}, row {row - self.starts[file]} (counted from 0)"
         return where if self.id is None else f"{where}, column {self.id!r}"

@@ -1,4 +1,4 @@
-"""What must be known of all points before the search: the range of the coordinates, and the sizes of the classes."""
+"""Facts about all points that the search needs: the range of the coordinates, and the sizes of the classes."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from boostmetric.tables.values import Ids, joined
 
 @dataclass(frozen=True, eq=False)
 class Survey:
-    """What was seen in some of the files.
+    """Facts about the points of some files.
 
     Attributes
     ----------
     first : ndarray of shape (n_features,)
         The first point.
     ends : ndarray of shape (2, n_features)
-        The lowest and the highest value of each coordinate, in the precision of the points.
+        Minimum and maximum of each coordinate, in the precision of the points.
     classes : ndarray of int64, or list of str
-        All that occur, each once.
+        All distinct classes.
     class_sizes : ndarray of shape (n_classes,)
     whole_ids : bool
         Whether all ids are whole numbers.
@@ -41,7 +41,7 @@ class Survey:
 
     @classmethod
     def merged(cls, parts: Sequence[Survey]) -> Survey:
-        """Of several files, in their order."""
+        """Merge surveys of several files, in their order."""
         classes, class_sizes = _counted([(part.classes, part.class_sizes) for part in parts])
         ends = np.concatenate([part.ends for part in parts])
         return cls(
@@ -54,22 +54,22 @@ class Survey:
 
     @property
     def shift(self) -> Shift:
-        """Coordinates to search in."""
+        """Shift to the coordinates used in the search."""
         return Shift.of(self.first, *self.ends)
 
     @property
     def rounding(self) -> float:
-        """Of distances in these coordinates: what differs by less is equal."""
+        """Rounding of distances in these coordinates: those that differ by less count as equal."""
         return float(np.ldexp(rounding_of_distances(self.ends), -self.shift.exponent))
 
 
 def survey(files: PointFiles, file: int, n_threads: int) -> Survey | None:
-    """Look at all points of one file; None if it has none.
+    """Survey all points of one file; None if it has none.
 
     Raises
     ------
     TableError
-        If anything is not as it should be, with the file, the row and the column.
+        If anything is wrong, with the file, the row and the column.
     """
     complaints = Complaints()
     first, ends, counts = None, list[NDArray[Any]](), list[tuple[Ids, NDArray[np.int64]]]()
@@ -101,7 +101,7 @@ def check_vectors(files: PointFiles, surveys: Sequence[Survey | None]) -> None:
 
 
 def _counted(parts: Sequence[tuple[Ids, NDArray[np.int64]]]) -> tuple[Ids, NDArray[np.int64]]:
-    """Classes with their sizes, of several parts: whole numbers if all are, otherwise text, as in `read_points`."""
+    """Merge classes and their sizes: whole numbers if all are, otherwise text, as in `read_points`."""
     all_classes = joined([classes for classes, _ in parts])
     classes, place = np.unique(all_classes, return_inverse=True)
     sizes = np.zeros(len(classes), dtype=np.int64)

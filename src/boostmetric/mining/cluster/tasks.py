@@ -1,4 +1,4 @@
-"""Where tasks are done: one after the other in this process, or at once in processes of a Ray cluster."""
+"""Run tasks: in sequence in this process, or in parallel in processes of a Ray cluster."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from threadpoolctl import threadpool_limits
 from boostmetric.arrays.validation import check_choice
 from boostmetric.engines.ray import RayEngine
 
-# So often is a task given to another worker when its own was lost.
+# How often a task is given to another worker when its own was lost.
 _MOST_RETRIES = 5
-# What users can put right, and is told as it would be in this process.
+# Errors that users can fix; raised unchanged, as they would be in this process.
 _FOR_USERS = (ValueError, OSError, ImportError, MemoryError)
 
 Shared = TypeVar("Shared")
@@ -24,20 +24,20 @@ Answer = TypeVar("Answer")
 
 
 class Run(Protocol):
-    """Does a task for each item."""
+    """Protocol of a function that runs a task for each item."""
 
     def __call__(
         self, task: Callable[[Shared, Item, int], Answer], shared: Shared, items: Iterable[Item]
     ) -> Iterator[tuple[Item, Answer]]:
-        """Items with ``task(shared, item, n_threads)``, in the order in which they are done."""
+        """Yield items with ``task(shared, item, n_threads)``, in the order in which they finish."""
         ...
 
 
 @contextmanager
 def tasks_on(engine: RayEngine | Literal["ray"] | None) -> Iterator[Run]:
-    """A place to do tasks; None is this process."""
+    """Context that runs tasks on an engine; None is this process."""
     if engine is None:
-        with threadpool_limits(limits=1, user_api="blas"):  # tasks have threads of their own
+        with threadpool_limits(limits=1, user_api="blas"):  # tasks have their own threads
             yield _in_process
         return
     if isinstance(engine, str):
@@ -56,7 +56,7 @@ def _in_process(task: Callable[[Any, Any, int], Any], shared: Any, items: Iterab
 
 
 class _RayTasks:
-    """Tasks in so many processes at once; those of a worker that was lost are done again."""
+    """Run tasks in `n_workers` processes at once; tasks of a lost worker are run again."""
 
     def __init__(self, ray: Any, n_workers: int) -> None:
         self._ray, self._n_workers = ray, n_workers
@@ -67,7 +67,7 @@ class _RayTasks:
     ) -> Iterator[tuple[Any, Any]]:
         sent, left = self._ray.put(shared), iter(items)
         running = {self._answer.remote(task, sent, item): item for item in islice(left, self._n_workers)}
-        # After an error, those that run are left to end: a task that was done when Ray 2.60 was told to cancel it ended
+        # After an error, running tasks are left to finish: cancelling a task that had just finished made Ray 2.60 end
         # this process ("Tried to complete task that was not pending").
         while running:
             (done,), _ = self._ray.wait(list(running), num_returns=1)
@@ -91,7 +91,7 @@ class _RayTasks:
 
 
 def answer(task: Callable[[Any, Any, int], Any], shared: Any, item: Any) -> Any:
-    """Do a task on one processor; an error for users is an answer, which Ray does not wrap."""
+    """Run a task on one processor; return errors for users as answers, so that Ray does not wrap them."""
     with threadpool_limits(limits=1, user_api="blas"):
         try:
             return task(shared, item, 1)
