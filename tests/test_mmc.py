@@ -445,8 +445,8 @@ PAIRS = {"similar": [[0, 1]], "dissimilar": [[0, 2]]}
 @pytest.mark.parametrize(
     ("given", "match"),
     [
-        ({"similar": [[0, 1]]}, "similar pairs are given, but no dissimilar ones: give both"),
-        ({"dissimilar": [[0, 1]]}, "dissimilar pairs are given, but no similar ones: give both"),
+        ({"similar": [[0, 1]]}, "similar pairs are given, but no dissimilar ones. Pass both"),
+        ({"dissimilar": [[0, 1]]}, "dissimilar pairs are given, but no similar ones. Pass both"),
         ({**PAIRS, "y": [0] * 150}, "Both y and similar are given"),
         ({**PAIRS, "similar": [[0, 0]]}, r"similar\[0\] is \(0, 0\): a point is paired with itself"),
         ({**PAIRS, "similar": [[0, 2]]}, r"The pair \(0, 2\) is both similar and dissimilar. Remove it"),

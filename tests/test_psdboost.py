@@ -296,7 +296,7 @@ def test_nu_must_be_a_share(nu):
     [
         ([[0, 1, 150]], "name point 150, but there are only 150 points"),
         ([[0, 1]], r"\(i, j, k\) or \(i, j, k, l\), or be Comparisons. Got shape \(1, 2\)"),
-        ([[X[0], X[1], X[2]]], r"by their numbers.*Got shape \(1, 3, 4\)"),
+        ([[X[0], X[1], X[2]]], r"by number.*Got shape \(1, 3, 4\)"),
         ([[0, 1, 1]], "three points must differ"),
         ([], "Got shape"),
     ],

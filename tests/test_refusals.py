@@ -156,7 +156,7 @@ def test_nca_where_the_means_of_the_classes_are_equal():
     """scikit-learn's start by discriminants has none then."""
     points, labels = np.array([[0.1, 0.2], [0.6, 0.7]] * 4), np.array([1, 1, 0, 1, 1, 0, 0, 0])
     assert np.isfinite(NCA(1, max_iter=3, init="auto").fit(points, labels).components_).all()
-    with pytest.raises(ValueError, match=r'classes differ, and they are equal\. Use init="pca"'):
+    with pytest.raises(ValueError, match=r'class means differ, but the means are equal\. Use init="pca"'):
         NCA(1, max_iter=3, init="lda").fit(points, labels)
 
 

@@ -1,4 +1,4 @@
-"""The metric learners that the paper compares with, with the contract of `boostmetric.BoostMetric`."""
+"""Metric learners that the paper compares with, with the same interface as `boostmetric.BoostMetric`."""
 
 from boostmetric.baselines.euclidean import Euclidean
 from boostmetric.baselines.lmnn.lmnn import LMNN

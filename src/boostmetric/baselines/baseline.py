@@ -1,4 +1,4 @@
-"""What the baselines share: the data they take, the records they keep, and the form of their result."""
+"""Base class of the baselines: checks of the data, records of the fit, and fitted attributes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from boostmetric.solver.result import Iteration, Progress, StopReason
 
 
 class Journal:
-    """Keeps the records of a fit, and shows them to what watches it.
+    """Records of a fit, which are also passed to callbacks.
 
     Parameters
     ----------
@@ -53,20 +53,20 @@ class Journal:
         violated: float = math.nan,
         eigenvalue: float = math.nan,
     ) -> bool:
-        """Record an iteration; True if a callback asks to stop.
+        """Record an iteration; return True if a callback asks to stop.
 
         Parameters
         ----------
         loss : float
-            What is minimised.
+            The value that is minimised.
         components : callable
-            Returns the linear map so far, among the features of the data.
+            Returns the linear map so far, in the features of the data.
         trace : float
             Trace of X.
         violated : float, optional
             Fraction of the comparisons that are not satisfied.
         eigenvalue : float, optional
-            That of the direction that was added.
+            Eigenvalue of the direction that was added.
         """
         number = len(self.history) + 1
         record = Iteration(number, loss, eigenvalue, math.nan, trace, violated)
@@ -84,30 +84,30 @@ class Journal:
 
 
 def trace_of(rows: FloatArray) -> float:
-    """The trace of X = L'L, given L; infinite where it cannot be held, and the metric will be refused."""
+    """Trace of X = L'L, given L; infinite if it overflows, in which case the metric will be refused."""
     with np.errstate(over="ignore"):
         return float(np.square(rows).sum())
 
 
 def check_not_zero(components: FloatArray) -> FloatArray:
-    """A linear map to begin with, or an error."""
+    """Return initial components; refuse the zero metric."""
     if not components.any():
-        raise ValueError("init is the zero metric, from which nothing can be learned. Give one that is not zero.")
+        raise ValueError("init is the zero metric, from which nothing can be learned. Pass one that is not zero.")
     return components
 
 
 class Baseline(MetricLearner):
-    """A metric learner of others, with the contract of ours."""
+    """Base class of metric learners by other authors, with the interface of ours."""
 
     max_iter: int
     tol: float
     stop_reason_: StopReason
 
     def _check_data(self, X: Any, y: Any, **instead: Any) -> tuple[FloatArray, NDArray[Any] | None]:
-        """Samples and labels; labels are None where something is given `instead` of them."""
+        """Check samples and labels, and return them; labels are None if something is given `instead` of them."""
         given = [name for name, value in instead.items() if value is not None]
         if given and y is not None:
-            raise ValueError(f"Both y and {given[0]} are given, and each says what to learn from. Leave one out.")
+            raise ValueError(f"Both y and {given[0]} are given, but a fit learns from one of them. Leave one out.")
         labels = "no_validation" if given else y
         data = checked(validate_data, self, X, labels, dtype=[np.float64, np.float32], ensure_min_samples=2)
         samples, y = (data, None) if given else data
@@ -117,11 +117,11 @@ class Baseline(MetricLearner):
         return samples.astype(np.float64, copy=False), y
 
     def _given(self, samples: FloatArray, comparisons: Any, weights: Any) -> Problem:
-        """Comparisons of samples that are named by number, and the samples that occur."""
+        """Check comparisons that refer to samples by number; return them with the samples that occur."""
         rows = None if hold_points(comparisons) else as_rows(comparisons, None)[0]
         if rows is None or (not isinstance(rows, Comparisons) and rows.shape[1] == 2):
             raise ValueError(
-                "comparisons must name rows of X by their numbers: (i, j, k) or (i, j, k, l), or be Comparisons. Got "
+                "comparisons must refer to rows of X by number: (i, j, k) or (i, j, k, l), or be Comparisons. Got "
                 f"shape {np.shape(comparisons)}."
             )
         return Problem(samples, as_comparisons(rows, None, weights)).restricted()
@@ -129,10 +129,10 @@ class Baseline(MetricLearner):
     def _finish(
         self, components: FloatArray, journal: Journal, stop_reason: StopReason, *, limited: bool = False
     ) -> None:
-        """Set the fitted attributes, and warn if the iterations did not suffice, now or (`limited`) in between."""
+        """Set the fitted attributes; warn if the iterations did not suffice, now or (`limited`) in an earlier pass."""
         from boostmetric.parallel.blas import single_threaded_blas
 
-        with single_threaded_blas():  # the last decomposition, too, has the same bits for any number of threads
+        with single_threaded_blas():  # so that the last decomposition has the same bits for any number of threads
             self._set(self._attributes(components, journal.history))
         self.stop_reason_ = stop_reason
         if limited or stop_reason is StopReason.ITERATION_LIMIT:
@@ -145,7 +145,7 @@ class Baseline(MetricLearner):
         return {
             "components_": MahalanobisMetric(components).truncate(self.n_components).components,
             "history_": history,
-            "n_iter_": max(1, len(history)),  # to find nothing to do counts, as in scikit-learn
+            "n_iter_": max(1, len(history)),  # at least 1, even if there was nothing to do, as in scikit-learn
         }
 
     def _attributes_so_far(self, progress: Progress) -> dict[str, Any]:

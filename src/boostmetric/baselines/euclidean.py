@@ -1,4 +1,4 @@
-"""No learning at all."""
+"""Euclidean distance as a baseline without learning."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from boostmetric.solver.result import StopReason
 
 
 class Euclidean(Baseline):
-    """The Euclidean distance, as a metric learner: the first row of every table.
+    """Euclidean distance as a metric learner that learns nothing.
 
     Attributes
     ----------
@@ -42,14 +42,14 @@ class Euclidean(Baseline):
 
     @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn the number of features.
+        """Set the identity as the metric.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Samples.
         y : object, optional
-            Not looked at.
+            Ignored.
 
         Returns
         -------

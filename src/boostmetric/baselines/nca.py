@@ -1,4 +1,4 @@
-"""Neighbourhood components analysis, scikit-learn's."""
+"""Neighbourhood components analysis, by scikit-learn."""
 
 from __future__ import annotations
 
@@ -22,34 +22,34 @@ from boostmetric.metric.starts import Init, starting_components
 from boostmetric.neighbors import nearest
 from boostmetric.solver.result import StopReason
 
-# Lengths, in units of the distance of neighbours, of components to begin with.
+# Limits on the size of initial components, in units of the distance of neighbours.
 _SHORTEST, _LONGEST = 1e-50, 1e50
 _STARTS = ("auto", "identity", "pca", "lda", "random")
 
 
 class NCA(Baseline):
-    """Neighbourhood components analysis: as many samples as possible are classified right by a soft nearest neighbour.
+    """Neighbourhood components analysis: maximise the accuracy of a soft nearest-neighbour classifier.
 
-    A sample takes the label of another with a probability that falls with the exponential of their squared distance;
-    the expected number of right labels is maximised over the linear map [1]_. This is
-    `sklearn.neighbors.NeighborhoodComponentsAnalysis` with two differences: callbacks, and data in units in which the
-    nearest neighbours are at distance 1. In units in which they are far away all probabilities are 0 or 1, the slope
-    vanishes, and the search ends where it began.
+    A sample takes the label of another with a probability that decreases exponentially with their squared distance; the
+    expected number of right labels is maximised over the linear map [1]_. This is
+    `sklearn.neighbors.NeighborhoodComponentsAnalysis` with two differences: callbacks, and data scaled so that nearest
+    neighbours are at distance 1. If they were far away, all probabilities would be 0 or 1, the gradient would vanish,
+    and the search would end where it began.
 
     Parameters
     ----------
     n_components : int, default=None
-        Rows of the linear map. None is as many as features.
+        Number of rows of the linear map. None means the number of features.
     init : {"auto", "identity", "pca", "lda", "random"}, metric or array, default="auto"
-        Where to begin, as in scikit-learn; or a `MahalanobisMetric`, or its components.
+        Initial linear map, as in scikit-learn; or a `MahalanobisMetric`, or its components.
     max_iter : int, default=50
-        Most iterations of L-BFGS.
+        Maximum number of L-BFGS iterations.
     tol : float, default=1e-5
         Tolerance of L-BFGS.
     callbacks : list, default=None
         As in `boostmetric.BoostMetric`. Returning True stops the fit.
     random_state : int, RandomState or None, default=None
-        For ``init="random"``, and for "pca" in high dimension.
+        Random seed for ``init="random"``, and for "pca" in high dimension.
     verbose : int, default=0
         1 shows a progress bar on standard error.
 
@@ -58,19 +58,19 @@ class NCA(Baseline):
     components_ : ndarray of shape (rank, n_features)
         The linear map L with X = L'L; rows are orthogonal, longest first.
     n_iter_ : int
-        Iterations run.
+        Number of iterations run.
     history_ : list of Iteration
-        Loss, minus the expected number of right labels, and trace of each iteration.
+        Loss (the negative expected number of right labels) and trace of each iteration.
     stop_reason_ : StopReason
         Why the fit ended; ``str(stop_reason_)`` is a sentence.
     n_features_in_ : int
         Number of features seen in `fit`.
     feature_names_in_ : ndarray of shape (n_features,)
-        Names of the features, where the data had them.
+        Names of the features, if X has them.
 
     Notes
     -----
-    Cost: each iteration takes time and memory of some tables of n_samples x n_samples.
+    Cost: each iteration takes time and memory for several tables of n_samples x n_samples.
 
     References
     ----------
@@ -132,7 +132,7 @@ class NCA(Baseline):
             def on_iteration(flat: FloatArray, _: int) -> None:
                 rows = np.ldexp(flat.reshape(-1, samples.shape[1]) / unit, -exponent)
                 if journal.add(nca.last_loss, rows.copy, trace=trace_of(rows)):
-                    raise StopIteration  # which SciPy understands
+                    raise StopIteration  # SciPy then stops
 
             nca = _Remembering(
                 self.n_components,
@@ -149,13 +149,13 @@ class NCA(Baseline):
         return self
 
     def _start(self, samples: FloatArray, labels: Any, unit: float, exponent: int) -> str | FloatArray:
-        """Where scikit-learn is to begin, in its units."""
+        """Initial map for scikit-learn, in its units."""
         if isinstance(self.init, str):
             if self.init not in ("auto", "lda") or _means_differ(samples, labels, exponent):
                 return self.init
             if self.init == "lda":
                 raise ValueError(
-                    'init="lda" begins with the directions along which the means of the classes differ, and they are '
+                    'init="lda" starts with the directions along which the class means differ, but the means are '
                     'equal. Use init="pca".'
                 )
             return "pca"
@@ -165,8 +165,8 @@ class NCA(Baseline):
         length = float(np.abs(rows).max())
         if not _SHORTEST < math.ldexp(length * unit, exponent) < _LONGEST:
             raise ValueError(
-                f"init has components of {length:.3g}, under which distances of samples cannot be computed with. "
-                "Multiply it by a number that makes distances of neighbours about 1."
+                f"init has components of {length:.3g}, under which distances between samples cannot be computed. "
+                "Multiply it by a number that makes distances between neighbours about 1."
             )
         return np.ldexp(rows * unit, exponent)
 
@@ -179,7 +179,7 @@ class NCA(Baseline):
 
 
 class _Remembering(NeighborhoodComponentsAnalysis):
-    """Remembers the objective at the last map, which scikit-learn tells no callback."""
+    """NCA that remembers the last objective, which scikit-learn does not pass to callbacks."""
 
     last_loss = math.nan
 
@@ -190,16 +190,16 @@ class _Remembering(NeighborhoodComponentsAnalysis):
 
 
 def _means_differ(samples: FloatArray, labels: Any, exponent: int) -> bool:
-    """Whether the classes have different means, by more than rounding."""
+    """Whether the class means differ by more than rounding."""
     scaled = np.ldexp(samples, -exponent)
     means = np.array([scaled[labels == label].mean(axis=0) for label in np.unique(labels)])
     return bool(np.ptp(means, axis=0).max() > len(samples) * np.finfo(np.float64).eps * np.abs(scaled).max())
 
 
 def _distance_of_neighbors(points: FloatArray) -> float:
-    """Median distance of points from their nearest neighbours, if these are others; 1 if there are none.
+    """Median distance of points from their nearest neighbours, ignoring distances of 0; 1 if all are 0.
 
-    The median, because one outlier may be farther away than all others together.
+    The median, because one outlier may be farther away than all other points together.
     """
     distances = np.linalg.norm(points - points[nearest(points, None, 1)[:, 0]], axis=1)
     return float(np.median(distances[distances > 0])) if distances.any() else 1.0

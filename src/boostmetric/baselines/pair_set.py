@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class PairSet:
-    """Points, and pairs of them; make one with `PairSet.of`.
+    """Points, and pairs of them; create one with `PairSet.of`.
 
-    A pair may be given several times and either way round. Everything about pairs goes in and comes out in the order
-    in which they were given.
+    Pairs may be repeated, and their points may be in either order. All inputs and outputs about pairs are in the order
+    in which the pairs were given.
 
     Examples
     --------
@@ -36,7 +36,7 @@ class PairSet:
     _points: PointRows
     _starts: NDArray[np.int64]
     _second: NDArray[np.uint32]
-    _order: NDArray[np.int64] | None  # None: given in the order of the kernels
+    _order: NDArray[np.int64] | None  # None: already in the order of the kernels
 
     @classmethod
     def of(cls, points: FloatArray, pairs: NDArray[np.integer[Any]]) -> PairSet:
@@ -45,11 +45,11 @@ class PairSet:
         Parameters
         ----------
         points : ndarray of shape (n_points, n_features)
-            Best centred: far from the origin `gram` subtracts large numbers.
+            Preferably centred: far from the origin, `gram` subtracts large numbers.
         pairs : ndarray of int of shape (n_pairs, 2)
             Point numbers, which are not checked.
         """
-        from boostmetric.oracles.point_rows import as_points  # with numba, when it is needed
+        from boostmetric.oracles.point_rows import as_points  # imports numba, so only when needed
 
         low, high = pairs.min(axis=1), pairs.max(axis=1)
         order = None
@@ -63,7 +63,7 @@ class PairSet:
         return len(self._second)
 
     def squared_distances(self, rows: FloatArray) -> FloatArray:
-        """Squared distances of the pairs after the linear map of the given rows.
+        """Squared distances of the pairs under the linear map with the given rows.
 
         Parameters
         ----------
@@ -90,12 +90,12 @@ class PairSet:
         return given
 
     def gram(self, c: FloatArray) -> FloatArray:
-        """The sum of c_p (a - b)(a - b)' over the pairs p of points a and b.
+        """Sum of c_p (a - b)(a - b)' over the pairs p of points a and b.
 
         Parameters
         ----------
         c : ndarray of shape (n_pairs,)
-            Of either sign.
+            Coefficients of either sign.
 
         Returns
         -------

@@ -18,14 +18,14 @@ from boostmetric.solver.result import StopReason
 class RCA(Baseline):
     """Relevant component analysis: the Mahalanobis distance of the covariance within classes, or within chunklets.
 
-    A *chunklet* is a set of samples known to be of one class, which need not be named. Along directions in which such
-    samples differ, distances count less: after `transform` the covariance within the chunklets is the identity [1]_.
+    A *chunklet* is a set of samples known to be of one class, whose label may be unknown. Distances count less along
+    directions in which such samples differ: after `transform` the covariance within the chunklets is the identity [1]_.
 
     Parameters
     ----------
     n_components : int, default=None
-        Rank of the metric. The directions kept are those along which all samples vary most, compared with the samples
-        of a chunklet: the discriminants of Fisher. None keeps all.
+        Rank of the metric. The directions kept are those along which all samples vary most compared with the samples
+        of a chunklet: Fisher's discriminants. None keeps all.
 
     Attributes
     ----------
@@ -33,16 +33,16 @@ class RCA(Baseline):
         The linear map L with X = L'L; rows are orthogonal, longest first.
     rank_ : int
         Rank of the covariance within the chunklets. If it is less than the number of features, the samples are first
-        projected on so many of their principal components, as for Fisherfaces [2]_.
+        projected to this many of their principal components, as for Fisherfaces [2]_.
     stop_reason_ : StopReason
     n_features_in_ : int
         Number of features seen in `fit`.
     feature_names_in_ : ndarray of shape (n_features,)
-        Names of the features, where the data had them.
+        Names of the features, if X has them.
 
     See Also
     --------
-    boostmetric.BoostMetric : Takes ``init="rca"``, with the covariance shrunk, to begin with.
+    boostmetric.BoostMetric : With ``init="rca"``, starts from this metric with the covariance shrunk.
 
     References
     ----------
@@ -77,7 +77,7 @@ class RCA(Baseline):
         y : array-like of shape (n_samples,), optional
             Class labels.
         chunklets : array-like of int of shape (n_samples,), optional
-            In place of labels: the number of the chunklet of each sample, -1 for samples of none.
+            Used instead of labels: the number of the chunklet of each sample, -1 for samples in none.
 
         Returns
         -------
@@ -105,13 +105,13 @@ def _check_chunklets(chunklets: Any, n_samples: int) -> NDArray[np.int64]:
         )
     sizes = np.unique(numbers[numbers >= 0], return_counts=True)[1]
     if sizes.max(initial=0) < 2:
-        raise ValueError("No chunklet has two samples: nothing says along which directions samples of a class differ.")
+        raise ValueError("No chunklet has two samples, so there are no differences within classes to learn from.")
     return numbers.astype(np.int64)
 
 
 def _relevant_components(points: FloatArray, residuals: FloatArray, n_components: int | None) -> tuple[FloatArray, int]:
     """Rows that make the covariance of the residuals the identity, on their span; and the rank of that covariance."""
-    unit = spread(points)  # what is small should not depend on the units of the features
+    unit = spread(points)  # so that what counts as small does not depend on the units of the features
     rank = _rank(residuals / unit)
     if not rank:
         raise ValueError("The samples of each class are equal: RCA needs some variation within classes.")
@@ -134,5 +134,5 @@ def _rank(rows: FloatArray) -> int:
 
 
 def _negligible(lengths: NDArray[np.floating[Any]], shape: tuple[int, ...]) -> float:
-    """A singular value that rounding may have made."""
+    """Largest singular value that may be due to rounding."""
     return float(lengths.max(initial=0.0) * max(shape) * np.finfo(np.float64).eps)

@@ -1,4 +1,4 @@
-"""What LMNN compares: targets, which stay, with impostors, which are looked for as the metric moves."""
+"""Comparisons of LMNN: fixed targets against impostors, which are searched again as the metric changes."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from boostmetric.comparisons import Comparisons
 from boostmetric.comparisons.labels import mine
 from boostmetric.neighbors import others_within
 
-# Pairs of a sample of the anchors with all impostors.
+# Number of pairs when a sample of the anchors is compared with all impostors.
 _SAMPLE = 500_000
 _EVERYWHERE = 1e300  # a squared distance beyond all others
 
 
 @dataclass(frozen=True)
 class Neighborhoods:
-    """Anchors with their targets, and the classes that impostors are of other ones than.
+    """Anchors with their targets, and the class of each point, which determines its impostors.
 
     Attributes
     ----------
     label : ndarray of shape (n_points,)
-        Number of the class of each point.
+        Class number of each point.
     anchors : ndarray of shape (n_anchors,)
     targets : Ragged with n_anchors rows
-        Point numbers.
+        Point numbers of the targets.
     weights : ndarray of shape (n_anchors,)
     """
 
@@ -43,7 +43,7 @@ class Neighborhoods:
     def of(
         cls, mapped: FloatArray, y: NDArray[Any], n_neighbors: int, weights: FloatArray, *, quiet: bool
     ) -> Neighborhoods:
-        """Nearest points of the same class as targets."""
+        """Create neighbourhoods with the nearest points of the same class as targets."""
         anchors, targets, _ = mine(mapped, y, n_neighbors=n_neighbors, n_impostors="all", quiet=quiet)
         check_weights_of_anchors(weights[anchors])
         counts = np.flatnonzero(weights[anchors] > 0)
@@ -53,33 +53,33 @@ class Neighborhoods:
 
     @property
     def total_weight(self) -> float:
-        """Weight of all comparisons of a target with a sample of another class."""
+        """Total weight of the comparisons of all targets with all samples of other classes."""
         n_others = len(self.label) - np.bincount(self.label)[self.label[self.anchors]]
         return float(np.sum(self.weights * self.targets.sizes * n_others))
 
     def target_pairs(self) -> tuple[NDArray[np.int64], FloatArray]:
-        """Pairs that are pulled together, and their weights."""
+        """Pairs to pull together, and their weights."""
         anchor = np.repeat(self.anchors, self.targets.sizes)
         return np.stack([anchor, self.targets.values], axis=1), np.repeat(self.weights, self.targets.sizes)
 
     def find(self, mapped: FloatArray, reach: float, most: int | None = None) -> Comparisons | None:
-        """Targets against all impostors that are closer than the farthest target and the margin.
+        """Compare targets with all impostors that are closer than the farthest target plus the margin.
 
         Parameters
         ----------
         mapped : ndarray of shape (n_points, n_rows)
             Points under the metric.
         reach : float
-            Look so many times as far, in terms of squared distances.
+            Factor on the squared distance within which impostors are searched.
         most : int, optional
-            Give up, and return None, when there are more impostors in all.
+            Stop and return None if the total number of impostors is larger.
         """
         between = mapped[np.repeat(self.anchors, self.targets.sizes)] - mapped[self.targets.values]
         farthest = np.maximum.reduceat(np.square(between).sum(axis=1), self.targets.bounds[:-1])
         return self._comparisons(mapped, np.arange(len(self.anchors)), reach * (1 + farthest), most)
 
     def sample(self, mapped: FloatArray) -> Comparisons:
-        """Targets against all impostors, of some anchors."""
+        """Compare targets with all impostors, for a sample of the anchors."""
         n_anchors = min(len(self.anchors), max(10, _SAMPLE // len(mapped)))
         some = np.linspace(0, len(self.anchors) - 1, n_anchors).astype(np.int64)
         comparisons = self._comparisons(mapped, some, np.full(n_anchors, _EVERYWHERE), None)
@@ -89,7 +89,7 @@ class Neighborhoods:
     def _comparisons(
         self, mapped: FloatArray, rows: NDArray[np.int64], squares: FloatArray, most: int | None
     ) -> Comparisons | None:
-        """Targets of the anchors in some rows against impostors within a squared distance."""
+        """Compare targets of the anchors in some rows with impostors within a squared distance."""
         far = others_within(mapped, self.label, self.anchors[rows], squares, most)
         if far is None:
             return None
@@ -99,14 +99,14 @@ class Neighborhoods:
 
 
 class Given:
-    """Comparisons as they are, in place of neighbourhoods."""
+    """Given comparisons, used instead of neighbourhoods."""
 
     def __init__(self, comparisons: Comparisons) -> None:
         self._comparisons = comparisons
         self.total_weight = comparisons.total_weight
 
     def target_pairs(self) -> tuple[NDArray[np.int64], FloatArray]:
-        """Near pairs, each once for every anchor, with the largest of its weights."""
+        """Near pairs, once per anchor, with the largest of their weights."""
         given = self._comparisons
         near = Ragged(given.members, given.bounds).take(np.arange(0, 2 * given.n_groups, 2))
         n_pairs = len(given.pairs)
@@ -117,9 +117,9 @@ class Given:
         return given.pairs[once % n_pairs].astype(np.int64), weights
 
     def find(self, mapped: FloatArray, reach: float, most: int | None = None) -> Comparisons:
-        """All of them."""
+        """Return all comparisons."""
         return self._comparisons
 
     def sample(self, mapped: FloatArray) -> Comparisons:
-        """All of them."""
+        """Return all comparisons."""
         return self._comparisons

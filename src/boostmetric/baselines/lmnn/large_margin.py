@@ -1,24 +1,24 @@
-"""The objective of LMNN, and its minimum with a certificate.
+"""Minimise the objective of LMNN, with a certificate.
 
 The objective is convex in X = R'R, and a sum of many hinges. We minimise over R (Burer and Monteiro, 2003) by L-BFGS,
-in rounds. What makes that work:
+in rounds. What makes this work:
 
 - Coordinates in which targets pull equally along all axes (`pull`). Whatever the units of the features, L-BFGS then
-  sees a problem that is about equally curved in all directions.
-- In a round the corners of the hinges are rounded off over a width, which shrinks from round to round (Nesterov,
-  "Smooth minimization of non-smooth functions", 2005): L-BFGS stops short at corners.
-- A round only knows the impostors that were near when it began, and some beyond. Those that it left out can only add
-  to the objective, so all that is active is looked up again after the round. Had the objective in truth not fallen, the
-  round is made again, shorter and with more of them.
+  sees a problem with about the same curvature in all directions.
+- In a round, the corners of the hinges are smoothed over a width, which shrinks from round to round (Nesterov, "Smooth
+  minimization of non-smooth functions", 2005): L-BFGS gets stuck at corners.
+- A round only knows the impostors that were near when it began, and some beyond. The others can only add to the
+  objective, so all active impostors are searched again after the round. If the true objective did not fall, the round
+  is repeated, shorter and with more impostors.
 - The slopes u of the hinges, between 0 and 1, are a point of the dual problem
 
       max push * sum u   subject to   (1 - push) C + push * sum u (near - far outer products)  positive semidefinite
 
   once they are multiplied by the largest number of at most 1 that makes them feasible. (Along axes on which no target
-  pulls, X may be as long as it likes, and comparisons whose far pair differs there get u = 0.) So after every round a
+  pulls, X may be arbitrarily long, and comparisons whose far pair differs there get u = 0.) So after every round a
   bound on the minimum over all metrics is known, and the fit ends when the objective is close to it.
-- Where that bound does not close because R has lost a rank that is needed, the direction that violates the dual most
-  shows the way out (Laue, "A hybrid algorithm for convex semidefinite optimization", ICML 2012).
+- If that gap does not close because R has lost a rank that it needs, the direction that violates the dual most is added
+  (Laue, "A hybrid algorithm for convex semidefinite optimization", ICML 2012).
 """
 
 from __future__ import annotations
@@ -36,37 +36,37 @@ from boostmetric.baselines.pair_set import PairSet
 from boostmetric.comparisons import Comparisons
 from boostmetric.solver.result import StopReason
 
-# Beyond the distance within which an impostor counts, those at so many times its square are known as well.
+# Impostors are searched up to this many times the squared distance within which they count.
 _REACH = 1.3
 # Iterations of L-BFGS in the first round, and in the longest.
 _FIRST_ROUND, _LONGEST_ROUND = 5, 100
-# Pairs of changes that L-BFGS remembers, and how often it shortens a step: where classes are far apart, hinges are so
+# Corrections that L-BFGS remembers, and how often it may shorten a step: where classes are far apart, hinges are so
 # much steeper than the pull that its first steps are a million times too long.
 _MEMORY, _SHORTER = 20, 60
-# A round ends when an iteration improves the objective by less than this fraction, times the width; then the corners of
-# the hinges are made so much sharper, down to a width at which that changes nothing.
+# A round ends when an iteration improves the objective by less than this fraction times the width; then the width is
+# multiplied by the second number, down to the third, at which it makes no difference.
 _ENOUGH, _SHARPER, _SHARPEST = 1e-7, 1 / 3, 1e-6
-# A round that comes to so many times as many impostors, or samples, went too far.
+# A round that leads to this many times as many impostors, or samples, went too far.
 _MORE = 10
 # A rise of the objective by this fraction is rounding.
 _ROUNDING = 1e-10
-# A difference along an axis, compared with the largest coordinate, that is more than rounding.
+# A difference along an axis, relative to the largest coordinate, that is more than rounding.
 _DIFFERENT = 1e-12
 _FAR_AWAY = 1e300  # a squared distance beyond all others
-# Length of a new direction, compared with the others.
+# Length of a new direction, relative to the others.
 _NEW = 0.03
 
 
 class FindImpostors(Protocol):
-    """What is active at a map, and nearby."""
+    """Protocol of a function that finds the impostors that are active at a map, or nearly so."""
 
     def __call__(self, rows: FloatArray, reach: float, most: int | None = None) -> Comparisons | None:
-        """Comparisons with all that is active, and up to `reach` times as far; None for more than `most` pairs."""
+        """Comparisons with all impostors up to `reach` times as far as active ones; None for more than `most` pairs."""
         ...
 
 
 class Value(NamedTuple):
-    """The objective: with rounded corners, and as it is; and the weight of violated comparisons."""
+    """Objective, smoothed and exact, and the weight of violated comparisons."""
 
     smooth: float
     exact: float
@@ -74,7 +74,7 @@ class Value(NamedTuple):
 
 
 class Minimum(NamedTuple):
-    """What the rounds came to."""
+    """Result of the rounds."""
 
     rows: FloatArray
     value: Value
@@ -83,17 +83,19 @@ class Minimum(NamedTuple):
 
 
 class LargeMargin:
-    """(1 - push) <C, R'R> + push * sum omega hinge(1 + d_near - d_far), over some comparisons.
+    """Objective (1 - push) <C, R'R> + push * sum omega hinge(1 + d_near - d_far), over some comparisons.
 
-    In the smooth objective C is the identity, as it is in these coordinates but for axes along which targets hardly
-    pull. There X would grow beyond all need; the force, small in units of the data, lets it end when impostors are out.
+    In the smooth objective C is the identity, which in these coordinates it is except along axes on which targets
+    hardly pull. There X would grow more than needed; the extra force, small in units of the data, stops it once
+    impostors are out of the margin.
 
     Parameters
     ----------
     points : ndarray of shape (n_points, n_features)
     comparisons : Comparisons
     pull : ndarray of shape (n_features,)
-        C, the sum of the outer products of the target pairs, is diagonal in these coordinates, with 1 at most.
+        Diagonal of C, the sum of the outer products of the target pairs, which is diagonal in these coordinates, with
+        entries of at most 1.
     push : float
     """
 
@@ -111,16 +113,16 @@ class LargeMargin:
         self._pull, self._push = (1 - push) * pull, push
 
     def at(self, rows: FloatArray, width: float) -> Value:
-        """The objective at R, whose derivatives are then known."""
+        """Evaluate the objective at R, and keep what its derivatives need."""
         self._d, self._width = self._pairs.squared_distances(rows), width
         return self._value(self._d, np.square(rows).sum(axis=0), width)
 
     def slope(self, rows: FloatArray) -> FloatArray:
-        """Derivative, by R, of the smooth objective at R, where it was asked for last."""
+        """Derivative of the smooth objective by R, at the R of the last evaluation."""
         return 2 * ((1 - self._push) * rows + self._push * rows @ self._pairs.gram(self._c))
 
     def bound(self) -> tuple[float, FloatArray | None]:
-        """A bound on the minimum from the last slopes; and the direction that violates the dual most, if one does."""
+        """Bound on the minimum from the last slopes; and the direction that violates the dual most, if any does."""
         pulled = self._pull > 0
         if not pulled.any():
             return 0.0, None
@@ -135,7 +137,7 @@ class LargeMargin:
         return self._push * self._slopes / max(1.0, largest), direction if largest > 1.0 else None
 
     def best_scale(self, rows: FloatArray, share: float) -> float:
-        """The factor of R with which the objective is least, if these comparisons are this share of all."""
+        """Factor of R that minimises the objective, if these comparisons are this share of all."""
         d, squares = self._pairs.squared_distances(rows), share * np.square(rows).sum(axis=0)
         typical = float(np.median(d[d > 0])) if d.any() else 1.0
 
@@ -143,12 +145,12 @@ class LargeMargin:
             square = math.exp(log_scale) / typical
             return self._value(square * d, square * squares, 1.0).smooth
 
-        # From impostors all active to impostors all far away.
+        # From all impostors active to all impostors far away.
         best = minimize_scalar(loss, bounds=(-7.0, 14.0), method="bounded", options={"xatol": 0.02})
         return math.sqrt(math.exp(best.x) / typical)
 
     def _value(self, d: FloatArray, squares: FloatArray, width: float) -> Value:
-        """The objective for distances of the pairs, and squared lengths of R along the axes."""
+        """Objective for given distances of the pairs, and squared lengths of R along the axes."""
         from boostmetric.kernels.hinge import hinge
 
         sums = np.empty(4)
@@ -169,7 +171,7 @@ def minimise(
     max_iter: int,
     on_iteration: Callable[[FloatArray, Value], bool],
 ) -> Minimum:
-    """Minimise the objective of LMNN over linear maps with as many rows as given.
+    """Minimise the objective of LMNN over linear maps with the number of rows given.
 
     Parameters
     ----------
@@ -177,17 +179,17 @@ def minimise(
     find : callable
         See `FindImpostors`.
     rows : ndarray of shape (n_rows, n_features)
-        Where to begin.
+        Initial map.
     pull, push
         As for `LargeMargin`.
     tol : float
-        End when the objective is within this fraction of itself of the bound, or this fraction of what it was at the
-        start. With fewer rows than axes the bound may be out of reach: end when a round at small width improves it by
-        less than this fraction.
+        Stop when the gap between objective and bound is at most this fraction of the objective, or when the objective
+        is at most this fraction of its initial value. With fewer rows than axes the bound may be out of reach: then
+        stop when a round at small width improves the objective by less than this fraction.
     max_iter : int
-        Most iterations of L-BFGS.
+        Maximum number of L-BFGS iterations.
     on_iteration : callable
-        From the map and the objective, as far as the round knows it, whether to stop.
+        Called with the map and the objective, as far as the round knows it; returns whether to stop.
     """
 
     def around(rows: FloatArray, reach: float = _REACH, most: int | None = None) -> LargeMargin | None:
@@ -201,7 +203,7 @@ def minimise(
     start, bound, n_iter, length, reach, width = value.exact, 0.0, 0, _FIRST_ROUND, _REACH, 1.0
     while True:
         moved = _round(margin, rows, width, min(length, max_iter - n_iter), on_iteration)
-        n_iter += max(1, moved.n_iter)  # that of nothing to do counts, or there might be no end
+        n_iter += max(1, moved.n_iter)  # a round without iterations counts as one, or this might never end
         margin.at(moved.rows, width)
         new_bound, way_out = margin.bound()
         bound = max(bound, new_bound)
@@ -214,7 +216,7 @@ def minimise(
             assert after is not None
             fall = value.exact - after.exact
             rows, margin, value, length, reach = moved.rows, there, after, min(2 * length, _LONGEST_ROUND), _REACH
-            if value.exact <= best_value.exact:  # which it may not be, since the corners are rounded off
+            if value.exact <= best_value.exact:  # not always so, since the corners are smoothed
                 best, best_value = rows, value
         reason = None
         if moved.stopped:
@@ -231,7 +233,7 @@ def minimise(
             return Minimum(best, best_value, bound, reason)
         if not improved and length > 1:
             length = max(1, length // 4)
-        elif not improved:  # an iteration alone, too, came to impostors that were not known
+        elif not improved:  # even a single iteration led to unknown impostors
             reach *= 2
             margin = around(rows, reach)
             assert margin is not None
@@ -242,7 +244,7 @@ def minimise(
 
 
 class _Moved(NamedTuple):
-    """Where a round came to, its iterations, whether it ended by itself, and whether it was asked to stop."""
+    """Result of a round: the map, its iterations, whether it ended by itself, and whether it was asked to stop."""
 
     rows: FloatArray
     n_iter: int
@@ -257,9 +259,9 @@ def _round(
     max_iter: int,
     on_iteration: Callable[[FloatArray, Value], bool],
 ) -> _Moved:
-    """Some iterations of L-BFGS."""
+    """Run some iterations of L-BFGS."""
     value, stopped = margin.at(rows, width), False
-    size = value.smooth or 1.0  # L-BFGS takes what is far below 1 for 0
+    size = value.smooth or 1.0  # L-BFGS treats values far below 1 as 0
 
     def loss_and_slope(flat: FloatArray) -> tuple[float, FloatArray]:
         nonlocal value
@@ -271,7 +273,7 @@ def _round(
         nonlocal stopped
         if on_iteration(flat.reshape(rows.shape).copy(), value):
             stopped = True
-            raise StopIteration  # which SciPy understands
+            raise StopIteration  # SciPy then stops
 
     options = {"maxiter": max_iter, "maxcor": _MEMORY, "ftol": _ENOUGH * width, "gtol": 0.0, "maxls": _SHORTER}
     start = rows.ravel()
@@ -280,7 +282,7 @@ def _round(
 
 
 def _with_direction(rows: FloatArray, direction: FloatArray, pull: FloatArray) -> FloatArray:
-    """As many rows, of a metric that is a little longer along a direction."""
+    """The same number of rows, for a metric that is a little longer along a direction."""
     length = math.sqrt(float(np.sum(pull * np.square(rows))) / len(rows))
     new = _NEW * length * direction
     return np.asarray(scipy.linalg.qr(np.vstack([rows, new]), mode="r")[0][: len(rows)])

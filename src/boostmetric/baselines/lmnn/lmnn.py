@@ -24,38 +24,38 @@ from boostmetric.metric import MahalanobisMetric
 from boostmetric.metric.starts import PLAIN_STARTS, STARTS, Init, starting_components
 from boostmetric.solver.result import StopReason
 
-# A row of the map to begin with is at least so long, compared with the longest: L-BFGS never leaves zero.
+# Least length of a row of the initial map, relative to the longest: L-BFGS never leaves zero.
 _LEAST_LENGTH = 1e-4
 
 
 class LMNN(Baseline):
-    """Large margin nearest neighbours: targets are pulled close, and impostors pushed out of the margin around them.
+    """Large margin nearest neighbours: pull targets close, and push impostors out of the margin around them.
 
     The objective is (1 - push) times the squared distances of all samples from their targets, plus push times the hinge
     loss of all comparisons "a target is closer than a sample of another class, by a margin of 1" [1]_. It is convex in
-    the matrix X, and the fit ends with a bound on how far it is from the minimum, `duality_gap_`.
+    the matrix X, and the fit gives a bound on its distance from the minimum, `duality_gap_`.
 
     Parameters
     ----------
     n_components : int, default=None
-        Rows of the linear map. None is as many as features; with fewer the problem is no longer convex, and begins
-        with the principal components of the samples, in the metric to begin with.
+        Number of rows of the linear map. None means the number of features; with fewer, the problem is no longer
+        convex, and the fit starts from the principal components of the samples under the initial metric.
     n_neighbors : int, default=3
-        Targets of each sample: its nearest samples of the same class.
+        Number of targets of each sample: its nearest samples of the same class.
     push : float, default=0.5
         Weight of the hinge loss, between 0 and 1.
     init : {"identity", "standardized", "rca", "standardized-rca"}, metric or array, default="identity"
-        The metric in which targets are the nearest, and where the search begins (but for a factor): see
-        `boostmetric.BoostMetric`. Without `n_components` the minimum depends on it through the targets only. To go on
-        from a checkpoint, give ``Checkpoint.load(path).metric()``.
+        Metric under which targets are the nearest, and from which the search starts (up to a factor): see
+        `boostmetric.BoostMetric`. Without `n_components` the minimum depends on it only through the targets. To resume
+        from a checkpoint, pass ``Checkpoint.load(path).metric()``.
     n_passes : int, default=1
-        In each pass after the first, targets are found again under the metric learned so far.
+        Number of passes. In each pass after the first, targets are found again under the metric learned so far.
     max_iter : int, default=1000
-        Most iterations of L-BFGS, in each pass.
+        Maximum number of L-BFGS iterations in each pass.
     tol : float, default=1e-3
-        Stop when the objective is within this fraction of its minimum, or has come down to this fraction of what it
-        was at the start. With `n_components`, and in the rare cases where no bound on the minimum comes close: when it
-        no longer improves by this fraction.
+        Stop when the objective is within this fraction of its minimum, or has fallen to this fraction of its initial
+        value. With `n_components`, and in the rare cases where no bound on the minimum comes close: when it no longer
+        improves by this fraction.
     callbacks : list, default=None
         As in `boostmetric.BoostMetric`.
     verbose : int, default=0
@@ -68,10 +68,10 @@ class LMNN(Baseline):
     objective_ : float
         The objective, with all impostors.
     duality_gap_ : float
-        The minimum over all metrics is at most so much lower: a true bound, though after `n_components` it may be far
-        from the truth.
+        Bound on how much lower the minimum over all metrics may be. It always holds, but with `n_components` it may be
+        loose.
     n_iter_ : int
-        Iterations run.
+        Number of iterations run.
     history_ : list of Iteration
         Objective (with the impostors known at the time), trace and violated fraction of each iteration.
     stop_reason_ : StopReason
@@ -79,13 +79,13 @@ class LMNN(Baseline):
     n_features_in_ : int
         Number of features seen in `fit`.
     feature_names_in_ : ndarray of shape (n_features,)
-        Names of the features, where the data had them.
+        Names of the features, if X has them.
 
     Notes
     -----
-    Cost: an iteration grows with the pairs of a sample and an impostor near its margin; about once in ten or twenty
-    iterations impostors are looked for among all samples. Memory grows with these pairs. The result is the same, bit
-    for bit, for every number of threads.
+    Cost: the time of an iteration grows with the number of pairs of a sample and an impostor near its margin; about
+    once in ten or twenty iterations, impostors are searched among all samples. Memory grows with these pairs. The
+    result is the same, bit for bit, for any number of threads.
 
     References
     ----------
@@ -144,11 +144,10 @@ class LMNN(Baseline):
         y : array-like of shape (n_samples,), optional
             Class labels.
         sample_weight : array-like of shape (n_samples,), optional
-            Weights of the terms whose anchor a sample is; or, with `comparisons`, of shape (n_comparisons,).
+            Weight of each sample, applied to the terms it anchors; or, with `comparisons`, of shape (n_comparisons,).
         comparisons : array-like of int or Comparisons, optional
-            In place of labels: rows (i, j, k), sample i being closer to j than to k; rows (i, j, k, l), i being closer
-            to j than k to l; or `Comparisons`. Near pairs are pulled, once for each anchor, with the largest of their
-            weights.
+            Used instead of labels: rows (i, j, k), sample i is closer to j than to k; rows (i, j, k, l), i is closer to
+            j than k to l; or `Comparisons`. Near pairs are pulled once per anchor, with the largest of their weights.
 
         Returns
         -------
@@ -187,7 +186,7 @@ class LMNN(Baseline):
     ) -> tuple[FloatArray, list[Minimum]]:
         if self.n_passes > 1:
             raise ValueError(
-                f"n_passes={self.n_passes} finds targets again, but those of comparisons are given. Use n_passes=1."
+                f"n_passes={self.n_passes} would find targets again, but comparisons fix them. Use n_passes=1."
             )
         if isinstance(self.init, str):
             check_choice("init, without labels,", self.init, PLAIN_STARTS[1:])
@@ -197,7 +196,7 @@ class LMNN(Baseline):
         return components, [minimum]
 
     def _start(self, samples: FloatArray, labels: NDArray[Any] | None) -> FloatArray | None:
-        """The linear map to begin with, in units of its own; None for the identity, which may be large."""
+        """Initial linear map, in its own units; None for the identity, which may be large."""
         if isinstance(self.init, str) and self.init == "identity":
             return None
         components = starting_components(self.init, samples, labels)
@@ -207,9 +206,9 @@ class LMNN(Baseline):
     def _minimise(
         self, samples: FloatArray, under: FloatArray | None, around: Neighborhoods | Given, journal: Journal
     ) -> tuple[FloatArray, Minimum]:
-        """The linear map, among the features, with the least objective."""
+        """Linear map, in the features, that minimises the objective; and the minimum."""
         pairs, weights = around.target_pairs()
-        unit = float(weights.mean())  # L-BFGS takes objectives far from 1 for other problems
+        unit = float(weights.mean())  # L-BFGS behaves differently for objectives far from 1
         inside = PullCoordinates.of(samples, pairs, weights / unit)
         points = inside.points
         rows = _with_rows(inside.lower(under), points, self.n_components)
@@ -254,7 +253,7 @@ class LMNN(Baseline):
 
 
 def _with_rows(rows: FloatArray, points: FloatArray, n_rows: int | None) -> FloatArray:
-    """A metric with as many rows as features, none of them zero; or with fewer: those along which the points vary."""
+    """Map with as many rows as features, none zero; or with `n_rows` rows, along which the points vary most."""
     _, lengths, axes = np.linalg.svd(rows)
     square = np.full(len(axes), _LEAST_LENGTH * lengths[0])
     square[: len(lengths)] = np.maximum(lengths, square[: len(lengths)])

@@ -13,25 +13,25 @@ from boostmetric.metric.starts import spread
 from boostmetric.solver.result import scaled
 
 _EPS = float(np.finfo(np.float64).eps)
-# Along axes in which targets hardly differ, coordinates are stretched up to this limit (of squares).
+# Along axes in which targets hardly differ, coordinates are stretched only up to this limit (on squares).
 _LEAST_PULL = 1e-8
-# Numbers of a table of pairs and features that are worked on at once.
+# Entries of a table of pairs and features processed at once.
 _PART = 2**22
 
 
 @dataclass(frozen=True)
 class PullCoordinates:
-    """Points along axes that they span, in units in which their targets pull with force 1, up to a limit.
+    """Points in the axes that they span, in units in which targets pull with force 1, up to a limit.
 
-    Whatever the units of the features, these coordinates are the same but for rounding: the points are standardized,
-    then whitened, which drops directions in which they do not differ; only then is it decided what is small.
+    Up to rounding, these coordinates do not depend on the units of the features: the points are standardized, then
+    whitened, which drops directions in which they do not differ; only then is it decided what is small.
 
     Attributes
     ----------
     points : ndarray of shape (n_points, n_axes)
     pull : ndarray of shape (n_axes,)
-        Sum of the squared differences of targets along each axis, by weight: 1, less along axes where they hardly
-        differ, or 0 where they do not.
+        Weighted sum of the squared differences of targets along each axis: 1, less along axes where they hardly differ,
+        or 0 where they do not.
     """
 
     points: FloatArray
@@ -41,7 +41,7 @@ class PullCoordinates:
     _exponent: int
     _forward: FloatArray
     _backward: FloatArray
-    _lengths: FloatArray  # of the axes among the features, squared, and their inner products
+    _lengths: FloatArray  # squared lengths and inner products of the axes in the features
 
     @classmethod
     def of(cls, samples: FloatArray, pairs: NDArray[np.int64], weights: FloatArray) -> PullCoordinates:
@@ -51,7 +51,7 @@ class PullCoordinates:
         ----------
         samples : ndarray of shape (n_samples, n_features)
         pairs : ndarray of shape (n_pairs, 2)
-            Targets.
+            Pairs of a sample and a target.
         weights : ndarray of shape (n_pairs,)
         """
         centred, exponent = scale_in_range(samples)
@@ -83,7 +83,7 @@ class PullCoordinates:
         )
 
     def lower(self, components: FloatArray | None) -> FloatArray:
-        """A linear map of the samples, None being the identity, as one of these points; but for a factor."""
+        """Convert a linear map of the samples (None is the identity) to one of these points, up to a factor."""
         if components is not None:
             rows = self._frame.lower(components * self._unit)
         elif self._frame.basis is not None:  # the identity itself may be large
@@ -93,19 +93,19 @@ class PullCoordinates:
         return np.asarray(rows @ self._backward)
 
     def lift(self, rows: FloatArray) -> FloatArray:
-        """A linear map of these points as one of the samples."""
+        """Convert a linear map of these points to one of the samples."""
         return np.ldexp(self._frame.as_map(rows @ self._forward.T) / self._unit, -self._exponent)
 
     def trace(self, rows: FloatArray) -> float:
-        """Trace of the metric of a linear map of these points, among the features; without that map of all of them."""
+        """Trace, in the features, of the metric of a linear map of these points, computed without lifting the map."""
         return scaled(float(np.sum((rows @ self._lengths) * rows)), -2 * (self._frame.exponent + self._exponent))
 
 
 def _scatter(points: FloatArray, pairs: NDArray[np.int64], weights: FloatArray) -> FloatArray:
     """Sum of the weighted outer products (a - b)(a - b)'.
 
-    From the differences, which are exactly 0 where targets agree; sums over all pairs of points at once would leave
-    a rest as large as the rounding of the points.
+    Computed from the differences, which are exactly 0 where targets agree; sums over all pairs of points at once would
+    leave an error as large as the rounding of the points.
     """
     total = np.zeros((points.shape[1],) * 2)
     n_rows = max(1, _PART // points.shape[1])

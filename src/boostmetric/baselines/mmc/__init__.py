@@ -1,4 +1,4 @@
-"""Xing's metric learning from similar and dissimilar pairs: the learner, its searches, and pairs from labels."""
+"""Metric learning by Xing et al. from similar and dissimilar pairs: learner, searches, and pairs from labels."""
 
 from boostmetric.baselines.mmc.mmc import MMC
 

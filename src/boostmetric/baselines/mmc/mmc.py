@@ -1,4 +1,4 @@
-"""Mahalanobis metric learning for clustering, from pairs of similar and of dissimilar points."""
+"""Mahalanobis metric learning for clustering, from pairs of similar and dissimilar points."""
 
 from __future__ import annotations
 
@@ -23,30 +23,29 @@ from boostmetric.solver.result import StopReason
 
 
 class MMC(Baseline):
-    """The metric of Xing et al.: dissimilar points as far apart as they can be while similar points stay together.
+    """Metric of Xing et al.: dissimilar points as far apart as possible while similar points stay together.
 
-    Among all metrics under which the squared distances of the similar pairs add up to at most 1, the sum of the
-    distances of the dissimilar pairs is maximised [1]_: a concave problem.
+    The sum of the distances of the dissimilar pairs is maximised, over all metrics under which the squared distances of
+    the similar pairs add up to at most 1 [1]_: a concave problem.
 
     Parameters
     ----------
     n_components : int, default=None
-        Rank of the metric: the best approximation of the one that is learned. None keeps its own rank, which is often
-        small.
+        Rank of the metric: the best approximation of the learned metric. None keeps its own rank, which is often small.
     diagonal : bool, default=False
-        Learn only a weight for each feature.
+        Whether to learn only a weight for each feature.
     max_pairs : int, default=100_000
-        Most dissimilar pairs that labels give; of more, so many are drawn at random. The objective is a sum over pairs,
-        of which 100,000 are a large sample: it has as many unknowns as a symmetric matrix, 5,050 for 100 features.
-        None uses all.
+        Maximum number of dissimilar pairs from labels; if there are more, this many are drawn at random. The objective
+        is a sum over pairs, and 100,000 are a large sample for the unknowns of a symmetric matrix, 5,050 for 100
+        features. None uses all.
     max_iter : int, default=1000
-        Most iterations.
+        Maximum number of iterations.
     tol : float, default=1e-5
-        The fit ends when no metric can be better by more than this fraction of the objective.
+        Stop when no metric can be better by more than this fraction of the objective.
     callbacks : list, default=None
         As in `boostmetric.BoostMetric`. Returning True stops the fit.
     random_state : int, RandomState or None, default=None
-        Which dissimilar pairs are drawn, where there are more than `max_pairs`.
+        Random seed for drawing dissimilar pairs, if there are more than `max_pairs`.
     verbose : int, default=0
         1 shows a progress bar on standard error.
 
@@ -54,21 +53,21 @@ class MMC(Baseline):
     ----------
     components_ : ndarray of shape (rank, n_features)
         The linear map L with X = L'L; rows are orthogonal, longest first. The squared distances of the similar pairs
-        add up to 1, with `diagonal` or without (before `n_components` cuts directions off).
+        add up to 1, with or without `diagonal` (before truncation to `n_components`).
     objective_ : float
-        The sum of the distances of the dissimilar pairs (before `n_components` cuts directions off).
+        Sum of the distances of the dissimilar pairs (before truncation to `n_components`).
     duality_gap_ : float
-        How much larger than that of the metric the objective of any other may be, at most.
+        Bound on how much larger the objective of any other metric may be.
     n_iter_ : int
-        Iterations run.
+        Number of iterations run.
     history_ : list of Iteration
-        Loss, minus the sum of the distances of the dissimilar pairs, and trace of each iteration.
+        Loss (the negative sum of the distances of the dissimilar pairs) and trace of each iteration.
     stop_reason_ : StopReason
         Why the fit ended; ``str(stop_reason_)`` is a sentence.
     n_features_in_ : int
         Number of features seen in `fit`.
     feature_names_in_ : ndarray of shape (n_features,)
-        Names of the features, where the data had them.
+        Names of the features, if X has them.
 
     See Also
     --------
@@ -76,22 +75,23 @@ class MMC(Baseline):
 
     Notes
     -----
-    Xing et al. follow the gradient and, after every step, project on the one and the other constraint in turns until
-    both hold. Here this happens in coordinates in which similar pairs vary equally in all directions. Both constraints
-    are then about eigenvalues, and the point to which such projections (those of Dykstra) come has a closed form; the
-    units of the features no longer matter; and a bound on the objective says when to stop. The diagonal form is theirs,
-    a method of Newton, with the same bound. The module `boostmetric.baselines.mmc.separation` has the details.
+    Xing et al. follow the gradient and, after every step, project onto the two constraints in turn until both hold.
+    Here this is done in coordinates in which similar pairs vary equally in all directions. Both constraints are then on
+    eigenvalues, and the limit of such projections (Dykstra's) has a closed form; the units of the features no longer
+    matter; and a bound on the objective says when to stop. The diagonal form is Newton's method, as theirs, with the
+    same bound. See the module `boostmetric.baselines.mmc.separation` for details.
 
     Directions in which similar points do not differ at all could be stretched without limit, and the objective with
-    them. They count as if similar points differed as little as in the narrowest direction in which they do, the
-    features having been standardized, and so they do in the sum that is 1. Directions in which no dissimilar points
-    differ have no length.
+    them. They count as if similar points differed there as little as in the narrowest direction in which they do differ
+    (after standardizing the features), also in the sum that is 1. Directions in which no dissimilar points differ have
+    length 0.
 
-    The maximum often has a low rank, as a sum of distances gains most along the few directions that part the classes
-    best. With many classes that may serve nearest neighbours worse than the Euclidean distance.
+    The maximum often has a low rank, because a sum of distances gains most along the few directions that separate the
+    classes best. With many classes, this may be worse for nearest neighbours than the Euclidean distance.
 
-    Cost: memory for the dissimilar pairs, about 100 bytes each; an iteration takes time for each pair and feature, and
-    with `diagonal` for each pair and two features. Usually there are some tens of iterations, or less than ten.
+    Cost: memory for the dissimilar pairs, about 100 bytes each; the time of an iteration is proportional to pairs times
+    features, and with `diagonal` to pairs times features squared. A fit usually takes a few dozen iterations, and with
+    `diagonal` fewer than ten.
 
     References
     ----------
@@ -155,8 +155,8 @@ class MMC(Baseline):
         y : array-like of shape (n_samples,), optional
             Class labels: all pairs of one class are similar, all others dissimilar.
         similar, dissimilar : array-like of int of shape (n, 2), optional
-            In place of labels: pairs of samples, as numbers of rows of X counted from 0. A pair counts as often as it
-            is given.
+            Used instead of labels: pairs of samples, as row numbers of X counted from 0. Repeated pairs count
+            repeatedly.
 
         Returns
         -------
@@ -187,7 +187,7 @@ class MMC(Baseline):
     def _run(
         self, search: Iterator[Reached], components: Callable[[FloatArray], FloatArray], journal: Journal
     ) -> tuple[Reached, StopReason]:
-        """Follow a search until the gap is small: where that is, with the least bound on the way, and why it ended."""
+        """Run a search until the gap is small; return its last point with the lowest bound, and why it ended."""
         reached = next(search)
         while reached.bound - reached.objective > self.tol * reached.objective:
             if len(journal.history) == self.max_iter:
@@ -212,7 +212,7 @@ class MMC(Baseline):
 
 
 class _Full:
-    """The problem in coordinates in which similar pairs vary by 1 along every axis."""
+    """Problem in coordinates in which similar pairs vary by 1 along every axis."""
 
     def __init__(self, points: FloatArray, scatter: FloatArray) -> None:
         values, vectors = np.linalg.eigh(scatter)
@@ -227,7 +227,7 @@ class _Full:
 
 
 class _Diagonal:
-    """The same, feature by feature."""
+    """Problem in features scaled so that similar pairs vary by 1 along each."""
 
     def __init__(self, points: FloatArray, scatter: FloatArray) -> None:
         self._axes = 1 / np.sqrt(_completed(np.diagonal(scatter)))
@@ -244,15 +244,15 @@ class _Diagonal:
 
 
 def _completed(variation: FloatArray) -> FloatArray:
-    """Sums of squares along axes, where there is none the least that there is.
+    """Replace sums of squares along axes that are zero by the smallest positive one.
 
-    Without that the objective would have no limit. A fixed small number would be a parameter, and with it such an axis
-    would outweigh all others; as the narrowest it is just the best of them.
+    Otherwise the objective would be unbounded. A fixed small number would be a parameter, and such an axis would
+    outweigh all others; as narrow as the narrowest, it is merely the best of them.
     """
     positive = variation > variation.max() * len(variation) * np.finfo(np.float64).eps
     if not positive.any():
         raise ValueError(
             "The samples of every similar pair are equal, so the distances of the others could grow without limit. MMC "
-            "needs some variation among similar samples: use the Euclidean distance, or give other pairs."
+            "needs some variation among similar samples: use the Euclidean distance, or pass other pairs."
         )
     return np.asarray(np.maximum(variation, variation[positive].min()))

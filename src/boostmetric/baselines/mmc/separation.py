@@ -1,30 +1,32 @@
-"""The searches behind MMC: the largest sum of distances among metrics whose parts add up to 1.
+"""Searches behind MMC: maximise the sum of distances over metrics of trace 1.
 
 Both work in coordinates in which the similar pairs vary by the same amount along every axis, so that the constraint of
-Xing et al. is about the eigenvalues of the metric B alone: they are at least 0 and add up to 1. With d_p(B) the squared
+Xing et al. is on the eigenvalues of the metric B alone: they are at least 0 and add up to 1. With d_p(B) the squared
 distance of the dissimilar pair p, both maximise
 
     g(B) = sum_p sqrt(d_p(B)).
 
-A *search* is a generator of `Reached`: where it begins, and where each iteration has come to, for as long as double
-precision can tell the last from the next. Whoever runs it decides when that is good enough, by the bound.
+A *search* is a generator of `Reached`: the start, then the result of each iteration, until double precision can no
+longer tell two successive results apart. The caller decides by the bound when to stop.
 
-**The bound.** For any positive numbers t_p, the inequality of Cauchy and Schwarz gives
+**The bound.** For any positive numbers t_p, the Cauchy-Schwarz inequality gives
 
     g(B*)^2 = (sum_p t_p^(1/4) * sqrt(d_p(B*)) / t_p^(1/4))^2 <= sum_p sqrt(t_p) * sum_p d_p(B*) / sqrt(t_p),
 
 and the last sum is linear in B*: at most twice the largest eigenvalue (or entry, if B* is diagonal) of the matrix G =
 sum_p (a - b)(a - b)' / (2 sqrt(t_p)). With t = d(B), G is the gradient of g, and the two sides meet at the maximum.
-The tangent of g bounds it too, by the arithmetic mean of the two factors; this is their geometric mean, never larger.
+The tangent of g also bounds it, by the arithmetic mean of the two factors; this is their geometric mean, which is never
+larger.
 
-**Two kinds of steps** take turns. Those along the gradient, or of Newton, come close to the maximum soon. But a small
-part of the metric may be all that holds a few pairs apart: in the sum over all pairs it drowns in rounding, though the
-gradient, infinite where a distance is 0, depends on it. The *power step* multiplies instead. With B = L'L, g is a sum
-of lengths and convex in L: it lies above its tangent, whose largest value among all L of that size is at L G. So L G,
-divided by its size, is never worse than L. It needs no comparison of objectives, and sets such a part right at once.
+**Two kinds of steps** alternate. Gradient and Newton steps soon come close to the maximum. But a few pairs may be kept
+apart by a small part of the metric alone: in the sum over all pairs it is lost in rounding, although the gradient,
+infinite where a distance is 0, depends on it. The *power step* is multiplicative instead. With B = L'L, g is a sum of
+lengths and convex in L: it lies above its tangent, which among all L of the same norm is largest at a multiple of L G.
+So L G, rescaled to that norm, is never worse than L. The step needs no comparison of objectives, and corrects such a
+part at once.
 
-**Distances of zero** have no gradient. Below a small `least` the root is continued along its tangent, in the objective
-that is searched, and t_p is `least` at the least. All of the above holds as it is, and g is reported without that.
+**Distances of zero** have no gradient. In the objective that is searched, the root is continued along its tangent below
+a small `least`, and t_p is at least `least`. All of the above still holds, and g is reported without this change.
 """
 
 from __future__ import annotations
@@ -41,23 +43,23 @@ from boostmetric.arrays.types import FloatArray
 from boostmetric.baselines.pair_set import PairSet
 
 _EPS = float(np.finfo(np.float64).eps)
-# The square of a distance, compared with the mean at the beginning, from which on the root is continued.
+# Squared distance, relative to the mean at the start, below which the root is continued along its tangent.
 _LEAST = 1e-12
-# A step may lead below the last objective, but not below the worst of so many: gradient steps of good lengths do.
+# A step may lower the objective, but not below the worst of this many last ones: gradient steps of good length do.
 _MEMORY = 10
-# A step must gain this part of what the gradient promises.
+# A step must gain this share of what the gradient promises.
 _ARMIJO = 1e-4
-# Every so many steps of the gradient are followed by a power step; alternating with one disturbs the step lengths.
+# Gradient steps between two power steps; alternating one by one disturbs the step lengths.
 _GRADIENT_STEPS = 2
-# A step of Newton leaves this part of a weight at least: of nothing, the power step makes nothing.
+# A Newton step keeps at least this share of a weight: the power step cannot change a weight of 0.
 _KEPT = 0.1
-# Numbers of a table of pairs and features that are worked on at once, and those that are held rather than made again.
+# Entries of a table of pairs and features processed at once, and the most kept in memory rather than recomputed.
 _PART, _MOST_HELD = 2**17, 2**23
 
 
 @dataclass(frozen=True)
 class Reached:
-    """What a search has come to.
+    """State of a search after an iteration.
 
     Attributes
     ----------
@@ -66,7 +68,7 @@ class Reached:
     objective : float
         g(B).
     bound : float
-        No metric has a larger objective.
+        Upper bound on the objective of all metrics.
     """
 
     metric: FloatArray
@@ -80,11 +82,11 @@ class _Roots:
     Attributes
     ----------
     total : float
-        Their sum: the objective that is searched.
+        Sum of the continued roots: the objective that is searched.
     slopes : ndarray of shape (n_pairs,)
-        Its derivatives.
+        Derivatives of `total` by the distances.
     objective : float
-        The sum of the roots themselves.
+        Sum of the roots themselves.
     """
 
     def __init__(self, distances: FloatArray, least: float) -> None:
@@ -95,12 +97,12 @@ class _Roots:
         self._sum = float(root.sum())
 
     def bound(self, largest: float) -> float:
-        """The bound on g, from the largest eigenvalue or entry of the gradient."""
-        return max(math.sqrt(2 * largest * self._sum), self.objective)  # only rounding could put it below
+        """Bound on g, from the largest eigenvalue or entry of the gradient."""
+        return max(math.sqrt(2 * largest * self._sum), self.objective)  # could only be lower by rounding
 
 
 def full_search(pairs: PairSet) -> Iterator[Reached]:
-    """Projected gradient ascent over all metrics, with the step lengths of Barzilai and Borwein, and power steps.
+    """Search all metrics by projected gradient ascent with Barzilai-Borwein step lengths, and power steps.
 
     Parameters
     ----------
@@ -109,11 +111,11 @@ def full_search(pairs: PairSet) -> Iterator[Reached]:
 
     Notes
     -----
-    Spectral projected gradients (Birgin, Martínez, Raydan, 2000). Distances are linear in B, so that trying another
-    step along a direction takes a sum over the pairs and no products. Cost of an iteration: one
-    `PairSet.squared_distances`, one `PairSet.gram`, and two eigenvalue decompositions.
+    Spectral projected gradients (Birgin, Martínez, Raydan, 2000). Distances are linear in B, so trying another step
+    along a direction takes only a sum over the pairs. Cost of an iteration: one `PairSet.squared_distances`, one
+    `PairSet.gram`, and two eigenvalue decompositions.
     """
-    B = pairs.gram(np.ones(len(pairs)))  # what the pairs do not reach is 0, and stays so
+    B = pairs.gram(np.ones(len(pairs)))  # directions outside the span of the pairs are 0, and stay 0
     B /= np.trace(B)
     d = pairs.squared_distances(root(B))
     least = _LEAST * float(d.mean())
@@ -139,9 +141,9 @@ def full_search(pairs: PairSet) -> Iterator[Reached]:
 def _gradient_step(
     pairs: PairSet, B: FloatArray, d: FloatArray, gradient: FloatArray, step: float, least: float, low: float
 ) -> tuple[FloatArray, FloatArray] | None:
-    """A step towards the projection of B + step * gradient, as far as the objective is better than `low`.
+    """Step towards the projection of B + step * gradient, as far as the objective is better than `low`.
 
-    The metric and its squared distances; None where rounding hides what the gradient promises.
+    Returns the metric and its squared distances; None if the promised gain is lost in rounding.
     """
     target, rows = _nearest(B + step * gradient)
     d_target = pairs.squared_distances(rows)
@@ -155,7 +157,7 @@ def _gradient_step(
 
 
 def _power_step(pairs: PairSet, B: FloatArray, gradient: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The metric of L G, divided by its size, and its squared distances."""
+    """Metric of L G, rescaled to trace 1, and its squared distances."""
     rows = root(B) @ gradient
     rows /= np.linalg.norm(rows)
     return rows.T @ rows, pairs.squared_distances(rows)
@@ -167,9 +169,9 @@ def _gradient(pairs: PairSet, roots: _Roots) -> tuple[FloatArray, float]:
 
 
 def _next_step(moved: FloatArray, bent: FloatArray, *, long: bool) -> float:
-    """The long or the short step of Barzilai and Borwein; 0 where the gradient tells of no curvature.
+    """Long or short step of Barzilai and Borwein; 0 if the gradient shows no curvature.
 
-    Taken in turns: long steps alone go back and forth where some distances are almost 0, short ones alone creep.
+    They alternate: long steps alone oscillate where some distances are almost 0, short ones alone make slow progress.
     """
     curvature = float(np.vdot(moved, bent))
     if curvature <= 0:
@@ -178,9 +180,9 @@ def _next_step(moved: FloatArray, bent: FloatArray, *, long: bool) -> float:
 
 
 def _nearest(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The nearest positive semidefinite matrix of trace 1, of a symmetric one of larger trace; and its rows."""
+    """Nearest positive semidefinite matrix of trace 1 to a symmetric one of larger trace; and its rows."""
     values, vectors = np.linalg.eigh(matrix)
-    # The excess is taken from the largest ones in equal parts, which leaves none of them below 0 and the others at 0.
+    # Subtract the excess equally from the largest eigenvalues, so that these stay above 0; the others become 0.
     excess = (np.cumsum(values[::-1]) - 1) / np.arange(1, len(values) + 1)
     values = np.maximum(values - excess.max(), 0)
     rows = (vectors * np.sqrt(values)).T[values > 0]
@@ -188,14 +190,14 @@ def _nearest(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def root(matrix: FloatArray) -> FloatArray:
-    """Rows whose products with themselves add up to a positive semidefinite matrix."""
+    """Rows whose outer products with themselves add up to the given positive semidefinite matrix."""
     values, vectors = np.linalg.eigh(matrix)
     kept = values > _EPS * len(values) * values[-1]
     return np.asarray((vectors * np.sqrt(np.maximum(values, 0))).T[kept])
 
 
 def diagonal_search(points: FloatArray, pairs: NDArray[np.integer[Any]]) -> Iterator[Reached]:
-    """Newton's method over the metrics that weigh each feature, as Xing et al. have it.
+    """Search diagonal metrics, one weight per feature, by Newton's method, as Xing et al. do.
 
     Parameters
     ----------
@@ -205,9 +207,9 @@ def diagonal_search(points: FloatArray, pairs: NDArray[np.integer[Any]]) -> Iter
 
     Notes
     -----
-    In place of the constraint, sum_k b_k - log g(b) is minimised over b >= 0, which has the same minimum but for a
-    factor. A step of Newton goes towards the minimum of the quadratic model within the bounds; a power step follows.
-    Cost of an iteration: n_pairs * n_features**2, and solving for the weights a few times.
+    Instead of the constrained problem, sum_k b_k - log g(b) is minimised over b >= 0, which has the same solution up to
+    a factor. A Newton step goes towards the minimum of the quadratic model within the bounds; a power step follows.
+    Cost of an iteration: n_pairs * n_features**2, and a few linear systems for the weights.
     """
     table = _Table(points, pairs)
     b = table.transposed_times(np.ones(len(pairs)))
@@ -229,9 +231,9 @@ def diagonal_search(points: FloatArray, pairs: NDArray[np.integer[Any]]) -> Iter
 def _newton_step(
     table: _Table, b: FloatArray, d: FloatArray, roots: _Roots, gradient: FloatArray, least: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Weights after a step of Newton, and the gradient of the objective there; as they were if rounding hides it."""
+    """Weights after a Newton step, and the gradient there; unchanged if the gain is lost in rounding."""
     loss, slope = b.sum() - math.log(roots.total), 1 - gradient / roots.total
-    # The second derivative of a root is twice the cube of its first, but for the sign.
+    # The second derivative of a root is twice the cube of its first, up to the sign.
     hessian = table.gram(2 * roots.slopes**3) / roots.total + np.outer(gradient, gradient) / roots.total**2
     fall = _newton_fall(slope, hessian, (1 - _KEPT) * b)
     d_target = table.times(b - fall)
@@ -246,12 +248,13 @@ def _newton_step(
 
 
 def _newton_fall(slope: FloatArray, hessian: FloatArray, most: FloatArray) -> FloatArray:
-    """How far the weights fall to the minimum of the quadratic model, none of them by more than `most`.
+    """Decrease of the weights towards the minimum of the quadratic model, each by at most `most`.
 
-    By principal pivoting: weights that fall too far are put on their bound, those on it that would rise are let free,
-    all at once; one by one where that goes round in a circle (Júdice, Pires, 1994). Rounding may still: hence a limit.
+    Uses principal pivoting: weights that decrease too far are fixed at their bound, and fixed ones that would increase
+    are released, all at once; one by one if that cycles (Júdice, Pires, 1994). Rounding may still make it cycle, hence
+    the limit.
     """
-    # Fewer pairs than features do not determine the weights.
+    # Regularized, because fewer pairs than features do not determine the weights.
     model = hessian + 1e-10 * np.trace(hessian) / len(hessian) * np.eye(len(hessian))
     held = np.zeros(len(slope), dtype=bool)
     rounding, fewest, patience = 1e-12 * np.abs(slope).max(), len(slope) + 1, 3
@@ -270,7 +273,7 @@ def _newton_fall(slope: FloatArray, hessian: FloatArray, most: FloatArray) -> Fl
 
 
 class _Table:
-    """The squared differences of pairs, feature by feature, in parts that are made again each time if they are many."""
+    """Table of squared differences of pairs, by feature, in parts; recomputed on each use if it is large."""
 
     def __init__(self, points: FloatArray, pairs: NDArray[np.integer[Any]]) -> None:
         self._points, self._pairs = points, pairs
@@ -283,21 +286,21 @@ class _Table:
             yield np.square(self._points[first] - self._points[second])
 
     def _parts(self, c: FloatArray) -> Iterator[tuple[FloatArray, FloatArray]]:
-        """Parts of the table, and of a number for each pair."""
+        """Parts of the table, with the matching parts of `c`, which has one number per pair."""
         for i, part in enumerate(self._held or self._made()):
             yield part, c[i * self._n_rows : (i + 1) * self._n_rows]
 
     def times(self, b: FloatArray) -> FloatArray:
-        """The squared distances of the pairs under weights b."""
+        """Squared distances of the pairs under weights b."""
         return np.concatenate([part @ b for part in self._held or self._made()])
 
     def transposed_times(self, c: FloatArray) -> FloatArray:
-        """The table summed over pairs, weighted with c."""
+        """Sum of the table over pairs, weighted with c."""
         return np.asarray(sum(weights @ part for part, weights in self._parts(c)))
 
     def gram(self, c: FloatArray) -> FloatArray:
-        """The sum of c_p times the products of row p with itself, c being at least 0."""
-        # A matrix times its own transpose: a product of two different ones takes BLAS ten times as long on a busy
-        # machine, where its threads wait for each other.
+        """Sum of c_p times the outer product of row p with itself, for c of at least 0."""
+        # As a matrix times its own transpose: a product of two different matrices takes BLAS ten times as long on a
+        # busy machine, where its threads wait for each other.
         halves = (part * np.sqrt(weights)[:, None] for part, weights in self._parts(c))
         return np.asarray(sum(half.T @ half for half in halves))

@@ -1,4 +1,4 @@
-"""What is known of some samples: which are similar, and which are dissimilar."""
+"""Similar and dissimilar pairs of samples, given or from labels, and their scatter."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ Pairs = NDArray[np.integer[Any]]
 
 @dataclass(frozen=True)
 class Standardized:
-    """The distinct points among samples, in features of standard deviation 1, and the way back.
+    """Distinct points among samples, standardized, with the inverse map.
 
-    What is small, or narrow, then does not depend on the units of the features. Samples that are equal are one point,
-    because a rotation may round equal rows differently, and would make them differ.
+    What counts as small or narrow then does not depend on the units of the features. Equal samples become one point,
+    because a rotation may round equal rows differently and make them differ.
 
     Attributes
     ----------
     points : ndarray of shape (n_points, n_dimensions)
     number : ndarray of shape (n_samples,)
-        The point that each sample is.
+        Point number of each sample.
     """
 
     points: FloatArray
@@ -40,7 +40,7 @@ class Standardized:
 
     @classmethod
     def of(cls, samples: FloatArray, *, rotated: bool) -> Standardized:
-        """Standardize samples, and rotate them into their span if that is wanted and they are fewer than features."""
+        """Standardize samples; if `rotated` and there are fewer samples than features, rotate them into their span."""
         centred, exponent = scale_in_range(samples)
         spread = np.asarray(centred).std(axis=0)
         unit = np.where(spread > 0, spread, 1.0)
@@ -51,36 +51,36 @@ class Standardized:
         return cls(points, number.reshape(-1), unit, exponent, frame)
 
     def different(self, pairs: Pairs) -> Pairs:
-        """Pairs of samples as pairs of points, without those of equal samples."""
+        """Convert pairs of samples to pairs of points, leaving out pairs of equal samples."""
         numbers = self.number[pairs]
         return np.asarray(numbers[numbers[:, 0] != numbers[:, 1]])
 
     def scatter_of_pairs(self, pairs: Pairs) -> FloatArray:
-        """The sum of (a - b)(a - b)' over pairs of samples."""
+        """Sum of (a - b)(a - b)' over pairs of samples."""
         numbers = self.different(pairs)
         return PairSet.of(self.points, numbers).gram(np.ones(len(numbers)))
 
     def scatter_of_classes(self, labels: NDArray[Any]) -> FloatArray:
-        """The sum of (a - b)(a - b)' over all pairs of samples of one class, from the deviations from its mean."""
+        """Sum of (a - b)(a - b)' over all pairs of samples of one class, from the deviations from the class mean."""
         scatter = np.zeros((self.points.shape[1],) * 2)
         for label in np.unique(labels):
             members = self.points[self.number[labels == label]]
-            members -= members[0]  # equal samples then have no deviation, which the mean alone does not promise
+            members -= members[0]  # so that equal samples have exactly no deviation, despite rounding of the mean
             members -= members.mean(axis=0)
             scatter += len(members) * (members.T @ members)
         return scatter
 
     def as_map(self, rows: FloatArray) -> FloatArray:
-        """A linear map of the points as one of the samples."""
+        """Convert a linear map of the points to one of the samples."""
         lifted = rows if self._frame is None else self._frame.as_map(rows)
         return np.ldexp(lifted / self._unit, -self._exponent)
 
 
 def check_pairs(similar: ArrayLike | None, dissimilar: ArrayLike | None, n_samples: int) -> tuple[Pairs, Pairs]:
-    """Pairs of samples as they were given, or an error."""
+    """Check pairs of samples, and return them."""
     if similar is None or dissimilar is None:
         given, missing = ("dissimilar", "similar") if similar is None else ("similar", "dissimilar")
-        raise ValueError(f"{given} pairs are given, but no {missing} ones: give both, or labels y.")
+        raise ValueError(f"{given} pairs are given, but no {missing} ones. Pass both, or labels y.")
     both = Comparisons.from_pairs(similar, dissimilar)
     check_in_range(both.n_points - 1, n_samples)
     near, far = np.split(both.pairs[both.members], both.bounds[1:2])
@@ -88,10 +88,10 @@ def check_pairs(similar: ArrayLike | None, dissimilar: ArrayLike | None, n_sampl
 
 
 def pairs_of_classes(labels: NDArray[Any], max_pairs: int | None, rng: np.random.RandomState) -> Pairs:
-    """Pairs of samples of different classes, or as many of them as allowed, drawn at random without a list of all."""
+    """Pairs of samples of different classes; if more than `max_pairs`, a random draw, made without listing all."""
     _, label = np.unique(labels, return_inverse=True)
     order = np.argsort(label, kind="stable")
-    # In this order a sample's pairs with those of later classes are numbered without gaps.
+    # In this order, the pairs of a sample with samples of later classes have consecutive numbers.
     later = np.searchsorted(label[order], label[order], side="right")
     begin = np.concatenate([[0], np.cumsum(len(order) - later)])
     n_pairs = int(begin[-1])

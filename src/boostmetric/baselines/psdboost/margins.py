@@ -1,4 +1,4 @@
-"""The margins of comparisons, and the linear programs that make the smallest of them large (see `PSDBoost`)."""
+"""Margins of comparisons, and linear programs that maximise the smallest of them (see `PSDBoost`)."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from boostmetric.arrays.types import FloatArray
 from boostmetric.baselines.pair_set import PairSet
 from boostmetric.comparisons import Comparisons
 
-# Eigenvectors of a matrix that become columns. One alone takes twice as many linear programs.
+# Eigenvectors of a matrix that become columns. With one alone, twice as many linear programs are needed.
 _MOST_COLUMNS = 5
-# Tolerance of HiGHS, its smallest: what it finds is then made feasible exactly, and should still be nearly optimal.
+# Tolerance of HiGHS, its smallest: the solution is then made exactly feasible, and should still be nearly optimal.
 _FEASIBILITY = 1e-10
-# A margin this close to rho, relative to the others, is on either side of it.
+# A margin this close to rho, relative to the others, may count on either side of it.
 _SLACK = 1e-9
-# Margins may all be zero but for rounding. In a smaller unit than this, relative to the largest distance, numbers of
-# the programs would be too large for HiGHS.
+# All margins may be zero up to rounding. With a smaller unit than this, relative to the largest distance, the numbers
+# in the programs would be too large for HiGHS.
 _LEAST_UNIT = 1e-9
-# What rounding may do to an eigenvalue, relative to the largest distance.
+# Rounding error of an eigenvalue, relative to the largest distance.
 _ROUNDING = 16 * float(np.finfo(np.float64).eps)
 
 
 class TraceOne(NamedTuple):
-    """A metric of trace 1 in the coordinates of the computation, and how well it does.
+    """Metric of trace 1 in the coordinates of the computation, and its scores.
 
     Attributes
     ----------
     directions : ndarray of shape (n_directions, n_dimensions)
     weights : ndarray of shape (n_directions,)
-        Positive; they add up to 1.
+        Positive weights that add up to 1.
     objective : float
         Mean of the smallest margins.
     size : float
@@ -49,16 +49,16 @@ class TraceOne(NamedTuple):
     violated: float
 
     def rows(self, frame: Frame) -> FloatArray:
-        """A linear map among the features of the data, whose trace is 1 as well."""
+        """Linear map in the features of the data, whose trace is also 1."""
         return np.sqrt(self.weights)[:, None] * frame.lift(self.directions)
 
 
 class Margins:
-    """The comparisons as a linear program sees them.
+    """Comparisons in the form of a linear program.
 
-    A_r is the outer product of the difference of the far pair of comparison r, less that of the near pair. Dual points
-    are given as ``x = u / (C omega)``, each between 0 and 1: u itself would be small beside the tolerances
-    of a solver.
+    A_r is the outer product of the difference of the far pair of comparison r, minus that of the near pair. Dual points
+    are given as ``x = u / (C omega)``, with entries between 0 and 1: u itself would be small compared with the
+    tolerances of a solver.
 
     Parameters
     ----------
@@ -82,13 +82,13 @@ class Margins:
         self.least_unit = _LEAST_UNIT * float(distances.max())
 
     def along(self, directions: FloatArray) -> FloatArray:
-        """v' A_r v for every direction and comparison."""
+        """Compute v' A_r v for every direction v and comparison r."""
         z = directions @ self._coordinates.T
         growth = np.square(z[:, self._numbers[:, 0]] - z[:, self._numbers[:, 1]])
         return np.asarray(growth[:, self._far] - growth[:, self._near])
 
     def leading(self, x: FloatArray, above: float = -np.inf) -> tuple[FloatArray, float]:
-        """Leading eigenvectors of sum_r u_r A_r, those with eigenvalues `above`; and the largest eigenvalue."""
+        """Leading eigenvectors of sum_r u_r A_r with eigenvalues larger than `above`, and the largest eigenvalue."""
         u, n_pairs = self.share * x / self.nu, len(self._pairs)
         far, near = (np.bincount(side, u, n_pairs).astype(np.float64, copy=False) for side in (self._far, self._near))
         gram = self._pairs.gram(far - near)
@@ -98,7 +98,7 @@ class Margins:
         return np.ascontiguousarray(vectors[:, values > above].T[::-1]), float(values[-1])
 
     def metric(self, directions: FloatArray, growths: FloatArray, w: FloatArray) -> TraceOne:
-        """X = sum_j w_j v_j v_j', and its objective: the mean of the smallest margins."""
+        """Metric X = sum_j w_j v_j v_j' with its objective, the mean of the smallest margins."""
         used = w > 0
         margins = w[used] @ growths[used]
         order = np.argsort(margins, kind="stable")
@@ -111,22 +111,23 @@ class Margins:
 def solve(
     growths: FloatArray, share: FloatArray, nu: float, w: FloatArray, unit: float
 ) -> tuple[FloatArray, FloatArray] | None:
-    """The program of these columns: dual point x and weights w; None if HiGHS fails.
+    """Solve the program of these columns for a dual point x and weights w; None if HiGHS fails.
 
     It is solved in the form min pi over x and pi with a row ``sum_r u_r v_j' A_r v_j <= pi`` for each column, whose
-    dual values are w: a basis is then no larger than the number of columns. Comparisons of large margins have x = 0,
-    those of small ones x = 1; only those next to rho are left to the program, and any that come out on the wrong side.
+    dual values are w: a basis is then no larger than the number of columns. Comparisons with large margins have x = 0,
+    those with small margins x = 1; the program only solves for those near rho, and any that turn out to be on the wrong
+    side.
 
     Parameters
     ----------
     growths : ndarray of shape (n_columns, n_comparisons)
     share : ndarray of shape (n_comparisons,)
-        Weights of the comparisons, adding up to 1.
+        Weights of the comparisons, which add up to 1.
     nu : float
     w : ndarray of shape (n_columns,)
-        Weights whose margins tell where rho is, about.
+        Weights whose margins give an estimate of rho.
     unit : float
-        Margins are counted in it.
+        Unit of the margins.
     """
     n, unit = len(share), unit or 1.0
     order = np.argsort(w @ growths, kind="stable")
@@ -139,7 +140,7 @@ def solve(
         x = np.where(below & ~free, 1.0, 0.0)
         program = _program(growths[:, free] * (share[free] / (nu * unit)), growths @ (share * x) / (nu * unit))
         mass = np.append(share[free] / nu, 0.0)[None]
-        # Without presolve, which takes half of the time for nothing; interior point if simplex fails.
+        # Without presolve, which takes half of the time and does not help; interior point if simplex fails.
         for method, presolve in (("highs-ds", False), ("highs-ipm", True)):
             tolerances = {"primal_feasibility_tolerance": _FEASIBILITY, "dual_feasibility_tolerance": _FEASIBILITY}
             options = {"presolve": presolve, **tolerances}
@@ -160,7 +161,7 @@ def solve(
 
 
 def _program(rows: FloatArray, constant: FloatArray) -> dict[str, Any]:
-    """Min pi, over x in [0, 1] and pi, with ``rows @ x + constant <= pi``."""
+    """Program min pi over x in [0, 1] and pi, subject to ``rows @ x + constant <= pi``."""
     n_columns, n_free = rows.shape
     bounds = np.tile([0.0, 1.0], (n_free + 1, 1))
     bounds[-1] = (-np.inf, np.inf)
@@ -169,7 +170,7 @@ def _program(rows: FloatArray, constant: FloatArray) -> dict[str, Any]:
 
 
 def _feasible(x: FloatArray, share: FloatArray, nu: float) -> FloatArray:
-    """The point next to one that is feasible but for the tolerance of a solver: only then is its eigenvalue a bound."""
+    """Make a point that is feasible up to a solver's tolerance exactly feasible, so that its eigenvalue is a bound."""
     x = np.clip(x, 0.0, 1.0)
     mass, room = float(share @ x), float(share @ (1.0 - x))
     if mass > nu or room == 0.0:

@@ -1,4 +1,4 @@
-"""PSDBoost: the metric of the largest margin, by linear programs over rank-one matrices."""
+"""PSDBoost: maximise the margin by linear programs over rank-one matrices."""
 
 from __future__ import annotations
 
@@ -23,41 +23,41 @@ from boostmetric.metric.mahalanobis import with_fixed_signs
 from boostmetric.solver.result import StopReason, scaled
 from boostmetric.solver.sources import Labelled
 
-# Every comparison is a variable, and a number in each of some hundred columns: 8 bytes each.
+# Every comparison is a variable, and an entry of 8 bytes in each of a few hundred columns.
 _MOST_COMPARISONS = 200_000
-# The second matrix of an iteration is that of a point so far from the program's solution towards the best dual point.
-# Vertices of the first programs lie far from the optimum, and their eigenvectors with them: without this the gap of
+# The second matrix of an iteration is computed at a point this far from the program's solution towards the best dual
+# point. Vertices of the first programs are far from the optimum, and so are their eigenvectors: without this the gap on
 # Vehicle is about five times as large after the same time.
 _TOWARDS_BEST = 0.8
-# Programs after which a column of no weight is dropped. It comes back if it is missed.
+# Programs after which a column of zero weight is dropped. It is generated again if needed.
 _PATIENCE = 3
 
 
 class PSDBoost(Baseline):
-    """PSDBoost: the largest margin of the comparisons, over all metrics of trace 1.
+    """PSDBoost: maximise the margin of the comparisons over all metrics of trace 1.
 
     A comparison says that one pair of points is closer than another; its *margin* is the difference of their squared
-    distances. PSDBoost [1]_ looks for the X that maximises ``rho - C * (sum of what margins lack to rho)`` over rho and
-    all X of trace 1. With ``C = 1 / (nu * number of comparisons)`` that is the mean of the smallest margins, the share
-    `nu` of all. X is a sum of rank-one matrices, found one linear program after the other: its dual values weigh the
-    comparisons, and the leading eigenvectors of their weighted sum are the next matrices (column generation, as in
-    LPBoost).
+    distances. PSDBoost [1]_ finds the X that maximises ``rho - C * (sum of the shortfalls of margins below rho)`` over
+    rho and all X of trace 1. With ``C = 1 / (nu * number of comparisons)`` this is the mean of the smallest margins,
+    the share `nu` of all. X is a sum of rank-one matrices, found by a sequence of linear programs: the dual values of
+    each weight the comparisons, and the leading eigenvectors of their weighted sum give the next matrices (column
+    generation, as in LPBoost).
 
     Parameters
     ----------
     n_components : int, default=None
-        Rank of the metric. None keeps all of what was learned.
+        Rank of the metric. None keeps the full rank that was learned.
     n_neighbors : int, default=3
-        Targets of each sample: nearest samples of its class. For class labels only, as the next.
+        Number of targets of each sample: nearest samples of its class. Like `n_impostors`, only used with class labels.
     n_impostors : int or "all", default=3
-        Impostors of each sample: nearest samples of other classes.
+        Number of impostors of each sample: nearest samples of other classes.
     nu : float, default=0.1
-        Share of the comparisons, above 0 and at most 1, whose margins count: no more than this share, by weight, can
-        miss the margin rho. Close to 0 the smallest margin alone counts; with 1 the mean of all of them, whose best X
-        has rank one. It stands for the constant C of the paper, ``C = 1 / (nu * number of comparisons)``, and depends
-        on neither the number of comparisons nor the units of the data.
+        Share of the comparisons, above 0 and at most 1, whose margins count: at most this share, by weight, can miss
+        the margin rho. Close to 0 only the smallest margin counts; with 1 the mean of all margins, whose best X has
+        rank one. It replaces the constant C of the paper, ``C = 1 / (nu * number of comparisons)``, and depends on
+        neither the number of comparisons nor the units of the data.
     max_iter : int, default=500
-        Most linear programs.
+        Maximum number of linear programs.
     tol : float, default=1e-3
         Stop when the duality gap is at most this fraction of the mean absolute margin. (Not of the objective, which
         may be zero.)
@@ -73,34 +73,34 @@ class PSDBoost(Baseline):
     directions_ : ndarray of shape (n_directions, n_features)
         Unit vectors v with X = sum_j step_sizes_[j] * outer(v_j, v_j).
     step_sizes_ : ndarray of shape (n_directions,)
-        Their positive weights, which add up to 1, the trace of X among the features as they were given.
+        Positive weights of the directions, which add up to 1, the trace of X in the original features.
     objective_ : float
-        Mean of the smallest margins, in squared units of the data (before `n_components` cuts directions off).
+        Mean of the smallest margins, in squared units of the data (before truncation to `n_components`).
     duality_gap_ : float
-        No metric of trace 1 has an objective that is larger by more.
+        Bound on how much larger the objective of any other metric of trace 1 may be.
     n_iter_ : int
-        Linear programs solved.
+        Number of linear programs solved.
     history_ : list of Iteration
-        Of each iteration the loss, which is minus the objective, and as eigenvalue a bound that no objective exceeds,
-        both in squared units of the data; and the share of violated comparisons.
+        For each iteration: as loss the negative objective, and as eigenvalue an upper bound on the objective, both in
+        squared units of the data; and the share of violated comparisons.
     stop_reason_ : StopReason
         Why the fit ended; ``str(stop_reason_)`` is a sentence.
     n_features_in_ : int
         Number of features seen in `fit`.
     feature_names_in_ : ndarray of shape (n_features,)
-        Names of the features, where the data had them.
+        Names of the features, if X has them.
 
     Notes
     -----
-    Beyond the paper: several eigenvectors an iteration, taken at the program's dual values and at a point between these
-    and the best so far (as Wentges smooths column generation), and programs of only those comparisons whose margins are
-    near rho, repeated until the others are right. The optimum is the same.
+    Differences from the paper: several eigenvectors per iteration, computed at the program's dual values and at a point
+    between these and the best so far (Wentges' smoothing of column generation); and programs of only those comparisons
+    whose margins are near rho, repeated until all others are on the right side. The optimum is the same.
 
-    The trace is measured in the units of the data. Features in small units are cheap to stretch, so standardized ones
-    may give another metric.
+    The trace is measured in the units of the data. Features in small units are cheap to stretch, so standardized
+    features may give another metric.
 
-    Cost: memory of 8 bytes for each comparison and column, of which there are some hundred in 20 dimensions. A metric
-    of rank r has r (r + 1) / 2 numbers, and takes about as many columns: PSDBoost is for few dimensions.
+    Cost: memory of 8 bytes per comparison and column; there are a few hundred columns in 20 dimensions. A metric of
+    rank r has r (r + 1) / 2 parameters and needs about as many columns: PSDBoost is for few dimensions.
 
     References
     ----------
@@ -158,9 +158,9 @@ class PSDBoost(Baseline):
         y : array-like of shape (n_samples,), optional
             Class labels.
         sample_weight : array-like, optional
-            Weights of the comparisons whose anchor a sample is; or of the rows, or groups, of `comparisons`.
+            Weight of each sample, applied to the comparisons it anchors; or of each row, or group, of `comparisons`.
         comparisons : array-like of int of shape (n, 3) or (n, 4), or Comparisons, optional
-            In place of labels: rows (i, j, k), sample i is closer to j than to k; or (i, j, k, l), i is closer to j
+            Used instead of labels: rows (i, j, k), sample i is closer to j than to k; or (i, j, k, l), i is closer to j
             than k to l.
 
         Returns
@@ -190,8 +190,8 @@ class PSDBoost(Baseline):
         return self
 
     def _generate(self, margins: Margins, frame: Frame, journal: Journal) -> tuple[StopReason, TraceOne, float]:
-        """Column generation: why it ended, the best metric, and a bound on all objectives."""
-        closest = np.full(len(margins.share), float(self.nu))  # every comparison by its weight, which is feasible
+        """Run column generation; return why it ended, the best metric, and a bound on all objectives."""
+        closest = np.full(len(margins.share), float(self.nu))  # u proportional to the weights, which is feasible
         directions, bound = margins.leading(closest)
         growths = margins.along(directions)
         w, idle = np.eye(len(directions))[0], np.zeros(len(directions), dtype=np.int64)
@@ -227,7 +227,7 @@ class PSDBoost(Baseline):
         real = isinstance(self.nu, numbers.Real) and not isinstance(self.nu, bool)
         if not (real and 0 < self.nu <= 1):
             raise ValueError(
-                f"nu is the share of the comparisons whose margins count: above 0 and at most 1. Got {self.nu!r}."
+                f"nu, the share of the comparisons whose margins count, must be above 0 and at most 1. Got {self.nu!r}."
             )
         check_count("max_iter", self.max_iter)
         check_number("tol", self.tol)
@@ -238,6 +238,6 @@ def _check_size(comparisons: Comparisons) -> None:
     if comparisons.n_comparisons > _MOST_COMPARISONS:
         raise ValueError(
             f"There are {comparisons.n_comparisons:,} comparisons, each of them a variable of the linear programs; "
-            f"PSDBoost takes at most {_MOST_COMPARISONS:,}. Lower n_impostors or n_neighbors, give fewer comparisons, "
+            f"PSDBoost takes at most {_MOST_COMPARISONS:,}. Lower n_impostors or n_neighbors, pass fewer comparisons, "
             "or use boostmetric.BoostMetric, which has no such limit."
         )
