@@ -26,13 +26,17 @@ def check_count(name: str, value: object, *, alternative: str = "") -> None:
         raise refusal(name, f"must be a whole number of at least 1{alternative}", value)
 
 
-def check_number(name: str, value: object, *, above: float | None = None, below: float = math.inf) -> None:
-    """Raise an error unless `value` is a finite number of at least 0 (or above `above`) and below `below`."""
+def check_number(
+    name: str, value: object, *, above: float | None = None, below: float = math.inf, at_most: float | None = None
+) -> None:
+    """Raise an error unless `value` is a finite number of at least 0 (or above `above`), within the upper limit."""
     real = isinstance(value, numbers.Real) and not isinstance(value, bool)
     large_enough = real and (value >= 0 if above is None else value > above)  # type: ignore[operator]
-    if not (large_enough and value < below):  # type: ignore[operator]
+    small_enough = real and (value < below if at_most is None else value <= at_most)  # type: ignore[operator]
+    if not (large_enough and small_enough):
         limits = "of at least 0" if above is None else f"above {above:g}"
         limits += "" if below == math.inf else f" and below {below:g}"
+        limits += "" if at_most is None else f" and at most {at_most:g}"
         raise refusal(name, f"must be a finite number {limits}", value)
 
 

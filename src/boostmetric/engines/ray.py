@@ -35,6 +35,7 @@ from boostmetric.comparisons.shares import Loaded, Share
 from boostmetric.engines.worker import Call, Worker
 from boostmetric.optional import require
 from boostmetric.oracles.losses import Loss
+from boostmetric.oracles.protocol import ONE
 from boostmetric.parallel.crew import Crew
 
 # Minimum fraction of the processors of a cluster that processes of equal size should use.
@@ -263,14 +264,14 @@ class RayShardPool:
         if verb == "rebuild":
             self._pending = []
         calls = [*self._pending, (verb, *arguments)]
-        if verb == "commit" and self._gram_is_asked_for:
+        if verb in ("commit", "extend") and self._gram_is_asked_for:
             calls.append(("gram",))
         answers = self._round(calls)
         asked = len(self._pending)
         self._pending = []
         if verb == "gram":
             self._gram_is_asked_for = True
-        if verb in ("commit", "rebuild"):
+        if verb in ("commit", "extend", "rebuild"):
             self._gram = [self._whole(answer[-1]) for answer in answers] if len(calls) > asked + 1 else None
         chosen = [answer[asked] for answer in answers]
         return [self._whole(answer) for answer in chosen] if verb == "gram" else chosen
@@ -367,6 +368,8 @@ class _State:
                 projected = tuple(arguments)
             elif verb == "commit":
                 steps, projected = (*steps, (*projected, arguments[0])), ()
+            elif verb == "extend":
+                steps, projected = (*steps, *((xi, ONE, step) for xi, step in zip(*arguments, strict=True))), ()
             else:
                 continue
             number += 1

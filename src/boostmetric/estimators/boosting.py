@@ -66,6 +66,8 @@ class Boosting(MetricLearner):
         max_iter: int = 500,
         tol: float = 0.0,
         line_search: Literal["exact", "bisection"] = "exact",
+        learning_rate: float = 1.0,
+        block_size: int = 1,
         init: Init = "zero",
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
@@ -85,6 +87,8 @@ class Boosting(MetricLearner):
         self.max_iter = max_iter
         self.tol = tol
         self.line_search = line_search
+        self.learning_rate = learning_rate
+        self.block_size = block_size
         self.init = init
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
@@ -155,13 +159,15 @@ class Boosting(MetricLearner):
 
     def _settings(self, source: Source, solver: SolverName, rng: np.random.RandomState) -> Settings:
         return Settings(
-            LOSSES[self.loss],
-            solver,
-            self.regularization,
-            self.tol,
-            self.line_search,
-            self._backend(source.points_at_hand),
-            rng,
+            loss=LOSSES[self.loss],
+            solver=solver,
+            regularization=self.regularization,
+            tol=self.tol,
+            line_search=self.line_search,
+            learning_rate=self.learning_rate,
+            block_size=self.block_size,
+            backend=self._backend(source.points_at_hand),
+            rng=rng,
         )
 
     def _backend(self, points: Given) -> Backend:
@@ -299,6 +305,8 @@ class Boosting(MetricLearner):
         check_flag("warm_start", self.warm_start)
         check_number("tol", self.tol, below=1.0)
         check_choice("line_search", self.line_search, STEP_FINDERS)
+        check_number("learning_rate", self.learning_rate, above=0.0, at_most=1.0)
+        check_count("block_size", self.block_size)
         check_number("validation_fraction", self.validation_fraction, above=0.0, below=1.0)
         check_count("n_iter_no_change", self.n_iter_no_change)
         self._check_engine()

@@ -34,6 +34,12 @@ _SHARED = {
     line_search : {"exact", "bisection"}, default="exact"
         How the step along a direction is found: exactly, from one pass over the comparisons or by Newton's method, or
         by the paper's bisection. The steps are the same; bisection takes about ten times as many evaluations.
+    learning_rate : float, default=1.0
+        Fraction of the best step that is made, at most 1. Used by the stagewise solver.
+    block_size : int, default=1
+        Directions that an iteration of the stagewise solver adds at once: the leading eigenvectors of A_hat, with the
+        weights that lower the loss most together. 1 is the paper's iteration. 32 needs far fewer iterations where there
+        are hundreds of features.
     """,
     "early_stopping": """
     early_stopping : bool, default=False

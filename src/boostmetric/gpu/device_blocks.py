@@ -83,6 +83,9 @@ class DeviceBlockShard(Shard):
 
     def rebuild(self, directions: FloatArray, step_sizes: FloatArray, at_once: bool = False) -> Mass:
         self._X[:] = 0.0
+        return self.extend(directions, step_sizes)
+
+    def extend(self, directions: FloatArray, step_sizes: FloatArray) -> Mass:
         for xi, step in zip(directions, step_sizes, strict=True):
             self._grow(xi[None], ONE, step)
         self.project(np.zeros(self.n_features))
@@ -100,6 +103,9 @@ class DeviceBlockShard(Shard):
             self._near_h += factor * (z[first] - z[second]).square()
         self._line: _DeviceLine | None = None
         self._table = None
+
+    def _distances(self) -> tuple[FloatArray, ...]:
+        return (self._X,)
 
     def _move(self, step: float) -> FloatArray:
         if step:

@@ -129,6 +129,9 @@ class DeviceListShard(Shard):
         if at_once and len(directions):
             self.project(directions, step_sizes)
             return self.commit(1.0)
+        return self.extend(directions, step_sizes)
+
+    def extend(self, directions: FloatArray, step_sizes: FloatArray) -> Mass:
         for xi, step in zip(directions, step_sizes, strict=True):
             self.project(xi)
             self._kernels.grow(self._d, self._h, self._points.number(step))
@@ -139,6 +142,9 @@ class DeviceListShard(Shard):
         z = self._points.times(np.atleast_2d(xi))
         weights = None if len(z) == 1 and factors[0] == 1.0 else self._points.vector(factors)
         self._kernels.growths(z, weights, self._first[:-1], self._second[:-1], self._h)
+
+    def _distances(self) -> tuple[torch.Tensor, ...]:
+        return (self._d,)
 
     def _moments(self, w: float) -> FloatArray:
         step = self._points.number(w)

@@ -62,17 +62,41 @@ def squared_distances(z, starts, second, out):
 
 
 @kernel
-def weighted_squared_differences(z, factors, starts, second, out):
-    """Compute out = sum_k factors[k] (z[i, k] - z[j, k])**2 for every pair i, j; z is the points along directions k."""
+def add_squared_differences(z, factors, fused, starts, second, eight, out):
+    """Add factors[k] (z[i, k] - z[j, k])**2 to `out` for every pair i, j; z is the points along directions k.
+
+    One direction is added after the other; `fused` rounds as `groups.grow` does, to the same bits. Eight pairs are summed
+    at a time; scratch: `eight`, with WIDTH numbers for each direction and WIDTH more.
+    """
+    n, last = factors.size, factors.size * WIDTH
+    for i in range(starts.size - 1):
+        for p in range(starts[i], starts[i + 1], WIDTH):
+            n_lanes = min(WIDTH, starts[i + 1] - p)
+            for lane in range(n_lanes):
+                other = z[second[p + lane]]
+                for k in range(n):
+                    eight[k * WIDTH + lane] = other[k]
+                eight[last + lane] = out[p + lane]
+            growth = load(eight, last)
+            for k in range(n):
+                difference = splat(z[i, k]) - load(eight, k * WIDTH)
+                factor, square = splat(factors[k]), difference * difference
+                growth = multiply_add(factor, square, growth) if fused else growth + factor * square
+            store(eight, last, growth)
+            for lane in range(n_lanes):
+                out[p + lane] = eight[last + lane]
+
+
+@kernel
+def sum_squared_differences(z, c, starts, second, out):
+    """Add c (z[i, k] - z[j, k])**2, summed over all pairs i, j, to out[k]."""
     for i in range(starts.size - 1):
         a = z[i]
         for p in range(starts[i], starts[i + 1]):
-            b = z[second[p]]
-            growth = 0.0
-            for k in range(factors.size):
+            b, coefficient = z[second[p]], c[p]
+            for k in range(out.size):
                 difference = a[k] - b[k]
-                growth += factors[k] * (difference * difference)
-            out[p] = growth
+                out[k] += coefficient * (difference * difference)
 
 
 @kernel

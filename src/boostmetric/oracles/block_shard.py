@@ -194,6 +194,12 @@ class BlockShard(PairShard):
             self._d[i, begin : min(left, end)] = self._d[i, max(begin, right) : end] = EMPTY
             self._d[i, len(columns.points) :] = EMPTY
 
+    def _distances(self) -> tuple[FloatArray, ...]:
+        return self._near_d, self._d
+
+    def _gains(self, directions: FloatArray) -> FloatArray:
+        return np.array([xi @ self.matvec(xi) for xi in directions])
+
     def _set_growths(self, h: FloatArray) -> None:
         pairs.gather(h, self._members.reshape(-1), self._near_h.reshape(-1))
 

@@ -12,8 +12,12 @@ from boostmetric.comparisons import Comparisons
 from boostmetric.kernels import groups, pairs
 from boostmetric.kernels.lanes import WIDTH, aligned, aligned_zeros
 from boostmetric.oracles.losses import Loss
+from boostmetric.oracles.masses import Mass
 from boostmetric.oracles.pair_shard import PairShard
 from boostmetric.oracles.point_rows import PointRows
+
+# Number of directions to project the points on in one pass.
+_AT_ONCE = 64
 
 
 class GroupShard(PairShard):
@@ -34,9 +38,25 @@ class GroupShard(PairShard):
         self._lowest, self._unit, self._near_sum, self._far_sum = aligned_zeros(4, len(self._omega))
         self._near = np.empty(WIDTH * self._batches[:, 0].max())
 
+    def rebuild(self, directions: FloatArray, step_sizes: FloatArray, at_once: bool = False) -> Mass:
+        if at_once:
+            return super().rebuild(directions, step_sizes, at_once)
+        # The distance of a pair is the same in all groups: sum it along all directions before the next pair.
+        self._forget()
+        d = np.zeros(len(self._c))
+        for begin in range(0, len(directions), _AT_ONCE):
+            block = slice(begin, begin + _AT_ONCE)
+            z = np.ascontiguousarray(np.transpose(self._points.times_each(directions[block])))
+            self._add_growths(z, step_sizes[block], d, fused=True)
+        self._set_growths(d)
+        return self.commit(1.0)
+
     def _forget(self) -> None:
         self._d[:] = 0.0
         self._d[self._empty] = self._distance_in_empty
+
+    def _distances(self) -> tuple[FloatArray, ...]:
+        return (self._d,)
 
     def _set_growths(self, h: FloatArray) -> None:
         pairs.gather(h, self._members, self._h)

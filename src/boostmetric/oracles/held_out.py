@@ -28,12 +28,17 @@ class WithHeldOut:
         self.matvec = oracle.matvec
         self.moments = oracle.moments
         self.histogram = oracle.histogram
+        self.probe = oracle.probe
         self._oracle = oracle
         self._watched = watched
 
     def rebuild(self, directions: FloatArray, step_sizes: FloatArray, *, at_once: bool = False) -> State:
         watched = self._watched.rebuild(directions, step_sizes, at_once=at_once)
         return _judged(self._oracle.rebuild(directions, step_sizes, at_once=at_once), by=watched)
+
+    def extend(self, directions: FloatArray, step_sizes: FloatArray) -> State:
+        watched = self._watched.extend(directions, step_sizes)
+        return _judged(self._oracle.extend(directions, step_sizes), by=watched)
 
     def project(self, xi: FloatArray, factors: FloatArray = ONE) -> None:
         self._oracle.project(xi, factors)

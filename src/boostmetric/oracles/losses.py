@@ -23,8 +23,8 @@ from typing import Literal
 
 import numpy as np
 
-from boostmetric.oracles.masses import Mass, MassMoments
-from boostmetric.oracles.protocol import Moments, State
+from boostmetric.oracles.masses import Mass, MassMoments, MassSlopes
+from boostmetric.oracles.protocol import Moments, Slopes, State
 
 LossName = Literal["exponential", "logistic", "smooth-hinge"]
 
@@ -59,6 +59,10 @@ class Loss(ABC):
     def moments(self, moments: MassMoments, weight: float) -> Moments:
         """The loss and its derivatives by the step."""
 
+    @abstractmethod
+    def slopes(self, slopes: MassSlopes, weight: float) -> Slopes:
+        """The loss and its derivatives by the factors of several directions."""
+
 
 class LogOfSum(Loss):
     """The loss log S, which ignores the weight."""
@@ -71,6 +75,9 @@ class LogOfSum(Loss):
 
     def moments(self, moments: MassMoments, weight: float) -> Moments:
         return Moments(moments.log_mass, moments.first, moments.second - moments.first**2)
+
+    def slopes(self, slopes: MassSlopes, weight: float) -> Slopes:
+        return Slopes(slopes.log_mass, slopes.first)
 
 
 class MeanOfGroups(Loss):
@@ -86,6 +93,10 @@ class MeanOfGroups(Loss):
     def moments(self, moments: MassMoments, weight: float) -> Moments:
         loss = np.exp(moments.log_mass) / weight
         return Moments(loss, loss * moments.first, loss * moments.second)
+
+    def slopes(self, slopes: MassSlopes, weight: float) -> Slopes:
+        loss = self.rate(slopes.log_mass, weight)
+        return Slopes(loss, loss * slopes.first)
 
 
 EXPONENTIAL = LogOfSum("exponential", has_histogram=True)

@@ -79,6 +79,30 @@ class MassMoments:
         )
 
 
+@dataclass(frozen=True)
+class MassSlopes:
+    """The mass after X has grown along several directions, with its derivatives.
+
+    Attributes
+    ----------
+    log_mass : float
+        log S.
+    first : ndarray of shape (n_directions,)
+        S'/S, by the factor of each direction.
+    """
+
+    log_mass: float
+    first: FloatArray
+
+    @classmethod
+    def merge(cls, parts: Sequence[MassSlopes]) -> MassSlopes:
+        """Merge the slopes of all shards."""
+        if len(parts) == 1:
+            return parts[0]
+        share, log_mass = mix(np.array([part.log_mass for part in parts]))
+        return cls(float(log_mass), (share[:, None] * np.stack([part.first for part in parts])).sum(axis=0))
+
+
 def mix(log_masses: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Each shard's share of the total mass, and the logarithm of the total, along the first axis."""
     largest = log_masses.max(axis=0)

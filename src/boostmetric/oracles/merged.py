@@ -8,7 +8,7 @@ import numpy as np
 
 from boostmetric.arrays.types import FloatArray
 from boostmetric.oracles.histogram import Histogram
-from boostmetric.oracles.masses import Mass, MassMoments, mix
+from boostmetric.oracles.masses import Mass, MassMoments, MassSlopes, mix
 from boostmetric.oracles.protocol import ONE
 
 
@@ -44,6 +44,9 @@ class MergedShard:
     def rebuild(self, directions: FloatArray, step_sizes: FloatArray, at_once: bool = False) -> Mass:
         return self._settle(self._pool.each("rebuild", directions, step_sizes, at_once))
 
+    def extend(self, directions: FloatArray, step_sizes: FloatArray) -> Mass:
+        return self._settle(self._pool.each("extend", directions, step_sizes))
+
     def commit(self, step: float) -> Mass:
         return self._settle(self._pool.each("commit", step))
 
@@ -70,6 +73,9 @@ class MergedShard:
 
     def moments(self, steps: FloatArray) -> MassMoments:
         return MassMoments.merge(self._pool.each("moments", steps))
+
+    def probe(self, directions: FloatArray, factors: FloatArray) -> MassSlopes:
+        return MassSlopes.merge(self._pool.each("probe", directions, factors))
 
     def histogram(self) -> Histogram | None:
         return Histogram.merge(self._pool.each("histogram")) if self._has_histogram else None

@@ -10,6 +10,7 @@ from boostmetric.arrays.types import FloatArray
 from boostmetric.comparisons import Comparisons
 from boostmetric.kernels import pairs
 from boostmetric.kernels.group_losses import CODES
+from boostmetric.kernels.lanes import WIDTH
 from boostmetric.oracles.losses import Loss
 from boostmetric.oracles.masses import Mass
 from boostmetric.oracles.point_rows import PointRows
@@ -43,6 +44,9 @@ class PairShard(Shard):
         if at_once and len(directions):
             self.project(directions, step_sizes)
             return self.commit(1.0)
+        return self.extend(directions, step_sizes)
+
+    def extend(self, directions: FloatArray, step_sizes: FloatArray) -> Mass:
         for begin in range(0, len(directions), _AT_ONCE):
             block = directions[begin : begin + _AT_ONCE]
             along = self._points.times_each(block)
@@ -67,8 +71,19 @@ class PairShard(Shard):
             z = self._points.times(xi) if along is None else along
             pairs.squared_differences(z, self._starts, self._second, h)
         else:
-            pairs.weighted_squared_differences(self._points.times(xi.T), factors, self._starts, self._second, h)
+            h[:] = 0.0
+            self._add_growths(self._points.along(xi), factors, h, fused=False)
         self._set_growths(h)
+
+    def _add_growths(self, z: FloatArray, factors: FloatArray, h: FloatArray, *, fused: bool) -> None:
+        """Add the growths of all pairs along directions, given the points along them as columns."""
+        eight = np.zeros((len(factors) + 1) * WIDTH)
+        pairs.add_squared_differences(z, factors, fused, self._starts, self._second, eight, h)
+
+    def _gains(self, directions: FloatArray) -> FloatArray:
+        gains = np.zeros(len(directions))
+        pairs.sum_squared_differences(self._points.along(directions), self._c, self._starts, self._second, gains)
+        return gains / self._mass
 
     @abstractmethod
     def _forget(self) -> None:

@@ -8,16 +8,19 @@ small and can be added up over shards. The verbs, and the equations of the paper
 verb                paper         answer
 ==================  ============  ===========================================================
 rebuild(xi, w)      Eq. (6)       `State`; distances and weights from X = sum_j w_j xi_j xi_j'
+                                  (`extend`: from the X so far plus that sum)
 gram(), matvec(x)   Eq. (7, 10)   A_hat, or A_hat x
 project(xi)         Eq. (3)       none; keeps h of every pair (along xi xi', or a sum of these)
-moments(steps)      Eq. (8)       `Moments` of h at each step (`histogram`: at all steps)
+moments(steps)      Eq. (8)       `Moments` of h at each step (`histogram`: at all steps;
+                                  `probe(xi, w)`: `Slopes` for several directions at once)
 commit(step)        Eq. (9)       `State` after X grew by step * xi xi'
 ==================  ============  ===========================================================
 
 The order matters: `moments` and `commit` must follow a `project`, and a `commit` consumes the projection. A `rebuild`
-gives exactly the same bits as the corresponding calls of `project` and `commit`, so a fit resumed from a checkpoint
-ends as if it had never stopped; with `at_once` it is faster, but the last bits differ. `project` also takes several
-directions with factors of any sign; h is then the growth along sum_k factors[k] xi_k xi_k'.
+or `extend` gives exactly the same bits as the corresponding calls of `project` and `commit`, so a fit resumed from a
+checkpoint ends as if it had never stopped; with `at_once` a `rebuild` is faster, but the last bits differ. `project`
+also takes several directions with factors of any sign; h is then the growth along sum_k factors[k] xi_k xi_k'. A
+`probe` keeps the distances, but the weights are arbitrary until the next `extend` or `rebuild`.
 
 The loss is that of the paper's problem (P0), or another one (see `losses`), without the term v Tr X. A_hat is minus
 its gradient with respect to X.
@@ -60,11 +63,13 @@ class Oracle(Protocol):
     has_corners: bool
 
     def rebuild(self, directions: FloatArray, step_sizes: FloatArray, *, at_once: bool = False) -> State: ...
+    def extend(self, directions: FloatArray, step_sizes: FloatArray) -> State: ...
     def gram(self) -> FloatArray: ...
     def matvec(self, x: FloatArray) -> FloatArray: ...
     def project(self, xi: FloatArray, factors: FloatArray = ONE) -> None: ...
     def moments(self, steps: FloatArray) -> Moments: ...
     def histogram(self) -> Histogram | None: ...
+    def probe(self, directions: FloatArray, factors: FloatArray) -> Slopes: ...
     def commit(self, step: float) -> State: ...
 
 
@@ -111,3 +116,18 @@ class Moments:
         Exact for the exponential loss, and the right order of magnitude for the others.
         """
         return self.second + self.first**2
+
+
+@dataclass(frozen=True)
+class Slopes:
+    """The loss after X has grown by sum_k factors[k] xi_k xi_k'.
+
+    Attributes
+    ----------
+    loss : float
+    first : ndarray of shape (n_directions,)
+        Its derivative by each factor.
+    """
+
+    loss: float
+    first: FloatArray

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from copy import deepcopy
+from typing import Any
 
 import numpy as np
 
 from boostmetric.arrays.types import FloatArray
 from boostmetric.oracles.histogram import Histogram
 from boostmetric.oracles.losses import Loss
-from boostmetric.oracles.masses import Mass, MassMoments
+from boostmetric.oracles.masses import Mass, MassMoments, MassSlopes
 from boostmetric.oracles.protocol import ONE
 
 # With losses other than the exponential one, the mass may vanish if all comparisons are satisfied by a wide margin.
@@ -49,6 +52,9 @@ class Shard(ABC):
     def rebuild(self, directions: FloatArray, step_sizes: FloatArray, at_once: bool = False) -> Mass: ...
 
     @abstractmethod
+    def extend(self, directions: FloatArray, step_sizes: FloatArray) -> Mass: ...
+
+    @abstractmethod
     def gram(self) -> FloatArray:
         """A_hat over this shard, divided by its mass. Implements Eq. (10) of the paper."""
 
@@ -67,11 +73,29 @@ class Shard(ABC):
     def histogram(self) -> Histogram | None:
         return None
 
+    def probe(self, directions: FloatArray, factors: FloatArray) -> MassSlopes:
+        distances = self._distances()
+        kept = deepcopy(distances)
+        self.project(directions, factors)
+        log_mass = self.commit(1.0).log_mass
+        first = -self._gains(directions)
+        for array, before in zip(distances, kept, strict=True):
+            array[...] = before
+        return MassSlopes(log_mass, first)
+
     def commit(self, step: float) -> Mass:
         shift, mass, margin, violated = self._move(step).tolist()
         self._mass = max(mass, _LEAST_MASS)
         self._log_mass = shift + math.log(self._mass)
         return Mass(self._log_mass, margin / self._mass, violated, self._weight, self.has_histogram)
+
+    def _gains(self, directions: FloatArray) -> FloatArray:
+        """Compute xi' A_hat xi, divided by the mass, for each direction."""
+        return np.array([xi @ self.matvec(xi) for xi in directions])
+
+    @abstractmethod
+    def _distances(self) -> Sequence[Any]:
+        """Arrays of the distances, which `_move` changes."""
 
     @abstractmethod
     def _moments(self, w: float) -> FloatArray:

@@ -8,7 +8,7 @@ from boostmetric.arrays.types import FloatArray
 from boostmetric.oracles.losses import Loss
 from boostmetric.oracles.masses import Mass
 from boostmetric.oracles.merged import MergedShard, ShardPool
-from boostmetric.oracles.protocol import ONE, Moments, State
+from boostmetric.oracles.protocol import ONE, Moments, Slopes, State
 
 
 class ShardedOracle:
@@ -39,6 +39,9 @@ class ShardedOracle:
     def rebuild(self, directions: FloatArray, step_sizes: FloatArray, *, at_once: bool = False) -> State:
         return self._settle(self._shards.rebuild(directions, step_sizes, at_once))
 
+    def extend(self, directions: FloatArray, step_sizes: FloatArray) -> State:
+        return self._settle(self._shards.extend(directions, step_sizes))
+
     def commit(self, step: float) -> State:
         return self._settle(self._shards.commit(step))
 
@@ -57,3 +60,6 @@ class ShardedOracle:
 
     def moments(self, steps: FloatArray) -> Moments:
         return self._loss.moments(self._shards.moments(steps), self._weight)
+
+    def probe(self, directions: FloatArray, factors: FloatArray) -> Slopes:
+        return self._loss.slopes(self._shards.probe(directions, factors), self._weight)

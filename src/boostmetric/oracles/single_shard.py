@@ -37,6 +37,9 @@ class SingleShard(PairShard):
     def _forget(self) -> None:
         self._rho[:] = 0.0
 
+    def _distances(self) -> tuple[FloatArray, ...]:
+        return (self._rho,)
+
     def _set_growths(self, h: FloatArray) -> None:
         singles.take_differences(h, self._near, self._far, self._m)
 

@@ -95,5 +95,6 @@ def _number(value: float | None) -> float:
 def _record(row: list[float], columns: list[str]) -> Iteration:
     values: dict[str, Any] = dict(zip(columns, row, strict=True))
     values["number"], values["capped"] = int(values["number"]), bool(values["capped"])
+    values["n_directions"] = int(values.get("n_directions", 1))  # not in older files
     values["held_out"] = None if math.isnan(values["held_out"]) else values["held_out"]
     return Iteration(**values)

@@ -46,6 +46,8 @@ class Corrective:
         `exact_step` or `bisection_step`.
     """
 
+    block_size = 1
+
     def __init__(self, find_step: FindStep) -> None:
         self._find_step = find_step
         self._loss_of_nothing = math.inf
@@ -71,8 +73,9 @@ class Corrective:
         flat = at.eigenvalue - v <= math.sqrt(tol) * max(self._first_eigenvalue - v, 0.0)
         return StopReason.OPTIMAL if small and flat else None
 
-    def advance(self, oracle: Oracle, v: float, metric: Metric, xi: FloatArray) -> Move:
+    def advance(self, oracle: Oracle, v: float, metric: Metric, found: FloatArray) -> Move:
         """Make the stagewise step, then the correction."""
+        (xi,) = found
         oracle.project(xi)
         step = self._find_step(oracle, v)
         if step.capped and oracle.commit(step.size).violated:

@@ -15,6 +15,7 @@ import scipy.linalg
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from boostmetric.arrays.types import FloatArray
+from boostmetric.metric.mahalanobis import with_fixed_signs
 from boostmetric.oracles.protocol import Oracle
 from boostmetric.parallel.scratch import Scratch
 
@@ -51,6 +52,30 @@ def leading_direction(oracle: Oracle, start: FloatArray) -> tuple[float, FloatAr
         eigenvalue, xi = _of_products(oracle, start)
     xi = xi / np.linalg.norm(xi)
     return eigenvalue, xi if xi[np.argmax(np.abs(xi))] > 0 else -xi
+
+
+def leading_directions(oracle: Oracle, start: FloatArray, k: int) -> tuple[FloatArray, FloatArray]:
+    """The k largest eigenvalues of A_hat, in descending order, and their unit eigenvectors as rows.
+
+    Parameters
+    ----------
+    oracle : Oracle
+    start : ndarray of shape (n_features,)
+        As in `leading_direction`.
+    k : int
+        At most as many as there are features.
+    """
+    n = oracle.n_features
+    if k == 1:
+        eigenvalue, xi = leading_direction(oracle, start)
+        return np.array([eigenvalue]), xi[None]
+    if n <= LARGEST_DENSE or k > n // 4:
+        values, vectors = scipy.linalg.eigh(oracle.gram(), subset_by_index=[max(n - k, 0), n - 1], check_finite=False)
+        vectors = vectors.T
+    else:
+        values, vectors = lanczos(oracle, _never_stuck(start), k, "LA")
+    order = np.argsort(-values, kind="stable")
+    return values[order], with_fixed_signs(vectors[order] / np.linalg.norm(vectors[order], axis=1, keepdims=True))
 
 
 def _of_formed(gram: FloatArray) -> tuple[float, FloatArray]:
@@ -101,11 +126,14 @@ def _random_unit_vector(n: int) -> FloatArray:
 
 
 def _of_products(oracle: Oracle, start: FloatArray) -> tuple[float, FloatArray]:
-    # The last direction may lie in an invariant subspace or the null space of A_hat, so a random vector is added.
-    length = np.linalg.norm(start)
-    mixed = 0.1 * _random_unit_vector(oracle.n_features) + (start / length if length > 0 else 0.0)
-    values, vectors = lanczos(oracle, mixed, 1, "LA")
+    values, vectors = lanczos(oracle, _never_stuck(start), 1, "LA")
     return float(values[0]), vectors[0]
+
+
+def _never_stuck(start: FloatArray) -> FloatArray:
+    """Add a random vector: the last direction may lie in an invariant subspace or the null space of A_hat."""
+    length = np.linalg.norm(start)
+    return 0.1 * _random_unit_vector(len(start)) + (start / length if length > 0 else 0.0)
 
 
 def lanczos(oracle: Oracle, start: FloatArray, k: int, which: Literal["LA", "BE"]) -> tuple[FloatArray, FloatArray]:

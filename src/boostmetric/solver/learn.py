@@ -23,7 +23,10 @@ from boostmetric.solver.result import Boosted, Iteration, Progress, StopReason, 
 from boostmetric.solver.step import bisection_step, exact_step
 
 AnyProgress = TypeVar("AnyProgress", bound=Progress)
-SOLVERS: dict[str, Callable[[FindStep], Solver]] = {"stagewise": Stagewise, "corrective": Corrective}
+SOLVERS: dict[str, Callable[[FindStep, Settings], Solver]] = {
+    "stagewise": lambda find_step, settings: Stagewise(find_step, settings.learning_rate, settings.block_size),
+    "corrective": lambda find_step, settings: Corrective(find_step),
+}
 STEP_FINDERS = {"exact": exact_step, "bisection": bisection_step}
 # A start that does not lower the loss is scaled to change the comparisons by this much (root mean square): it still
 # orders the distances, and steps of boosting soon outweigh it.
@@ -146,7 +149,7 @@ def solve(
             start=begin,
             max_iter=max_iter,
             tol=settings.tol,
-            solver=SOLVERS[solver](find_step),
+            solver=SOLVERS[solver](find_step, settings),
             on_iteration=report,
             rng=settings.rng,
         )

@@ -2,7 +2,7 @@
 
 There are three nouns. An *oracle* holds the data and answers with sums (`boostmetric.oracles.protocol`); a *direction*
 is a unit vector xi whose outer product is the next weak learner (`direction`); a *step* is its weight w (`step`).
-Boosting repeatedly adds step * xi xi' to the metric X. The *solver* decides what an iteration does with a new direction
+Boosting repeatedly adds step * xi xi' to the metric X, or several directions at once (`block`). The *solver* decides what an iteration does with a new direction
 and when to stop: `Stagewise` is the paper's solver, which never removes anything, and
 `boostmetric.solver.corrective.Corrective` optimises all of X in each iteration.
 """
@@ -10,7 +10,7 @@ and when to stop: `Stagewise` is the paper's solver, which never removes anythin
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple, Protocol
 
@@ -18,7 +18,8 @@ import numpy as np
 
 from boostmetric.arrays.types import FloatArray
 from boostmetric.oracles.protocol import Oracle, State
-from boostmetric.solver.direction import leading_direction
+from boostmetric.solver.block import block_weights
+from boostmetric.solver.direction import leading_direction, leading_directions
 from boostmetric.solver.result import Boosted, Iteration, Progress, StopReason
 from boostmetric.solver.step import Step
 
@@ -47,9 +48,15 @@ class Metric(NamedTuple):
     n: int
     trace: float
 
+    def extended(self, directions: FloatArray, step_sizes: list[float]) -> Metric:
+        """Append directions."""
+        self.directions.extend(directions)
+        self.step_sizes.extend(step_sizes)
+        return Metric(self.directions, self.step_sizes, self.n + len(step_sizes), sum(step_sizes, start=self.trace))
+
 
 class Move(NamedTuple):
-    """Result of an iteration; `step` is the one along the new direction."""
+    """Result of an iteration; `step` is the one along the new direction, or the sum of those along several."""
 
     metric: Metric
     state: State
@@ -67,7 +74,16 @@ class Standing(NamedTuple):
 
 
 class Solver(Protocol):
-    """What boosting does with a new direction, and when it stops."""
+    """What boosting does with new directions, and when it stops.
+
+    Attributes
+    ----------
+    block_size : int
+        Number of directions to find for an iteration.
+    """
+
+    @property
+    def block_size(self) -> int: ...
 
     def begin(self, oracle: Oracle) -> None:
         """Prepare for the comparisons of an oracle; its distances may be arbitrary afterwards."""
@@ -77,7 +93,7 @@ class Solver(Protocol):
         """Reason to stop if X is good enough, else None."""
         ...
 
-    def advance(self, oracle: Oracle, v: float, metric: Metric, xi: FloatArray) -> Move:
+    def advance(self, oracle: Oracle, v: float, metric: Metric, found: FloatArray) -> Move:
         """Run one iteration; the oracle's distances are those of `metric` before it, and of the new metric after it."""
         ...
 
@@ -90,9 +106,15 @@ class Stagewise:
     ----------
     find_step : callable
         `exact_step` or `bisection_step`.
+    learning_rate : float, default=1.0
+        Fraction of the best weight that is added.
+    block_size : int, default=1
+        Number of directions to add at once, with the weights that are best together.
     """
 
     find_step: FindStep
+    learning_rate: float = 1.0
+    block_size: int = 1
 
     def begin(self, oracle: Oracle) -> None:
         """Do nothing."""
@@ -105,15 +127,19 @@ class Stagewise:
         enough = v + tol * max(at.first_eigenvalue - v, 0.0)
         return StopReason.DUAL_FEASIBLE if at.eigenvalue <= enough else None
 
-    def advance(self, oracle: Oracle, v: float, metric: Metric, xi: FloatArray) -> Move:
-        """Make a step along xi: Eq. (8) and (9)."""
+    def advance(self, oracle: Oracle, v: float, metric: Metric, found: FloatArray) -> Move:
+        """Make a step along the new direction, Eq. (8) and (9), or along all of them."""
+        xi = found[0]
         oracle.project(xi)
-        step = self.find_step(oracle, v, _guess(metric, xi))
-        state = oracle.commit(step.size)
-        directions, step_sizes, n, trace = metric
-        directions.append(xi)
-        step_sizes.append(step.size)
-        return Move(Metric(directions, step_sizes, n + 1, trace + step.size), state, step)
+        size, capped = self.find_step(oracle, v, _guess(metric, xi))
+        if len(found) == 1 or capped:
+            step = Step(self.learning_rate * size, capped)
+            return Move(metric.extended(xi[None], [step.size]), oracle.commit(step.size), step)
+        weights = self.learning_rate * block_weights(oracle, v, found, size)
+        added = weights > 0
+        state = oracle.extend(found[added], weights[added])
+        step = Step(float(weights.sum()), capped=False)
+        return Move(metric.extended(found[added], weights[added].tolist()), state, step)
 
 
 def _guess(metric: Metric, xi: FloatArray) -> float | None:
@@ -175,9 +201,10 @@ def boost(
     solver.begin(oracle)
     state = oracle.rebuild(start.directions, start.step_sizes)
     loss = state.loss + v * metric.trace
-    eigenvalue, xi = leading_direction(
-        oracle, metric.directions[-1] if metric.n else rng.standard_normal(oracle.n_features)
-    )
+    block_size = min(solver.block_size, oracle.n_features)
+    last = metric.directions[-1] if metric.n else rng.standard_normal(oracle.n_features)
+    eigenvalues, found = leading_directions(oracle, last, block_size)
+    eigenvalue = float(eigenvalues[0])
 
     n_rises = 0
     while True:
@@ -193,23 +220,25 @@ def boost(
         if len(history) >= max_iter:
             stop_reason = StopReason.ITERATION_LIMIT
             break
-        moved, moved_state, step = solver.advance(oracle, v, metric, xi)
+        # Along the others the loss does not fall.
+        moved, moved_state, step = solver.advance(oracle, v, metric, found[: max(np.count_nonzero(eigenvalues > v), 1)])
         rise = moved_state.loss + v * moved.trace - loss
         falls, is_rounding = rise < 0, rise < oracle.rounding * (1 + abs(loss))  # both False if the loss is NaN
         n_rises = 0 if falls else n_rises + 1
         if not falls and not (is_rounding and n_rises <= _MOST_RISES):
             stop_reason = StopReason.NOTHING_TO_IMPROVE  # this step is not part of the metric
             break
+        n_directions = moved.n - metric.n
         metric, state = moved, moved_state
         metrics.append(metric)
         loss = state.loss + v * metric.trace
         number, violated = len(history) + 1, state.violated / state.weight
-        history.append(
-            Iteration(number, loss, eigenvalue, step.size, metric.trace, violated, state.held_out, step.capped)
-        )
+        record = Iteration(number, loss, eigenvalue, step.size, metric.trace, violated, state.held_out, step.capped)
+        history.append(replace(record, n_directions=n_directions))
         asked_to_stop = on_iteration(history[-1], partial(progress_after, number))
         # Before stopping, too, because the duality gap needs the eigenvalue at the final weights.
-        eigenvalue, xi = leading_direction(oracle, xi)
+        eigenvalues, found = leading_directions(oracle, found[0], block_size)
+        eigenvalue = float(eigenvalues[0])
         if asked_to_stop:
             stop_reason = asked_to_stop
             break

@@ -28,7 +28,7 @@ class Settings:
     Attributes
     ----------
     loss : Loss
-    solver, regularization, tol, line_search
+    solver, regularization, tol, line_search, learning_rate, block_size
         As in `boostmetric.BoostMetric`.
     backend : Backend
         Backend that runs the shards of the problem.
@@ -41,6 +41,8 @@ class Settings:
     regularization: float = 1e-7
     tol: float = 0.0
     line_search: LineSearch = "exact"
+    learning_rate: float = 1.0
+    block_size: int = 1
     backend: Backend = ONE_THREAD
     rng: np.random.RandomState = field(default_factory=lambda: np.random.RandomState(0))
 

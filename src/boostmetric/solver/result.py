@@ -90,7 +90,7 @@ class Iteration:
     eigenvalue : float
         Largest eigenvalue of A_hat before the step, which Algorithm 2 compares with the regularization v.
     step_size : float
-        The weight w of this iteration's direction.
+        The weight w of this iteration's direction, or the sum of the weights of all its directions.
     trace : float
         Trace of X after the step.
     violated : float
@@ -99,6 +99,8 @@ class Iteration:
         Fraction of held-out comparisons that X satisfies, if some are held out.
     capped : bool
         Whether the step was capped because the loss has no minimum along it, see `StopReason.SEPARABLE`.
+    n_directions : int
+        Number of directions that the iteration added; more than one with a `block_size`.
     so_far : callable, optional
         For callbacks, while the fit runs: returns the `Progress` up to this iteration.
     """
@@ -111,6 +113,7 @@ class Iteration:
     violated: float
     held_out: float | None = None
     capped: bool = False
+    n_directions: int = 1
     so_far: Callable[[], Progress] | None = field(default=None, repr=False, compare=False)
 
     def in_units(self, exponent: int) -> Iteration:
@@ -144,7 +147,7 @@ class Progress:
         The directions as they were computed, if the points were rotated (`arrays.frame`); a fit that continues from
         them gives the same bits.
     staged : bool
-        Whether every iteration added one direction and left the others as they were, so that the first directions are
+        Whether every iteration added directions and left the others as they were, so that the first directions are
         the earlier metric (except for one factor, if a later pass reweighed them).
     pass_ends : tuple of int
         Number of iterations at the end of each earlier pass.
@@ -190,10 +193,10 @@ class Progress:
     def earlier_passes(self) -> list[Boosted]:
         """Results of the passes before the current one, up to a factor of X; see `is_of`."""
         found = []
-        n_before = len(self.step_sizes) - len(self.history)
         for number, end in enumerate(self.pass_ends):
             if self.staged:
-                directions, step_sizes = self.directions[: n_before + end], self.step_sizes[: n_before + end]
+                n = self._n_directions_after(end)
+                directions, step_sizes = self.directions[:n], self.step_sizes[:n]
             else:
                 assert self.found_under is not None
                 metric = Progress.of_metric(self.found_under)
@@ -233,8 +236,11 @@ class Progress:
 
     def after(self, n_iterations: int) -> Progress:
         """The metric after `n_iterations`; only if it is `staged`."""
-        end = len(self.step_sizes) - len(self.history) + n_iterations
+        end = self._n_directions_after(n_iterations)
         return Progress(self.directions[:end], self.step_sizes[:end], self.history[:n_iterations])
+
+    def _n_directions_after(self, n_iterations: int) -> int:
+        return len(self.step_sizes) - sum(record.n_directions for record in self.history[n_iterations:])
 
     def without_scores(self) -> Progress:
         """Copy without scores, as if nothing had been held out."""
