@@ -120,10 +120,10 @@ class Steps:
             self._bar.start()
         return self
 
-    def update(self, done: int, total: int) -> None:
-        """Move the bar."""
+    def update(self, done: int, total: int, what: str = "") -> None:
+        """Move the bar; `what` is being done now."""
         if self._bar is not None:
-            self._bar.update(done, total)
+            self._bar.update(done, total, lambda: what)
 
     def __exit__(self, *error: object) -> None:
         if self._bar is not None:

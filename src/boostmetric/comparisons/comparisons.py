@@ -148,10 +148,11 @@ class Comparisons:
         from boostmetric.comparisons.labels import mine
 
         y = as_numpy(y)
-        anchors, targets, impostors = mine(
-            X, y, n_neighbors=n_neighbors, n_impostors=n_impostors, quiet=quiet, device=device
-        )
         weights = check_weights("sample_weight", sample_weight, np.size(y), "sample")
+        asked = weights > 0 if (weights == 0).any() else None
+        anchors, targets, impostors = mine(
+            X, y, n_neighbors=n_neighbors, n_impostors=n_impostors, asked=asked, quiet=quiet, device=device
+        )
         check_weights_of_anchors(weights[anchors])
         if isinstance(impostors, Classes):
             nobody = Ragged.from_sizes(np.empty(0, dtype=np.int32), np.zeros(len(anchors), dtype=np.int64))

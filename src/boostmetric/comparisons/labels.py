@@ -28,6 +28,7 @@ def mine(
     *,
     n_neighbors: int,
     n_impostors: int | Literal["all"],
+    asked: NDArray[np.bool_] | None = None,
     quiet: bool = False,
     device: str = "cpu",
 ) -> tuple[NDArray[np.int64], Ragged, Ragged | Classes]:
@@ -41,6 +42,8 @@ def mine(
         Number of targets per point; fewer in classes that are too small.
     n_impostors : int or "all"
         Number of impostors per point.
+    asked : ndarray of bool of shape (n_samples,), optional
+        Points to find targets and impostors for; by default all.
     quiet : bool, default=False
         Whether to suppress the warning about small classes.
     device : str, default="cpu"
@@ -77,11 +80,12 @@ def mine(
         targets.append(Ragged.from_rows(inside[nearest(points[inside], None, k, rounding, device=device)]))
     anchor = np.concatenate(anchors)
     order = np.argsort(anchor)
-    found = Ragged.stack(targets).take(order)
+    if asked is not None:
+        order = order[asked[anchor[order]]]
+    anchor, found = anchor[order], Ragged.stack(targets).take(order)
     if n_impostors == "all":
-        return anchor[order], found, Classes(label.astype(np.int32))
-    others = nearest_others(points, label, n_impostors, rounding, device=device)
-    return anchor[order], found, others.take(anchor[order])
+        return anchor, found, Classes(label.astype(np.int32))
+    return anchor, found, nearest_others(points, label, n_impostors, rounding, asked=anchor, device=device)
 
 
 def _coordinates(samples: Given) -> tuple[Coordinates, int]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, Self, cast
 
@@ -16,27 +15,37 @@ from sklearn.utils.validation import validate_data
 from boostmetric.arrays.errors import ParameterError
 from boostmetric.arrays.numbering import check_weights
 from boostmetric.arrays.validation import check_choice, check_count, checked
-from boostmetric.callbacks import Callback, Steps, tell
+from boostmetric.callbacks import Steps, tell
 from boostmetric.comparisons.labels import check_labels, check_numbers
-from boostmetric.estimators.boosting import Also, Boosting, Earlier, Watching
+from boostmetric.estimators.boosting import Also, Boosting, Earlier
 from boostmetric.estimators.learner import all_or_nothing
 from boostmetric.estimators.parameters import documented, extends
-from boostmetric.estimators.selection import AUTO, Choice, Decision, max_iter_of_passes
+from boostmetric.estimators.selection import AUTO, Choice, Decision, Recipe
 from boostmetric.estimators.sklearn_callbacks import with_callbacks
-from boostmetric.metric.starts import STARTS, check_init
+from boostmetric.metric.starts import STARTS, Init, check_init
+from boostmetric.oracles.losses import LossName
 from boostmetric.solver.learn import SOLVERS
 from boostmetric.solver.plan import SolverName
 from boostmetric.solver.result import Boosted
 from boostmetric.solver.sources import Labelled
 
-_RECOMMENDED: dict[str, Any] = {
-    "loss": "logistic",
-    "solver": AUTO,
-    "init": AUTO,
-    "n_passes": 10,
-    "max_iter": 20,
-    "tol": 1e-3,
+_PAPER: dict[str, Any] = {
+    "n_neighbors": 3,
+    "n_impostors": 3,
+    "n_passes": 1,
+    "loss": "exponential",
+    "max_iter": 500,
+    "init": "zero",
+    "block_size": 1,
 }
+_RECOMMENDED: dict[str, Any] = {
+    "n_neighbors": AUTO,
+    "n_impostors": AUTO,
+    "init": AUTO,
+    "max_iter": 20,
+}
+# Targets and impostors in the batches of a stream, where "auto" would choose.
+_SIZES = 5, 10
 
 
 @documented
@@ -128,15 +137,43 @@ class BoostMetric(Boosting):
         self,
         n_components: int | None = None,
         *,
-        n_neighbors: int = 3,
-        n_impostors: int | Literal["all"] = 3,
-        n_passes: int = 1,
+        n_neighbors: int | Literal["auto"] = 5,
+        n_impostors: int | Literal["all", "auto"] = 10,
+        n_passes: int = 10,
+        loss: LossName = "logistic",
+        max_iter: int = 40,
+        init: Init = "standardized",
+        block_size: int | Literal["auto"] = "auto",
         **shared: Any,
     ) -> None:
-        super().__init__(n_components, **shared)
+        super().__init__(n_components, loss=loss, max_iter=max_iter, init=init, block_size=block_size, **shared)
         self.n_neighbors = n_neighbors
         self.n_impostors = n_impostors
         self.n_passes = n_passes
+
+    @classmethod
+    def paper(cls, **overrides: Any) -> Self:
+        """The paper's method, with its setting.
+
+        Parameters
+        ----------
+        **overrides
+            Parameters to override.
+
+        Returns
+        -------
+        BoostMetric
+            With the exponential loss, 3 targets and 3 impostors of each sample that are nearest in the Euclidean
+            distance, starting from zero, and adding one direction in each of 500 iterations.
+
+        Examples
+        --------
+        >>> from boostmetric import BoostMetric
+        >>> from sklearn.datasets import load_iris
+        >>> BoostMetric.paper(max_iter=20).fit(*load_iris(return_X_y=True)).n_iter_
+        20
+        """
+        return cls(**{**_PAPER, **overrides})
 
     @classmethod
     def recommended(cls, **overrides: Any) -> Self:
@@ -202,49 +239,63 @@ class BoostMetric(Boosting):
         samples = self._labelled(X, y, sample_weight, reset=not self._continues(resume_from))
         held_out = None if eval_set is None else self._held_out(eval_set)
         check_labels(samples.y)
-        samples.warn_of_small_classes()
+        if not self._is_auto:
+            samples.warn_of_small_classes()
         return self._fit(samples, held_out, resume_from, (X, y))
 
     @property
     def _is_auto(self) -> bool:
         """Whether validation chooses something."""
-        return self.solver == AUTO or (isinstance(self.init, str) and self.init == AUTO)
+        chosen = (self.n_neighbors, self.n_impostors, self.solver, self.init)
+        return any(isinstance(value, str) and value == AUTO for value in chosen)
 
-    def _decide(self, source: Any, held_out: Any, earlier: Earlier, watching: Watching) -> Decision:
+    def _decide(self, source: Any, held_out: Any, earlier: Earlier) -> Decision:
         """As the parameters say, or by validation."""
         if not self._is_auto:
-            return super()._decide(source, held_out, earlier, watching)
+            return super()._decide(source, held_out, earlier)
         if earlier.fit is not None and hasattr(self, "init_"):
-            solver = cast(SolverName, self.solver_)
-            max_iter = max_iter_of_passes(solver, self.max_iter, self.n_passes_)
-            return Decision(self.init_, solver, max_iter, is_validated=True)
+            recipe = Recipe(
+                self.init_, cast(SolverName, self.solver_), self.n_neighbors_, self.n_impostors_, self.block_size_
+            )
+            return self._decided(source, recipe, self.n_passes_)
         if held_out is not None and not np.isin(held_out.y, source.y).any():
             raise ValueError(
                 f"None of the labels of eval_set, such as {held_out.y.tolist()[0]!r}, is among those of y, such "
                 f"as {source.y.tolist()[0]!r}. Give labels of the same kind."
             )
-        with ExitStack() as stack:
-            # With an eval_set callbacks watch the fit itself; trials on parts of the data are not watched.
-            callbacks: Sequence[Callback] = self.callbacks or []
-            if held_out is not None:
-                callbacks = stack.enter_context(watching(self.n_passes * self.max_iter))
-            steps = stack.enter_context(Steps("Choosing", visible=bool(self.verbose) and held_out is None))
-            choice = Choice(
-                source,
-                held_out,
-                init=self.init,
-                solver=self.solver,
-                n_passes=self.n_passes,
-                max_iter=self.max_iter,
-                rank=self.n_components,
-                settings=self._settings(source, "stagewise", check_random_state(self.random_state)),
-                before=earlier.checkpoint,
-                watchers=() if held_out is None else tuple(callback.on_iteration for callback in callbacks),
-            )
-            return choice.decide(lambda candidate: tell(callbacks, candidate), steps.update)
+        choice = Choice(
+            source,
+            held_out,
+            init=self.init,
+            solver=self.solver,
+            n_neighbors=self.n_neighbors,
+            n_impostors=self.n_impostors,
+            block_size=self.block_size,
+            n_passes=self.n_passes,
+            max_iter=self.max_iter,
+            rank=self.n_components,
+            settings=self._settings(source, check_random_state(self.random_state)),
+        )
+        with Steps("Choosing", visible=bool(self.verbose)) as steps:
+            chosen, found = choice.decide(lambda candidate: tell(self.callbacks or [], candidate), steps.update)
+        best, *others = [self._decided(source, candidate.recipe, candidate.n_passes) for candidate in chosen]
+        return replace(best, candidates=found, beside=tuple(others))
+
+    def _decided(self, source: Labelled, recipe: Recipe, n_passes: int) -> Decision:
+        return Decision(
+            recipe.applied_to(source),
+            recipe.init,
+            recipe.solver,
+            recipe.block_size,
+            recipe.max_iter(self.max_iter, n_passes),
+            is_validated=True,
+        )
 
     def _conclude(self, decision: Decision, boosted: Boosted, also: Also) -> None:
         super()._conclude(decision, boosted, also)
+        source = cast(Labelled, decision.source)
+        self.n_neighbors_, self.n_impostors_ = source.n_neighbors, source.n_impostors
+        self.n_averaged_: int = 1 + len(decision.beside)
         self.n_passes_: int = len({0, *boosted.pass_ends, len(boosted.history)}) - 1
 
     def _held_out(self, eval_set: Any) -> Labelled:
@@ -302,7 +353,13 @@ class BoostMetric(Boosting):
         weights = (
             None if sample_weight is None else check_weights("sample_weight", sample_weight, len(labels), "sample")
         )
-        return Labelled(samples, labels, weights, self.n_neighbors, self.n_impostors, self.device)
+        return Labelled(samples, labels, weights, *self._sizes, self.device)
+
+    @property
+    def _sizes(self) -> tuple[int, int | Literal["all"]]:
+        """Targets and impostors; for "auto" those of a stream, until a choice is made."""
+        near = _SIZES[0] if isinstance(self.n_neighbors, str) else self.n_neighbors
+        return near, _SIZES[1] if self.n_impostors == AUTO else self.n_impostors
 
     def check_parameters(self) -> None:
         """Raise what `fit` would raise about the parameters, without data."""
@@ -310,11 +367,14 @@ class BoostMetric(Boosting):
         check_count("n_passes", self.n_passes)
         check_choice("solver", self.solver, [*SOLVERS, AUTO])
         check_init(self.init, [*STARTS, AUTO])
-        check_numbers(self.n_neighbors, self.n_impostors)
+        if self.n_neighbors != AUTO:
+            check_numbers(self.n_neighbors, 1)
+        if self.n_impostors != AUTO:
+            check_numbers(1, self.n_impostors)
         if self.early_stopping and self._is_auto:
             raise ParameterError(
-                '{early_stopping}=True and "auto" exclude each other: to choose {init} or {solver} is to validate, and '
-                "stops as early as that says. Leave {early_stopping} out, or set both {init} and {solver}."
+                '{early_stopping}=True and "auto" exclude each other: to choose is to validate, and stops as early as '
+                "that says. Leave {early_stopping} out, or set {init}, {solver}, {n_neighbors} and {n_impostors}."
             )
 
     def __sklearn_tags__(self) -> Tags:

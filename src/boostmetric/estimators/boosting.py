@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -27,9 +26,9 @@ from boostmetric.engines.device import DeviceBackend
 from boostmetric.engines.ray import RayEngine
 from boostmetric.engines.threads import ThreadBackend
 from boostmetric.estimators.learner import MetricLearner
-from boostmetric.estimators.selection import Decision
+from boostmetric.estimators.selection import AUTO, Decision, block_of
 from boostmetric.metric import MahalanobisMetric
-from boostmetric.metric.starts import Init
+from boostmetric.metric.starts import Init, scatter
 from boostmetric.oracles.losses import LOSSES, LossName
 from boostmetric.parallel.devices import check_device, torch_device
 from boostmetric.solver.learn import STEP_FINDERS
@@ -42,8 +41,6 @@ from boostmetric.solver.sources import Source
 
 # Fitted attributes besides those of the metric, from its linear map.
 Also = Callable[[FloatArray], dict[str, Any]]
-# The callbacks of a fit of so many iterations, entered and left where they have to be.
-Watching = Callable[[int], AbstractContextManager[list[Callback]]]
 
 
 class Earlier(NamedTuple):
@@ -67,7 +64,7 @@ class Boosting(MetricLearner):
         tol: float = 0.0,
         line_search: Literal["exact", "bisection"] = "exact",
         learning_rate: float = 1.0,
-        block_size: int = 1,
+        block_size: int | Literal["auto"] = 1,
         init: Init = "zero",
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
@@ -125,39 +122,43 @@ class Boosting(MetricLearner):
             Further fitted attributes.
         """
         earlier = self._earlier(source.n_features, resume_from)
-        watching = partial(self._watched, fit_data=fit_data, attributes=partial(self._attributes, also=also))
-        decision = self._decide(source, held_out, earlier, watching)
-        boosted = decision.boosted
-        if boosted is None:
-            plan = self._plan(decision, source, held_out, earlier)
-            with ExitStack() as stack:
-                callbacks = [] if decision.was_watched else stack.enter_context(watching(sum(plan.max_iter)))
-                watchers = tuple(callback.on_iteration for callback in callbacks)
-                boosted = learn_in_passes(replace(plan, watchers=watchers))
+        decision = self._decide(source, held_out, earlier)
+        beside = [learn_in_passes(self._plan(other, None, Earlier())) for other in decision.beside]
+        plan = self._plan(decision, held_out, earlier)
+        with self._watched(sum(plan.max_iter), fit_data, partial(self._attributes, also=also)) as callbacks:
+            watchers = tuple(callback.on_iteration for callback in callbacks)
+            boosted = learn_in_passes(replace(plan, watchers=watchers))
+        if beside:
+            boosted = boosted.averaged_with(beside, scatter(source.points_at_hand))
         self._conclude(decision, boosted, also)
         return self
 
-    def _decide(self, source: Source, held_out: Source | None, earlier: Earlier, watching: Watching) -> Decision:
-        """Where to start, with which solver, and for how long: what the parameters say."""
-        return Decision(self.init, cast(SolverName, self.solver), (self.max_iter,) * self.n_passes)
+    def _decide(self, source: Source, held_out: Source | None, earlier: Earlier) -> Decision:
+        """What to learn from, where to start, how to go on, and for how long: what the parameters say."""
+        solver = cast(SolverName, self.solver)
+        block_size, does = block_of(source.n_features, solver, self.block_size)
+        return Decision(source, self.init, solver, block_size, (-(-self.max_iter // does),) * self.n_passes)
 
-    def _plan(self, decision: Decision, source: Source, held_out: Source | None, earlier: Earlier) -> Plan:
+    def _plan(self, decision: Decision, held_out: Source | None, earlier: Earlier) -> Plan:
         rng = check_random_state(self.random_state)
         holds_out = not decision.is_validated and (self.early_stopping or self.n_passes > 1)
         if holds_out and (earlier.fit is None or not hasattr(self, "_split_seed")):
             self._split_seed = rng.randint(2**31 - 1)  # what is held out stays so in a warm start
-        start = None if decision.was_watched else earlier.checkpoint or earlier.fit
+        source = decision.source
+        start = earlier.checkpoint or earlier.fit
         return Plan(
             source,
             start or Progress.beginning(source.start(decision.init), source.n_features),
             decision.max_iter,
-            self._settings(source, decision.solver, rng),
+            self._settings(source, rng, decision.solver, decision.block_size),
             held_out=None if decision.is_validated else held_out,
             split=Split(self.validation_fraction, self._split_seed) if holds_out else None,
             patience=self.n_iter_no_change,
         )
 
-    def _settings(self, source: Source, solver: SolverName, rng: np.random.RandomState) -> Settings:
+    def _settings(
+        self, source: Source, rng: np.random.RandomState, solver: SolverName = "stagewise", block_size: int = 1
+    ) -> Settings:
         return Settings(
             loss=LOSSES[self.loss],
             solver=solver,
@@ -165,7 +166,7 @@ class Boosting(MetricLearner):
             tol=self.tol,
             line_search=self.line_search,
             learning_rate=self.learning_rate,
-            block_size=self.block_size,
+            block_size=block_size,
             backend=self._backend(source.points_at_hand),
             rng=rng,
         )
@@ -200,13 +201,18 @@ class Boosting(MetricLearner):
 
     def _conclude(self, decision: Decision, boosted: Boosted, also: Also) -> None:
         """Set the fitted attributes."""
-        reason = StopReason.KEPT_START if decision.max_iter == (0,) else boosted.stop_reason
+        reason = boosted.stop_reason
+        if decision.max_iter == (0,):
+            reason = StopReason.KEPT_START
+        elif decision.candidates and reason is StopReason.ITERATION_LIMIT:
+            reason = StopReason.VALIDATED
         self._warn_of(boosted, converges=len(decision.max_iter) == 1 and not decision.is_validated)
         self._set(self._attributes(boosted, also))
         self.stop_reason_ = reason
         self.duality_gap_ = boosted.duality_gap
         self.init_: Init = decision.init
         self.solver_: str = decision.solver
+        self.block_size_: int = decision.block_size
         self._boosted: Progress = boosted
         self._forget("_stream", "n_batches_", "candidates_")
         if decision.candidates is not None:
@@ -234,7 +240,8 @@ class Boosting(MetricLearner):
         self.n_batches_ = self._stream.n_batches
         self.stop_reason_ = StopReason.BATCH
         self.duality_gap_ = np.nan
-        self._forget("init_", "solver_", "n_passes_", "candidates_")  # of a fit before the stream
+        # Of a fit before the stream.
+        self._forget("init_", "solver_", "block_size_", "n_neighbors_", "n_impostors_", "n_passes_", "candidates_")
 
     def _attributes(
         self, progress: Progress, also: Also, orthogonal: NDArray[np.float64] | None = None
@@ -306,7 +313,8 @@ class Boosting(MetricLearner):
         check_number("tol", self.tol, below=1.0)
         check_choice("line_search", self.line_search, STEP_FINDERS)
         check_number("learning_rate", self.learning_rate, above=0.0, at_most=1.0)
-        check_count("block_size", self.block_size)
+        if not isinstance(self.block_size, str) or self.block_size != AUTO:
+            check_count("block_size", self.block_size, alternative=' or "auto"')
         check_number("validation_fraction", self.validation_fraction, above=0.0, below=1.0)
         check_count("n_iter_no_change", self.n_iter_no_change)
         self._check_engine()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -16,7 +17,7 @@ _SHARED = {
         that rank is kept. None keeps the metric as learned.
     """,
     "loss": """
-    loss : {"exponential", "logistic", "smooth-hinge"}, default="exponential"
+    loss : {"exponential", "logistic", "smooth-hinge"}, default=@loss
         What to minimise. "exponential" is the paper's loss. "logistic" grows only linearly with the distances of an
         unsatisfied comparison, so mislabelled points do less harm. "smooth-hinge" also does, and ignores what is
         satisfied by a margin of 1. In these two, a group of comparisons, such as those of one anchor, counts once.
@@ -36,10 +37,10 @@ _SHARED = {
         by the paper's bisection. The steps are the same; bisection takes about ten times as many evaluations.
     learning_rate : float, default=1.0
         Fraction of the best step that is made, at most 1. Used by the stagewise solver.
-    block_size : int, default=1
+    block_size : int or "auto", default=@block_size
         Directions that an iteration of the stagewise solver adds at once: the leading eigenvectors of A_hat, with the
-        weights that lower the loss most together. 1 is the paper's iteration. 32 needs far fewer iterations where there
-        are hundreds of features.
+        weights that lower the loss most together. 1 is the paper's iteration. "auto" is 1 below 128 features; from
+        there on it is 32, with a tenth of `max_iter`.
     """,
     "early_stopping": """
     early_stopping : bool, default=False
@@ -100,9 +101,14 @@ _SHARED = {
 
 
 def documented(cls: Class) -> Class:
-    """Fill the shared parts into the docstring of a class, where it says ``%(name)s``."""
+    """Fill the shared parts into the docstring of a class, where it says ``%(name)s``, and defaults for ``@name``."""
+    defaults = {name: parameter.default for name, parameter in inspect.signature(cls).parameters.items()}
     parts = {
-        name: "\n    ".join(line.removeprefix("    ") for line in text.strip().splitlines())
+        name: re.sub(
+            r"@(\w+)",
+            lambda match: repr(defaults[match[1]]).replace("'", '"'),
+            "\n    ".join(line.removeprefix("    ") for line in text.strip().splitlines()),
+        )
         for name, text in _SHARED.items()
     }
     cls.__doc__ = (cls.__doc__ or "") % parts

@@ -1,57 +1,101 @@
-"""The choice of "auto": where to start, which solver to use, and after how many passes to stop.
+"""The choice of "auto": where to start, what to compare, how to learn, and after how many passes to stop.
 
-A *path* begins with a metric and goes on in passes with a solver. The metric at its beginning is a candidate, and so is
-the one after each pass. Candidates are judged by the errors of a nearest-neighbour classifier on samples that the path
-has not seen: parts of the training data, in turn, or samples set aside for it.
+A *recipe* says where a fit starts, how many targets and impostors it compares, and what an iteration does. Its *trial*
+learns from a part of the data in passes; the metric after each pass is a candidate, and so is the start. Candidates are
+judged on samples that the trial has not seen, by soft neighbours: each sample picks a neighbour at random, nearer ones
+more likely, and its loss is minus the logarithm of the probability that this neighbour has its label (Goldberger et
+al., "Neighbourhood components analysis", 2004). That changes smoothly with the metric, unlike counted errors.
+
+First the starts are judged. Then trials begin from the best of them, and after a few passes only the better half goes
+on (successive halving; Jamieson and Talwalkar, 2016). With few samples the best is so partly by chance, and the mean of
+the two best metrics does better than either.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import Literal, NamedTuple, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from boostmetric.arrays.types import FloatArray, IntArray
 from boostmetric.arrays.validation import warn
-from boostmetric.evaluation.knn import neighbor_labels, vote
+from boostmetric.evaluation.knn import vote
 from boostmetric.evaluation.splitting import FEW_ROWS
 from boostmetric.metric import MahalanobisMetric
-from boostmetric.metric.starts import STARTS, Init
+from boostmetric.metric.starts import STARTS, Init, start_in_words
+from boostmetric.neighbors import nearest, rounding_of_distances
 from boostmetric.solver.passes import Passes
-from boostmetric.solver.plan import Plan, Settings, SolverName, Watcher
-from boostmetric.solver.result import Boosted, Progress, StopReason
-from boostmetric.solver.sources import Labelled
+from boostmetric.solver.plan import Plan, Settings, SolverName
+from boostmetric.solver.result import Progress
+from boostmetric.solver.sources import AnchorSample, Labelled, Source
 
 AUTO: Literal["auto"] = "auto"
+NImpostors = int | Literal["all"]
 
-# In large data, one sample in four is validated on. In small data all of them are in turn, in five folds, and in the
-# smallest data twice.
-_VALIDATED_OF_LARGE = 4
-_N_FOLDS = 5
-_SMALLEST = 500
-# By how many standard errors a candidate must be better than a simpler one to be chosen: the best of many is so in part
-# by chance. In large data the standard error is small itself.
-_DOUBT, _DOUBT_OF_LARGE = 2.0, 1.0
+# Targets and impostors of a sample, to choose from.
+_SIZES: tuple[tuple[int, NImpostors], ...] = ((3, 3), (5, 10), (10, 20))
+_SIZES_OF_LARGE: tuple[tuple[int, NImpostors], ...] = ((10, 50), (20, 100))
+# From this many features, iterations add blocks of this many directions.
+_MANY_FEATURES = 128
+_BLOCK_SIZE = 32
 # The corrective solver is tried up to this many features, and if the metric has no more numbers than there are samples:
 # beyond, it fits the training data too well, and takes long.
 _MOST_FEATURES_CORRECTED = 32
-# Stagewise iterations that one of its iterations stands for.
-_CORRECTIVE_DOES = 5
-# A path is given up after this many passes that are no better than an earlier one; where the path is the fit itself,
-# and its user waits for it, a little sooner.
-_PATIENCE, _PATIENCE_OF_A_FIT = 3, 2
-# Numbers of neighbours whose errors are averaged: less noisy than one number, when candidates are close.
-_NEIGHBORS = (1, 3, 5)
+# Single stagewise iterations that one of its iterations, or a block, stands for.
+_CORRECTIVE_DOES, _BLOCK_DOES = 5, 10
+# Trials begin from the best start, and from this one, with which most data do well.
+_GOOD_START: Init = "standardized"
+# Passes after which the worse half of the trials is given up.
+_RUNGS, _RUNGS_OF_LARGE = (2, 4), (1, 3)
+# A trial ends after this many passes that are no better than an earlier one.
+_PATIENCE = 2
+# In large data, one sample in four is validated on, up to this many, and each pass of a trial compares this many
+# anchors, drawn again, with all others. In small data all samples are validated on in turn, in three folds, and in the
+# smallest data in five.
+_VALIDATED_OF_LARGE, _MOST_VALIDATED, _MOST_ANCHORS = 4, 2500, 4000
+_N_FOLDS, _N_FOLDS_OF_SMALLEST, _SMALLEST = 3, 5, 500
+# Nearest samples that soft neighbours are picked from; the widths to pick them with, as fractions of the mean squared
+# distance of the ten nearest, of which the best is used; and the least probability.
+_N_NEIGHBORS = 50
+_WIDTHS = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
+_LEAST_PROBABILITY = 1e-3
+# Numbers of neighbours whose errors are averaged, for people to read.
+_VOTERS = (1, 3, 5)
 
 
-class Path(NamedTuple):
-    """Where to start and how to go on."""
+@dataclass(frozen=True)
+class Recipe:
+    """How to learn.
+
+    Attributes
+    ----------
+    init : Init
+    solver : str
+    n_neighbors : int
+    n_impostors : int or "all"
+    block_size : int
+    """
 
     init: Init
     solver: SolverName
+    n_neighbors: int
+    n_impostors: NImpostors
+    block_size: int
+
+    def __str__(self) -> str:
+        return f"{start_in_words(self.init)}, {self.n_neighbors} targets, {self.n_impostors} impostors, {self.solver}"
+
+    def max_iter(self, single: int, n_passes: int) -> tuple[int, ...]:
+        """Most iterations of each pass, if single stagewise iterations were `single`."""
+        does = _CORRECTIVE_DOES if self.solver == "corrective" else _BLOCK_DOES if self.block_size > 1 else 1
+        return (-(-single // does),) * n_passes or (0,)
+
+    def applied_to(self, data: Labelled) -> Labelled:
+        """The samples, compared as the recipe says."""
+        return replace(data, n_neighbors=self.n_neighbors, n_impostors=self.n_impostors)
 
 
 @dataclass(frozen=True)
@@ -60,60 +104,60 @@ class Candidate:
 
     Attributes
     ----------
-    path : Path
+    recipe : Recipe
     n_passes : int
-        Passes of the path; 0 for the metric it begins with.
+        Passes of the recipe; 0 for the metric it begins with.
+    losses : ndarray of shape (n_validated,)
+        Minus the log-likelihood of the label of each validation sample, by soft neighbours.
     errors : ndarray of shape (n_validated,)
-        How often nearest neighbours get each validation sample wrong, averaged over 1, 3 and 5 neighbours.
+        How often nearest neighbours get each of them wrong, averaged over 1, 3 and 5 neighbours.
     """
 
-    path: Path
+    recipe: Recipe
     n_passes: int
+    losses: FloatArray = field(repr=False, compare=False)
     errors: FloatArray = field(repr=False, compare=False)
 
     @property
-    def error(self) -> float:
-        """Mean over the samples."""
-        return float(self.errors.mean())
+    def loss(self) -> float:
+        """Mean loss of the samples, by which candidates are chosen."""
+        return float(self.losses.mean())
 
-    def is_clearly_better(self, other: Candidate, doubt: float) -> bool:
-        """Whether its errors are fewer, by more than `doubt` standard errors."""
-        fewer = other.errors - self.errors
-        return bool(fewer.sum() > doubt * np.sqrt(np.square(fewer).sum()))
+    @property
+    def error(self) -> float:
+        """Mean error of the samples."""
+        return float(self.errors.mean())
 
 
 @dataclass(frozen=True)
 class Decision:
-    """Where a fit starts, with which solver it goes on, and for how long.
+    """What a fit does.
 
     Attributes
     ----------
+    source : Source
+        What to learn from.
     init : Init
     solver : str
+    block_size : int
     max_iter : tuple of int
         Most iterations of each pass.
     is_validated : bool
         Whether it was chosen by validation.
-    was_watched : bool
-        Whether callbacks have seen the fit already, since it was validated itself.
     candidates : list of Candidate, optional
         What it was chosen from.
-    boosted : Boosted, optional
-        The result, where the fit was validated itself.
+    beside : tuple of Decision
+        Other fits, to take the mean of all metrics.
     """
 
+    source: Source
     init: Init
     solver: SolverName
+    block_size: int
     max_iter: tuple[int, ...]
     is_validated: bool = False
-    was_watched: bool = False
     candidates: list[Candidate] | None = None
-    boosted: Boosted | None = None
-
-
-def max_iter_of_passes(solver: str, max_iter: int, n_passes: int) -> tuple[int, ...]:
-    """Most iterations of each pass: those of the corrective solver do more, and a few are enough before the next."""
-    return (max_iter if solver == "stagewise" else -(-max_iter // _CORRECTIVE_DOES),) * n_passes or (0,)
+    beside: tuple[Decision, ...] = ()
 
 
 class Fold(NamedTuple):
@@ -124,30 +168,55 @@ class Fold(NamedTuple):
     numbers: IntArray
 
 
+class Trial:
+    """A recipe on each fold, followed pass by pass.
+
+    Attributes
+    ----------
+    recipe : Recipe
+    candidates : list of Candidate
+        The start, and the metric after each pass.
+    """
+
+    def __init__(self, recipe: Recipe, start: Candidate, paths: Sequence[Iterator[FloatArray]]) -> None:
+        self.recipe = recipe
+        self.candidates = [replace(start, recipe=recipe)]
+        self._paths = paths
+
+    @property
+    def best(self) -> Candidate:
+        """The best candidate so far."""
+        return _best(self.candidates)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the last passes brought nothing."""
+        return len(self.candidates) - 1 - self.best.n_passes >= _PATIENCE
+
+    def next_maps(self) -> list[FloatArray]:
+        """Learn one more pass; return the linear maps of all folds."""
+        return [next(path) for path in self._paths]
+
+
 class Choice:
-    """Finds candidates, judges them, and decides.
+    """Tries recipes, judges them, and decides.
 
     Parameters
     ----------
     data : Labelled
         Training data.
     held_out : Labelled, optional
-        Validation data; by default parts of the training data, of which the rest is learned from. Validated on other
-        samples than those learned from, a path is the fit itself; else only a trial of it.
-    init, solver
-        As in `boostmetric.BoostMetric`; "auto" tries all that suit the data.
+        Validation data; by default parts of the training data, of which the rest is learned from.
+    init, solver, n_neighbors, n_impostors, block_size
+        As in `boostmetric.BoostMetric`; what is "auto" is chosen.
     n_passes : int
-        Most passes of a path.
+        Most passes.
     max_iter : int
-        Most iterations of a stagewise pass.
+        Most single iterations of a pass.
     rank : int, optional
         Largest rank of the metrics.
     settings : Settings
-        Its solver does not count.
-    before : Progress, optional
-        An interrupted fit, to continue where the path is the fit itself.
-    watchers : tuple of callables
-        See the iterations of a path that is the fit itself.
+        Its solver and block size do not count.
     """
 
     def __init__(
@@ -157,208 +226,224 @@ class Choice:
         *,
         init: Init,
         solver: str,
+        n_neighbors: int | str,
+        n_impostors: int | str,
+        block_size: int | str,
         n_passes: int,
         max_iter: int,
         rank: int | None,
         settings: Settings,
-        before: Progress | None = None,
-        watchers: tuple[Watcher, ...] = (),
     ) -> None:
         self._data, self._held_out = data, held_out
-        self._init, self._solver = init, solver
+        self._init = init
+        self._ways = list(_ways(data.X.shape, solver, n_neighbors, n_impostors, block_size))
         self._n_passes, self._max_iter, self._rank = n_passes, max_iter, rank
-        self._settings, self._before, self._watchers = settings, before, watchers
-        # By solver and number of passes: what was learned, and passes made before a checkpoint, up to a factor.
-        self._learned: dict[tuple[str, int], Boosted] = {}
-        self._resumed: dict[tuple[str, int], Boosted] = {}
+        rungs = _RUNGS if len(data.y) < FEW_ROWS else _RUNGS_OF_LARGE
+        self._rungs = [*(rung for rung in rungs if rung < n_passes), n_passes]
+        self._settings = settings
 
     def decide(
         self,
         on_candidate: Callable[[Candidate], bool] = lambda candidate: False,
-        on_pass: Callable[[int, int], None] = lambda done, total: None,
-    ) -> Decision:
-        """Try the candidates and choose one.
+        on_step: Callable[[int, int, str], None] = lambda done, total, what: None,
+    ) -> tuple[list[Candidate], list[Candidate]]:
+        """Try candidates; return those to learn, the best first, and all.
 
         Parameters
         ----------
         on_candidate : callable
             Sees each candidate; returns whether to look for no more.
-        on_pass : callable
-            Is told how many passes were made, or given up, and how many there are.
+        on_step : callable
+            Is told how many steps were made, how many there may be, and what is tried.
         """
-        found = self.candidates(on_candidate, on_pass)
-        if not found:
-            warn(
-                f"{len(self._data.y)} samples are not enough to validate on: one pass is made, from the Euclidean "
-                'distance where init is "auto". Give an eval_set, or set init, solver and n_passes=1.'
-            )
-            solver = "stagewise" if self._solver == AUTO else cast(SolverName, self._solver)
-            path = Path("identity" if _is_auto(self._init) else self._init, solver)
-            return self._decision(Candidate(path, 1, np.empty(0)), found)
-        return self._decision(choose(found, len(self._data.y)), found)
-
-    def _decision(self, chosen: Candidate, found: list[Candidate]) -> Decision:
-        (init, solver), n_passes = chosen.path, chosen.n_passes
-        return Decision(
-            init,
-            solver,
-            max_iter_of_passes(solver, self._max_iter, n_passes),
-            is_validated=True,
-            was_watched=self._held_out is not None,
-            candidates=found,
-            boosted=None if self._held_out is None else self._fit(solver, n_passes),
+        found = self.candidates(on_candidate, on_step)
+        if found:
+            return choose(found, len(self._data.y)), found
+        warn(
+            f"{len(self._data.y)} samples are not enough to validate on: one pass is made, from the Euclidean "
+            'distance where init is "auto". Give an eval_set, or set init, solver and n_passes=1.'
         )
-
-    def _fit(self, solver: str, n_passes: int) -> Boosted | None:
-        """The fit that was validated itself, if it need not be learned again."""
-        fit = self._learned.get((solver, n_passes))
-        if self._was_stopped:
-            # Whoever stops a fit does not wait for the pass to be learned again, to the very factor.
-            fit = fit or self._resumed.get((solver, n_passes))
-            return None if fit is None else replace(fit, stop_reason=StopReason.CALLBACK)
-        if fit is not None and (solver, n_passes + 1) in self._learned:
-            return replace(fit, stop_reason=StopReason.VALIDATED)
-        return fit
-
-    @property
-    def _was_stopped(self) -> bool:
-        """Whether a callback has ended the fit."""
-        return self._held_out is not None and any(
-            boosted.stop_reason is StopReason.CALLBACK for boosted in self._learned.values()
-        )
+        start = "identity" if _is_auto(self._init) else self._init
+        return [Candidate(Recipe(start, *self._ways[0]), 1, np.empty(0), np.empty(0))], found
 
     def candidates(
-        self, on_candidate: Callable[[Candidate], bool], on_pass: Callable[[int, int], None]
+        self, on_candidate: Callable[[Candidate], bool], on_step: Callable[[int, int, str], None]
     ) -> list[Candidate]:
-        """All candidates, with their errors; none if there are too few samples to validate on.
-
-        First the starts are judged as they are; then paths are followed from the best of them, one with each solver.
-        """
-        data, held_out, n_passes = self._data, self._held_out, self._n_passes
-        if held_out is None:
-            parts = list(_parts(data, self._settings.rng))
-        else:
-            parts = [Fold(data, held_out, np.arange(len(held_out.y)))]
-        if not parts:
+        """All candidates, the Euclidean distance first; none if there are too few samples to validate on."""
+        folds = self._folds()
+        if not folds:
             return []
-        patience = _PATIENCE if held_out is None else _PATIENCE_OF_A_FIT
-        solvers = _solvers(*data.X.shape) if self._solver == AUTO else [cast(SolverName, self._solver)]
+        found: list[Candidate] = []
         inits: list[Init] = list(STARTS[1:]) if _is_auto(self._init) else ["identity", self._init]
         if isinstance(self._init, str) and self._init == "identity":
             inits = ["identity"]
-        found = []
-        for path in (Path(init, solvers[0]) for init in inits):
-            found.append(Candidate(path, 0, next(self._errors(parts, path))))
+        n_trials = min(2, len(inits)) * len(self._ways)
+        total = len(inits) + _n_passes_at_most(n_trials, self._rungs)
+        done = 0
+        for init in inits:
+            on_step(done, total, start_in_words(init))
+            found.append(self._judged(folds, Recipe(init, *self._ways[0]), 0, self._starts(folds, init)))
+            done += 1
             if on_candidate(found[-1]):
                 return found
-        start = _best(found).path.init if _is_auto(self._init) else self._init
-        for number, path in enumerate([Path(start, solver) for solver in solvers]):
-            along: list[Candidate] = []
-            begun = next(
-                (known.errors for known in found if known.n_passes == 0 and _same(known.path.init, start)), None
-            )
-            for errors in self._errors(parts, path, begun):
-                along.append(Candidate(path, len(along), errors))
-                if len(along) > 1 and on_candidate(along[-1]):
-                    return found + along[1:]
-                on_pass(number * n_passes + len(along) - 1, len(solvers) * n_passes)
-                if len(along) - 1 - _best(along).n_passes >= patience:
-                    break
-            found += along[1:]
-        on_pass(len(solvers) * n_passes, len(solvers) * n_passes)
+        leading = found[-1:]
+        if _is_auto(self._init):
+            good = next(start for start in found if start.recipe.init == _GOOD_START)
+            leading = list({id(start): start for start in (_best(found), good)}.values())
+        trials = [
+            Trial(recipe, start, [self._follow(fold.train, recipe) for fold in folds])
+            for start, way in product(leading, self._ways)
+            for recipe in [Recipe(start.recipe.init, *way)]
+        ]
+        for rung in self._rungs:
+            for trial in trials:
+                while len(trial.candidates) <= rung and not trial.is_over:
+                    on_step(done, total, str(trial.recipe))
+                    n_passes = len(trial.candidates)
+                    candidate = self._judged(folds, trial.recipe, n_passes, trial.next_maps())
+                    trial.candidates.append(candidate)
+                    found.append(candidate)
+                    done += 1
+                    if on_candidate(candidate):
+                        return found
+            trials = sorted(trials, key=lambda trial: trial.best.loss)[: -(-len(trials) // 2)]
+        on_step(total, total, "")
         return found
 
-    def _errors(self, parts: Sequence[Fold], path: Path, begun: FloatArray | None = None) -> Iterator[FloatArray]:
-        """Errors of the metrics of a path, on each sample that is validated on; `begun` are those of the first."""
-        numbers = np.concatenate([part.numbers for part in parts])
-        _, place, times = np.unique(numbers, return_inverse=True, return_counts=True)
-        for number, maps in enumerate(zip(*[self._follow(part.train, path) for part in parts], strict=True)):
-            if number == 0 and begun is not None:
-                yield begun
-                continue
-            wrong = [_wrong(part.train, part.test, components) for part, components in zip(parts, maps, strict=True)]
-            yield np.bincount(place, np.concatenate(wrong, axis=1).mean(axis=0)) / times
+    def _folds(self) -> list[Fold]:
+        if self._held_out is not None:
+            return [Fold(self._data, self._held_out, np.arange(len(self._held_out.y)))]
+        return list(_folds(self._data, self._settings.rng))
 
-    def _follow(self, part: Labelled, path: Path) -> Iterator[FloatArray]:
-        """Linear maps of the metrics of a path: at the beginning, and after each pass."""
-        init = part.start(path.init)
-        base = np.eye(part.n_features) if init is None else init
-        yield base if self._rank is None else MahalanobisMetric(base).truncate(self._rank).components
-        if self._was_stopped:
-            return
-        start = Progress.beginning(init, part.n_features)
-        if self._held_out is not None and self._before is not None and self._before.is_of(path.solver):
-            start = self._before
+    def _starts(self, folds: Sequence[Fold], init: Init) -> list[FloatArray]:
+        """Linear maps of a start."""
+        maps = []
+        for fold in folds:
+            components = fold.train.start(init)
+            base = np.eye(fold.train.n_features) if components is None else components
+            maps.append(base if self._rank is None else MahalanobisMetric(base).truncate(self._rank).components)
+        return maps
+
+    def _follow(self, train: Labelled, recipe: Recipe) -> Iterator[FloatArray]:
+        """Yield the linear map after each pass."""
+        source = recipe.applied_to(train)
         plan = Plan(
-            part,
-            start,
-            max_iter_of_passes(path.solver, self._max_iter, self._n_passes),
-            replace(self._settings, solver=path.solver),
-            watchers=self._watchers,
+            source,
+            Progress.beginning(source.start(recipe.init), source.n_features),
+            recipe.max_iter(self._max_iter, self._n_passes),
+            replace(self._settings, solver=recipe.solver, block_size=recipe.block_size),
         )
-        for earlier in start.earlier_passes():
-            self._resumed[path.solver, len(earlier.pass_ends) + 1] = earlier
-            yield earlier.linear_map(self._rank)
         for boosted in Passes(plan):
-            self._learned[path.solver, len(boosted.pass_ends) + 1] = boosted
             yield boosted.linear_map(self._rank)
 
+    def _judged(self, folds: Sequence[Fold], recipe: Recipe, n_passes: int, maps: Sequence[FloatArray]) -> Candidate:
+        judged = [soft_losses(fold.train, fold.test, components) for fold, components in zip(folds, maps, strict=True)]
+        order = np.argsort(np.concatenate([fold.numbers for fold in folds]), kind="stable")
+        losses = np.concatenate([soft for soft, _ in judged], axis=1)[:, order]
+        errors = np.concatenate([wrong for _, wrong in judged])[order]
+        return Candidate(recipe, n_passes, losses[losses.mean(axis=1).argmin()], errors)
 
-def choose(found: Sequence[Candidate], n_samples: int) -> Candidate:
-    """The Euclidean distance, unless the best start is clearly better; or that, unless the best of all is.
+
+def choose(found: Sequence[Candidate], n_samples: int) -> list[Candidate]:
+    """The candidate of the smallest loss; in small data, if it was learned, with the best of another recipe.
 
     Parameters
     ----------
     found : sequence of Candidate
-        The first being the Euclidean distance.
     n_samples : int
         Number of training samples.
     """
-    doubt = _DOUBT if n_samples < FEW_ROWS else _DOUBT_OF_LARGE
-    chosen = found[0]
-    for best in (_best([start for start in found if start.n_passes == 0]), _best(found)):
-        if best.is_clearly_better(chosen, doubt):
-            chosen = best
-    return chosen
+    chosen = _best(found)
+    others = [other for other in found if other.n_passes and other.recipe != chosen.recipe]
+    if not chosen.n_passes or n_samples >= FEW_ROWS or not others:
+        return [chosen]
+    return [chosen, _best(others)]
+
+
+def soft_losses(train: Labelled, test: Labelled, components: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Losses of the test samples by soft neighbours, for each width, and their errors by nearest neighbours."""
+    metric = MahalanobisMetric(components)
+    known, asked = metric.transform(train.X), metric.transform(test.X)
+    n_neighbors = min(_N_NEIGHBORS, len(known))
+    found = nearest(known, asked, n_neighbors, rounding_of_distances(known), device=train.device)
+    labels = train.y[found]
+    is_same = labels == test.y[:, None]
+    squares = np.stack([np.square(known[column] - asked).sum(axis=1) for column in found.T], axis=1)
+    unit = squares[:, :10].mean() or 1.0
+    beyond = (squares - squares[:, :1]) / unit
+    losses = []
+    for width in _WIDTHS:
+        weights = np.exp(-beyond / width)
+        probability = (weights * is_same).sum(axis=1) / weights.sum(axis=1)
+        losses.append(-np.log(np.maximum(probability, _LEAST_PROBABILITY)))
+    wrong = [vote(labels[:, :k]) != test.y for k in _VOTERS]
+    return np.array(losses), np.mean(wrong, axis=0)
 
 
 def _best(found: Sequence[Candidate]) -> Candidate:
-    """The candidate of the smallest error; among equals that of fewest passes, and the first of these."""
-    return min(found, key=lambda candidate: (candidate.error, candidate.n_passes))
+    """The candidate of the smallest loss; among equals that of fewest passes, and the first of these."""
+    return min(found, key=lambda candidate: (candidate.loss, candidate.n_passes))
 
 
-def _is_auto(init: Init) -> bool:
-    return isinstance(init, str) and init == AUTO
+def block_of(n_features: int, solver: str, block_size: int | str) -> tuple[int, int]:
+    """The block size, and the number of single iterations that an iteration stands for."""
+    if not isinstance(block_size, str):
+        return block_size, 1
+    if solver == "corrective" or n_features < _MANY_FEATURES:
+        return 1, 1
+    return _BLOCK_SIZE, _BLOCK_DOES
 
 
-def _solvers(n_samples: int, n_features: int) -> list[SolverName]:
+def _is_auto(value: object) -> bool:
+    return isinstance(value, str) and value == AUTO
+
+
+def _ways(
+    shape: tuple[int, ...], solver: str, n_neighbors: int | str, n_impostors: int | str, block_size: int | str
+) -> Iterator[tuple[SolverName, int, NImpostors, int]]:
+    """Solvers, targets, impostors and block sizes to try on data of this shape."""
+    n_samples, n_features = shape
     few = n_features <= _MOST_FEATURES_CORRECTED and n_features * (n_features + 1) // 2 <= n_samples
-    return ["stagewise", "corrective"] if few else ["stagewise"]
+    solvers: list[SolverName] = ["stagewise", "corrective"] if few else ["stagewise"]
+    if not _is_auto(solver):
+        solvers = [cast(SolverName, solver)]
+    sizes = dict.fromkeys(
+        (
+            near if isinstance(n_neighbors, str) else n_neighbors,
+            far if _is_auto(n_impostors) else cast(NImpostors, n_impostors),
+        )
+        for near, far in (_SIZES if n_samples < FEW_ROWS else _SIZES_OF_LARGE)
+    )
+    for name in solvers:
+        # The corrective solver takes longer, and is tried with one size only.
+        for near, far in list(sizes)[: 1 if name == "corrective" and len(solvers) > 1 else None]:
+            yield name, near, far, block_of(n_features, name, block_size)[0]
 
 
-def _same(one: Init, other: Init) -> bool:
-    """Whether two starts are the same; arrays and metrics only if they are one object."""
-    return one is other or (isinstance(one, str) and isinstance(other, str) and one == other)
+def _n_passes_at_most(n_trials: int, rungs: Sequence[int]) -> int:
+    """Passes of all trials together, if none ends early."""
+    total, before = 0, 0
+    for rung in rungs:
+        total += n_trials * (rung - before)
+        n_trials, before = -(-n_trials // 2), rung
+    return total
 
 
-def _wrong(train: Labelled, test: Labelled, components: FloatArray) -> NDArray[np.bool_]:
-    """Which samples are classified wrongly, for each number of neighbours."""
-    metric = MahalanobisMetric(components)
-    n_neighbors = min(max(_NEIGHBORS), len(train.y))
-    labels = neighbor_labels(metric.transform(train.X), train.y, metric.transform(test.X), n_neighbors, train.device)
-    return np.array([vote(labels[:, :k]) != test.y for k in _NEIGHBORS])
-
-
-def _parts(data: Labelled, rng: np.random.RandomState) -> Iterator[Fold]:
+def _folds(data: Labelled, rng: np.random.RandomState) -> Iterator[Fold]:
     """Parts to learn from with parts to validate on; classes are spread over the parts evenly."""
     n = len(data.y)
-    n_parts, n_used = (_N_FOLDS, _N_FOLDS) if n < FEW_ROWS else (_VALIDATED_OF_LARGE, 1)
-    for _ in range(2 if n < _SMALLEST else 1):
-        part = np.empty(n, dtype=np.int64)
-        part[np.lexsort((rng.permutation(n), data.y))] = np.arange(n) % n_parts
-        for i in range(n_used):
-            train, test = np.flatnonzero(part != i), np.flatnonzero(part == i)
-            _, label, sizes = np.unique(data.y[train], return_inverse=True, return_counts=True)
-            compared = sizes[label] > 1 if data.weights is None else (sizes[label] > 1) & (data.weights[train] > 0)
-            if len(test) and len(sizes) > 1 and compared.any():
-                yield Fold(data.take(train), data.take(test), test)
+    is_large = n >= FEW_ROWS
+    n_parts = _VALIDATED_OF_LARGE if is_large else _N_FOLDS_OF_SMALLEST if n < _SMALLEST else _N_FOLDS
+    part = np.empty(n, dtype=np.int64)
+    part[np.lexsort((rng.permutation(n), data.y))] = np.arange(n) % n_parts
+    for i in range(1 if is_large else n_parts):
+        train, test = np.flatnonzero(part != i), np.flatnonzero(part == i)
+        if is_large and len(test) > _MOST_VALIDATED:
+            test = np.sort(rng.permutation(test)[:_MOST_VALIDATED])
+        _, label, sizes = np.unique(data.y[train], return_inverse=True, return_counts=True)
+        compared = sizes[label] > 1 if data.weights is None else (sizes[label] > 1) & (data.weights[train] > 0)
+        if len(test) and len(sizes) > 1 and compared.any():
+            learned = data.take(train)
+            if is_large:
+                learned = replace(learned, sample=AnchorSample(_MOST_ANCHORS, rng.randint(2**31 - 1)))
+            yield Fold(learned, data.take(test), test)

@@ -65,8 +65,8 @@ def squared_distances(z, starts, second, out):
 def add_squared_differences(z, factors, fused, starts, second, eight, out):
     """Add factors[k] (z[i, k] - z[j, k])**2 to `out` for every pair i, j; z is the points along directions k.
 
-    One direction is added after the other; `fused` rounds as `groups.grow` does, to the same bits. Eight pairs are summed
-    at a time; scratch: `eight`, with WIDTH numbers for each direction and WIDTH more.
+    One direction is added after the other; `fused` rounds as `groups.grow` does, to the same bits. Eight pairs are
+    summed at a time; scratch: `eight`, with WIDTH numbers for each direction and WIDTH more.
     """
     n, last = factors.size, factors.size * WIDTH
     for i in range(starts.size - 1):

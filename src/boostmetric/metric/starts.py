@@ -15,19 +15,23 @@ from boostmetric.arrays.types import FloatArray
 from boostmetric.arrays.validation import check_choice
 from boostmetric.metric.mahalanobis import MahalanobisMetric
 
-StartName = Literal["zero", "identity", "standardized", "rca", "standardized-rca"]
+StartName = Literal["zero", "identity", "standardized", "rca", "standardized-rca", "lda", "geometric-mean"]
 Init: TypeAlias = str | MahalanobisMetric | ArrayLike
 
 # Starts that need no labels, and all starts.
 PLAIN_STARTS: tuple[StartName, ...] = ("zero", "identity", "standardized")
-STARTS: tuple[StartName, ...] = (*PLAIN_STARTS, "rca", "standardized-rca")
+STARTS: tuple[StartName, ...] = (*PLAIN_STARTS, "rca", "standardized-rca", "lda", "geometric-mean")
 _IN_WORDS = {
     "zero": "zero metric",
     "identity": "Euclidean distance",
     "standardized": "standardized features",
     "rca": "RCA",
     "standardized-rca": "standardized RCA",
+    "lda": "LDA",
+    "geometric-mean": "geometric mean of scatters",
 }
+# Fraction of its mean eigenvalue that is added to the scatter between classes, which has not full rank.
+_RIDGE = 1e-3
 # A metric of full rank has n_features x n_features entries.
 _MOST_FEATURES = 10_000
 
@@ -41,10 +45,13 @@ def starting_components(init: Init, X: Given, y: NDArray[Any] | None = None) -> 
         ``"identity"``: the Euclidean distance. ``"standardized"``: the Euclidean distance after dividing features by
         their standard deviation. ``"rca"``: relevant component analysis (Bar-Hillel et al., 2003), the Mahalanobis
         distance of the within-class covariance with the shrinkage of Ledoit and Wolf (2004). ``"standardized-rca"``:
-        the same on standardized features, for features in different units. Or a metric, or its linear map.
+        the same on standardized features, for features in different units. ``"lda"``: linear discriminant analysis, the
+        metric of RCA in the directions in which the means of the classes differ. ``"geometric-mean"``: halfway between
+        the inverse of the scatter within the classes and the scatter between them (Zadeh, Hosseini and Sra, 2016). Or a
+        metric, or its linear map.
     X : ndarray or csr_array of shape (n_samples, n_features)
     y : ndarray of shape (n_samples,), optional
-        Class labels, needed for RCA.
+        Class labels, needed for the last four.
     """
     n_features = X.shape[1]
     if isinstance(init, str):
@@ -91,16 +98,29 @@ def _named(name: str, X: Given, y: NDArray[Any] | None) -> FloatArray | None:
     points, exponent = centre_and_scale(X)
     dense = points.toarray() if sparse.issparse(points) else points
     unit = spread(dense) if name.startswith("standardized") else np.ones(n_features)
-    if not name.endswith("rca"):
+    if name == "standardized":
         return np.diag(np.ldexp(1 / unit, -exponent))
     assert y is not None
-    return np.ldexp(_whitening(within_classes(dense / unit, y)) / unit, -exponent)
+    whitening = _whitening(within_classes(dense / unit, y))
+    if name == "lda":
+        whitening = _discriminant(dense, y, whitening)
+    elif name == "geometric-mean":
+        whitening = _geometric_mean(dense, y, whitening)
+    return np.ldexp(whitening / unit, -exponent)
 
 
 def spread(points: FloatArray) -> FloatArray:
     """Standard deviation of each feature, or 1 if the feature is constant."""
     deviations = points.std(axis=0)
     return np.where(deviations > 0, deviations, 1.0)
+
+
+def scatter(X: Given) -> FloatArray:
+    """Covariance of the features, up to a factor."""
+    points: Any
+    points, _ = centre_and_scale(X)
+    dense = points.toarray() if sparse.issparse(points) else points
+    return np.atleast_2d(np.cov(dense, rowvar=False))
 
 
 def within_classes(points: FloatArray, y: NDArray[Any]) -> FloatArray:
@@ -110,6 +130,34 @@ def within_classes(points: FloatArray, y: NDArray[Any]) -> FloatArray:
     np.add.at(means, label, points)
     means /= sizes[:, None]
     return np.asarray((points - means[label])[sizes[label] > 1])
+
+
+def _between_classes(points: FloatArray, y: NDArray[Any]) -> FloatArray:
+    """Scatter of the means of the classes about the mean of all points, weighted by the sizes of the classes."""
+    differences = points - points.mean(axis=0)
+    _, label, sizes = np.unique(y, return_inverse=True, return_counts=True)
+    sums = np.zeros((len(sizes), points.shape[1]))
+    np.add.at(sums, label, differences)
+    rows = sums / np.sqrt(sizes)[:, None]
+    return np.asarray(rows.T @ rows / len(points))
+
+
+def _discriminant(points: FloatArray, y: NDArray[Any], whitening: FloatArray) -> FloatArray:
+    """The whitening map, restricted to the directions in which the means of the classes differ."""
+    values, vectors = np.linalg.eigh(whitening @ _between_classes(points, y) @ whitening)
+    differ = values > values[-1] * len(values) * np.finfo(np.float64).eps
+    return np.asarray(vectors[:, differ].T @ whitening) if differ.any() else whitening
+
+
+def _geometric_mean(points: FloatArray, y: NDArray[Any], whitening: FloatArray) -> FloatArray:
+    """Map whose metric X is the geometric mean of inv(W) and B: the solution of X W X = B."""
+    between = _between_classes(points, y)
+    n = len(between)
+    between += max(_RIDGE * np.trace(between) / n, np.finfo(np.float64).tiny) * np.eye(n)
+    # With W = inv(whitening)^2, X = whitening (inv(whitening) B inv(whitening))^(1/2) whitening.
+    back = np.linalg.inv(whitening)
+    values, vectors = np.linalg.eigh(back @ between @ back)
+    return np.asarray((vectors * np.maximum(values, 0.0) ** 0.25).T @ whitening)
 
 
 def _whitening(residuals: FloatArray) -> FloatArray:

@@ -119,7 +119,13 @@ def nearest(
 
 
 def nearest_others(
-    points: Given, label: NDArray[np.int64], n_neighbors: int, rounding: float = 0.0, *, device: str = "cpu"
+    points: Given,
+    label: NDArray[np.int64],
+    n_neighbors: int,
+    rounding: float = 0.0,
+    *,
+    asked: NDArray[np.int64] | None = None,
+    device: str = "cpu",
 ) -> Ragged:
     """Find the nearest points of other classes for each point, nearest first.
 
@@ -132,12 +138,14 @@ def nearest_others(
         Number of points to find; fewer if there are fewer points of other classes.
     rounding : float, default=0.0
         As in `nearest`.
+    asked : ndarray of int, optional
+        Points to find the neighbours of, in ascending order; by default all.
     device : str, default="cpu"
         As in `nearest`.
 
     Returns
     -------
-    Ragged with n_points rows
+    Ragged with a row for each point asked about
         Point numbers.
 
     Notes
@@ -145,9 +153,12 @@ def nearest_others(
     Cost: one search for all classes together; for sparse points and with a tree, one search per class.
     """
     sizes = np.bincount(label)
-    classes = np.flatnonzero(sizes)
-    members = np.split(np.argsort(label, kind="stable"), np.cumsum(sizes[classes])[:-1])
-    on_device = _pays_on(device, points, points.shape[0])
+    asked = np.arange(len(label)) if asked is None else asked
+    if not len(asked):
+        return Ragged.from_sizes(_NONE, _NONE)
+    counts = np.bincount(label[asked], minlength=len(sizes))
+    members = np.split(asked[np.argsort(label[asked], kind="stable")], np.cumsum(counts[counts > 0])[:-1])
+    on_device = _pays_on(device, points, len(asked))
     if sparse.issparse(points) or (on_device is None and _suits_a_tree(points, len(points))):
         answers = []
         for inside in members:
@@ -167,7 +178,7 @@ def nearest_others(
         listed = DeviceSearch(centred, on_device, label).propose(centred, most, label)
         searches.append((lambda rows, n: listed[rows, :n], blur))
     else:
-        if Quick.pays(points, len(points)):
+        if Quick.pays(points, len(asked)):
             quick = Quick(centred, blur, label)
             searches.append((lambda rows, n: quick.propose(centred[rows], n, label[rows]), quick.blur))
         panels = Once(lambda: ClassPanels(centred, label))

@@ -2,9 +2,9 @@
 
 There are three nouns. An *oracle* holds the data and answers with sums (`boostmetric.oracles.protocol`); a *direction*
 is a unit vector xi whose outer product is the next weak learner (`direction`); a *step* is its weight w (`step`).
-Boosting repeatedly adds step * xi xi' to the metric X, or several directions at once (`block`). The *solver* decides what an iteration does with a new direction
-and when to stop: `Stagewise` is the paper's solver, which never removes anything, and
-`boostmetric.solver.corrective.Corrective` optimises all of X in each iteration.
+Boosting repeatedly adds step * xi xi' to the metric X, or several directions at once (`block`). The *solver* decides
+what an iteration does with new directions and when to stop: `Stagewise` is the paper's solver, which never removes
+anything, and `boostmetric.solver.corrective.Corrective` optimises all of X in each iteration.
 """
 
 from __future__ import annotations
@@ -74,16 +74,12 @@ class Standing(NamedTuple):
 
 
 class Solver(Protocol):
-    """What boosting does with new directions, and when it stops.
-
-    Attributes
-    ----------
-    block_size : int
-        Number of directions to find for an iteration.
-    """
+    """What boosting does with new directions, and when it stops."""
 
     @property
-    def block_size(self) -> int: ...
+    def block_size(self) -> int:
+        """Number of directions to find for an iteration."""
+        ...
 
     def begin(self, oracle: Oracle) -> None:
         """Prepare for the comparisons of an oracle; its distances may be arbitrary afterwards."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Self
@@ -182,39 +182,6 @@ class Progress:
         """Start of a fit: the metric of a linear map, under which its comparisons are found, or no metric."""
         return cls.nothing(n_features) if init is None else replace(cls.of_metric(init), found_under=init)
 
-    def is_of(self, solver: str) -> bool:
-        """Whether `solver` can resume from this.
-
-        The corrective solver keeps only the metric with which the current pass began, so at most one earlier pass can
-        be recovered.
-        """
-        return self.staged if solver == "stagewise" else not self.staged and len(self.pass_ends) <= 1
-
-    def earlier_passes(self) -> list[Boosted]:
-        """Results of the passes before the current one, up to a factor of X; see `is_of`."""
-        found = []
-        for number, end in enumerate(self.pass_ends):
-            if self.staged:
-                n = self._n_directions_after(end)
-                directions, step_sizes = self.directions[:n], self.step_sizes[:n]
-            else:
-                assert self.found_under is not None
-                metric = Progress.of_metric(self.found_under)
-                directions, step_sizes = metric.directions, metric.step_sizes
-            found.append(
-                Boosted(
-                    directions,
-                    step_sizes,
-                    self.history[:end],
-                    staged=self.staged,
-                    pass_ends=self.pass_ends[:number],
-                    stop_reason=StopReason.ITERATION_LIMIT,
-                    eigenvalue=math.nan,
-                    duality_gap=math.nan,
-                )
-            )
-        return found
-
     @classmethod
     def of_metric(cls, components: FloatArray) -> Progress:
         """Progress whose metric is that of a linear map."""
@@ -296,3 +263,32 @@ class Boosted(Progress):
     eigenvalue: float
     duality_gap: float
     after_iteration: Callable[[int], Progress] | None = field(default=None, repr=False, compare=False)
+
+    def averaged_with(self, others: Sequence[Boosted], scatter: FloatArray) -> Boosted:
+        """Mean of several metrics, each in units of its mean squared distance, in the scale of this one.
+
+        Parameters
+        ----------
+        others : sequence of Boosted
+        scatter : ndarray of shape (n_features, n_features)
+            Covariance of the points, up to a factor.
+        """
+        every = [self, *others]
+        sizes = [
+            float(boosted.step_sizes @ np.einsum("ij,jk,ik->i", boosted.directions, scatter, boosted.directions))
+            for boosted in every
+        ]
+        if not all(sizes):
+            return self
+        step_sizes = [
+            sizes[0] / (size * len(every)) * boosted.step_sizes for size, boosted in zip(sizes, every, strict=True)
+        ]
+        return replace(
+            self,
+            directions=np.concatenate([boosted.directions for boosted in every]),
+            step_sizes=np.concatenate(step_sizes),
+            coordinates=None,
+            staged=False,
+            eigenvalue=math.nan,
+            duality_gap=math.nan,
+        )

@@ -7,7 +7,8 @@ given comparisons, in memory or in files, are the same under every metric.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +44,29 @@ class Source(Protocol):
         ...
 
 
+class AnchorSample(NamedTuple):
+    """A sample of the anchors, drawn again for every metric.
+
+    Attributes
+    ----------
+    n : int
+        Number of anchors.
+    seed : int
+        Random seed.
+    """
+
+    n: int
+    seed: int
+
+    def drawn(self, n_samples: int, weights: NDArray[Any] | None, under: FloatArray | None) -> NDArray[Any] | None:
+        """Weights of the samples: zero unless drawn, for which the metric decides beside the seed."""
+        if n_samples <= self.n:
+            return weights
+        digest = 0 if under is None else crc32(np.ascontiguousarray(under).data)
+        is_drawn = np.random.default_rng((self.seed, digest)).permutation(n_samples) < self.n
+        return np.where(is_drawn, 1.0 if weights is None else weights, 0.0)
+
+
 @dataclass(frozen=True)
 class Labelled:
     """Samples with class labels.
@@ -59,6 +83,8 @@ class Labelled:
         Number of impostors per sample.
     device : str, default="cpu"
         Where to search targets and impostors, see `boostmetric.parallel.devices`.
+    sample : AnchorSample, optional
+        Which samples to compare with others, in each pass; by default all.
     """
 
     X: Given
@@ -67,6 +93,7 @@ class Labelled:
     n_neighbors: int
     n_impostors: int | Literal["all"]
     device: str = "cpu"
+    sample: AnchorSample | None = None
 
     @property
     def n_features(self) -> int:
@@ -86,7 +113,8 @@ class Labelled:
     def problem(self, under: FloatArray | None = None) -> Problem:
         """Find comparisons with the targets and impostors that are nearest under a metric."""
         mapped = self.X if under is None else MahalanobisMetric(under).transform(self.X)
-        mining = (self.n_neighbors, self.n_impostors, self.weights)
+        weights = self.weights if self.sample is None else self.sample.drawn(len(self.y), self.weights, under)
+        mining = (self.n_neighbors, self.n_impostors, weights)
         return Problem(self.X, Comparisons._mined(mapped, self.y, *mining, quiet=True, device=self.device))
 
     def start(self, init: Init) -> FloatArray | None:
