@@ -9,6 +9,7 @@ from pathlib import Path
 from benchmarks import (
     LeftOutError,
     ablation,
+    adapters,
     billion,
     cluster,
     cold_start,
@@ -21,6 +22,7 @@ from benchmarks import (
     mining,
     parts,
     peers,
+    pydml,
     release,
     roofline,
     rounds,
@@ -45,6 +47,8 @@ BENCHMARKS = {
     "learners": learners.run,
     "lmnn": lmnn.run,
     "ablation": ablation.run,
+    "adapters": adapters.run,
+    "pydml": pydml.run,
     "gpu": gpu.run,
     "cluster": cluster.run,
     "rounds": rounds.run,
@@ -59,7 +63,7 @@ def main() -> None:
     parser.add_argument(
         "names", nargs="*", metavar="name", help=f"which to run: {', '.join(BENCHMARKS)}; all by default"
     )
-    parser.add_argument("--data-dir", type=Path, help="folder of the paper's data sets as .npz files")
+    parser.add_argument("--data-dir", type=Path, help="folder of data sets as .npz files")
     arguments = parser.parse_args()
     for name in arguments.names or BENCHMARKS:
         if name not in BENCHMARKS:
