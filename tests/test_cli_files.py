@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from boostmetric import MahalanobisMetric
 from boostmetric.cli import app
 from boostmetric.cli.conditions import Condition, other_conditions, parse_conditions
+from boostmetric.evaluation import evaluate
 from boostmetric.tables import read_comparisons, read_points
 
 runner = CliRunner()
@@ -456,6 +457,59 @@ def test_export(model, tmp_path):
     assert "--index is for --to faiss" in message(
         run("export", model, "--to", "numpy", "-o", tmp_path / "x", "--index", "Flat", code=2)
     )
+
+
+@pytest.fixture(scope="module")
+def unit_model(folder):
+    """A model that scales vectors to unit length."""
+    more = ["--where", "part=train", "-o", folder / "unit.st", "--setting", "paper", "--max-iter", "15"]
+    result = run("fit", folder / "wine.csv", *LABELLED, *more, "--normalize")
+    assert "Distances are between vectors of unit length (cosine)." in result.stdout
+    return folder / "unit.st"
+
+
+def test_a_model_of_unit_length_goes_through_all_commands(folder, wine, unit_model, tmp_path):
+    metric = MahalanobisMetric.load(unit_model)
+    assert metric.normalize
+    run("transform", unit_model, wine, *LABELLED, "--ignore", "part", "-o", tmp_path / "Z.npy")
+    assert np.linalg.norm(np.load(tmp_path / "Z.npy"), axis=1) == pytest.approx(np.ones(178), abs=1e-6)
+    found = json_of("evaluate", unit_model, wine, *TESTED, "--rank", "2")
+    assert found["normalize"]
+    X, y = load_wine(return_X_y=True)
+    test = np.arange(178) % 3 == 2
+    expected = evaluate(metric, X[test], y[test], reference=(X[~test], y[~test]))
+    assert found["scores"][0]["learned"] == pytest.approx(expected.rows[0].learned)
+    hits = json_of("search", unit_model, wine, "--id", "bottle", "--ignore", "part,kind", "--queries", wine, "-k", "2")
+    assert max(hit["distance"] for hit in hits["hits"]) <= 2
+    run("report", unit_model, wine, *TESTED, "-o", tmp_path / "page.html")
+    assert "between vectors of unit length (cosine)" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    for to, said in (
+        ("numpy", "by cosine"),
+        ("query-side", "multiplied by a number"),
+        ("sentence-transformers", "Dense and Normalize"),
+    ):
+        result = run("export", unit_model, "--to", to, "-o", tmp_path / to)
+        assert "dimensions, unit length: " in result.stdout
+        assert said in result.stdout
+    assert json_of("export", unit_model, "--to", "numpy", "-o", tmp_path / "m.npy")["normalize"]
+
+
+def test_unit_length_is_chosen_by_the_user(wine, model, tmp_path):
+    assert not MahalanobisMetric.load(model).normalize
+    rows = [*LABELLED, "--where", "part=train", *QUICK]
+    found = json_of("fit", wine, *rows, "--normalize", "-o", tmp_path / "m")
+    assert (found["normalize"], MahalanobisMetric.load(tmp_path / "m").normalize) == (not found["is_base"],) * 2
+    assert not json_of("fit", wine, *rows, "--no-normalize", "-o", tmp_path / "n")["normalize"]
+
+
+def test_a_base_that_is_kept_has_no_unit_length(tmp_path):
+    rng = np.random.default_rng(0)
+    np.savez(tmp_path / "noise.npz", X=rng.standard_normal((300, 4)), y=rng.integers(2, size=300))
+    arguments = ["fit", tmp_path / "noise.npz", "--label", "y", "--validation-fraction", "0.3", "--normalize"]
+    result = run(*arguments, "--init", "identity", "--passes", "2", "-o", tmp_path / "m")
+    said = " ".join(result.stdout.split())
+    kept = MahalanobisMetric.load(tmp_path / "m")
+    assert f"distance itself; vectors {'are' if kept.normalize else 'are not'} scaled to unit length." in said
 
 
 @pytest.mark.parametrize(("to", "package"), [("faiss", "faiss"), ("onnx", "onnx")])

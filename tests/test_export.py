@@ -375,6 +375,168 @@ def test_query_side_file_refuses_what_float16_cannot_hold(tmp_path):
         to_query_side(MahalanobisMetric([[300.0]]), tmp_path / "sides.npz", dtype="float16")
 
 
+# unit length
+
+
+@pytest.fixture
+def unit(metric):
+    """The same map, and unit length after it."""
+    return MahalanobisMetric(metric.components, normalize=True)
+
+
+@pytest.fixture
+def of_any_length():
+    """Documents and queries whose lengths differ, so that the learned distance and cosine give different orders."""
+    lengths = np.random.default_rng(3).uniform(0.2, 5, (520, 1)).astype(np.float32)
+    vectors = unit_vectors(520) * lengths
+    return vectors[:500], vectors[500:]
+
+
+def by_cosine(metric, queries, documents, k=5):
+    return np.argsort(cdist(queries @ metric.components.T, documents @ metric.components.T, "cosine"), axis=1)[:, :k]
+
+
+def test_a_matrix_is_for_cosine(unit, of_any_length, tmp_path):
+    documents, queries = of_any_length
+    M = np.load(to_numpy(unit, tmp_path / "metric.npy"))
+    found = np.argsort(cdist(queries @ M, documents @ M, "cosine"), axis=1)[:, :5]
+    np.testing.assert_array_equal(found, neighbors(unit, queries, documents))
+    np.testing.assert_array_equal(found, by_cosine(unit, queries, documents))
+
+
+@pytest.mark.parametrize("description", ["Flat", "HNSW32", "IVF8,Flat"])
+def test_faiss_ranks_at_unit_length(metric, unit, of_any_length, tmp_path, description):
+    faiss = pytest.importorskip("faiss")
+    documents, queries = of_any_length
+    index = faiss.read_index(str(to_faiss(unit, tmp_path / "metric.faiss", description)))
+    chain = [faiss.downcast_VectorTransform(index.chain.at(i)) for i in range(index.chain.size())]
+    assert [type(one).__name__ for one in chain] == ["LinearTransform", "NormalizationTransform"]
+    if not index.is_trained:
+        index.train(documents)
+        faiss.extract_index_ivf(index).nprobe = 8
+    index.add(documents)
+    squared, found = index.search(queries, 5)
+    expected = neighbors(unit, queries, documents)
+    assert np.mean([len(set(a) & set(b)) for a, b in zip(found, expected, strict=True)]) > 4.9
+    if description != "HNSW32":
+        np.testing.assert_array_equal(found, expected)
+    assert (found != neighbors(metric, queries, documents)).any()
+    np.testing.assert_allclose(squared, unit.distance(queries[:, None], documents[found]) ** 2, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_onnx_gives_unit_length(unit, of_any_length, tmp_path, dtype):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    documents, queries = of_any_length
+    # Longer than 256, so that squares do not fit in float16.
+    large = MahalanobisMetric(unit.components * 64, normalize=True)
+    session = onnxruntime.InferenceSession(to_onnx(large, tmp_path / "metric.onnx", dtype=dtype))
+
+    def mapped(X):
+        return session.run(["transformed"], {"vectors": X.astype(dtype)})[0]
+
+    assert session.get_outputs()[0].shape == ["batch", 5]
+    assert mapped(queries).dtype == dtype
+    np.testing.assert_allclose(mapped(documents), unit.transform(documents), rtol=0, atol=8 * np.finfo(dtype).eps)
+    np.testing.assert_array_equal(mapped(np.zeros((2, 12))), np.zeros((2, 5)))
+    if dtype == "float32":
+        found = np.argsort(-mapped(queries) @ mapped(documents).T, axis=1)[:, :5]
+        np.testing.assert_array_equal(found, by_cosine(unit, queries, documents))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_onnx_model_of_unit_length_is_one_that_old_runtimes_load(unit, tmp_path, dtype):
+    onnx = pytest.importorskip("onnx")
+    model = onnx.load(to_onnx(unit, tmp_path / "metric.onnx", dtype=dtype))
+    onnx.checker.check_model(model, full_check=True)
+    nodes = ["MatMul", "ReduceL2", "Max", "Div"]
+    if dtype == "float16":
+        nodes = ["MatMul", "Cast", *nodes[1:], "Cast"]
+    assert [node.op_type for node in model.graph.node] == nodes
+    assert [(opset.domain, opset.version) for opset in model.opset_import] == [("", 13)]
+
+
+def test_a_normalize_module_follows_the_dense_one(unit, of_any_length, tmp_path):
+    documents, queries = of_any_length
+    folder = to_sentence_transformers(unit, tmp_path / "modules")
+    assert sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()) == [
+        "0_Dense/config.json",
+        "0_Dense/model.safetensors",
+        "1_Normalize/config.json",
+        "modules.json",
+    ]
+    assert [(entry["path"], entry["type"]) for entry in json.loads((folder / "modules.json").read_text())] == [
+        ("0_Dense", "sentence_transformers.models.Dense"),
+        ("1_Normalize", "sentence_transformers.models.Normalize"),
+    ]
+    assert json.loads((folder / "0_Dense" / "config.json").read_text())["out_features"] == 5
+    L = load_file(folder / "0_Dense" / "model.safetensors")["linear.weight"]
+    found = np.argsort(cdist(queries @ L.T, documents @ L.T, "cosine"), axis=1)[:, :5]  # what the two modules compute
+    np.testing.assert_array_equal(found, neighbors(unit, queries, documents))
+
+
+@pytest.mark.filterwarnings("default")  # those of torch and transformers are not ours
+def test_sentence_transformers_loads_both_modules(unit, of_any_length, tmp_path):
+    pytest.importorskip("sentence_transformers")
+    import torch
+    from sentence_transformers.sentence_transformer.modules import Dense, Normalize
+
+    documents, _ = of_any_length
+    folder = to_sentence_transformers(unit, tmp_path / "modules")
+    modules = [Dense.load(str(folder / "0_Dense")), Normalize.load(str(folder / "1_Normalize"))]
+    features = {"sentence_embedding": torch.from_numpy(documents)}
+    with torch.no_grad():
+        for module in modules:
+            features = module(features)
+    np.testing.assert_allclose(features["sentence_embedding"].numpy(), unit.transform(documents), atol=1e-6)
+
+
+def test_query_side_scores_are_cosines(unit, of_any_length):
+    documents, queries = of_any_length
+    side = query_side(unit)
+    scores = side.transform_queries(queries) @ documents.T * side.document_numbers(documents)
+    np.testing.assert_allclose(scores, unit.transform(queries) @ unit.transform(documents).T, atol=1e-6)
+    np.testing.assert_array_equal(np.argsort(-scores, axis=1)[:, :5], neighbors(unit, queries, documents))
+    extended = side.extended_queries(queries) @ side.extended_documents(documents).T
+    np.testing.assert_allclose(extended, scores, atol=1e-6)
+    assert side.scale == 1.0
+    # What would not do: the documents as they are, by inner product or by cosine.
+    changed = side.transform_queries(queries)
+    for metric in ("cosine", lambda q, d: -q @ d):
+        found = np.argsort(cdist(changed, documents, metric), axis=1)[:, :5]
+        assert (found != neighbors(unit, queries, documents)).any()
+
+
+def test_query_side_at_unit_length_takes_single_sparse_and_zero_vectors(unit):
+    side, X = query_side(unit), sparse.random(6, 12, density=0.5, format="csr", random_state=0)
+    for method in (side.transform_queries, side.document_numbers, side.extended_queries, side.extended_documents):
+        np.testing.assert_allclose(method(X), method(X.toarray()), atol=1e-12)
+        np.testing.assert_allclose(method(X.toarray()[0]), method(X.toarray())[0], atol=1e-12)
+        assert not method(np.zeros(12)).any()
+    with pytest.raises(ValueError, match="overflows under the metric"):
+        side.document_numbers(np.full(12, 1e-311))
+
+
+def test_query_side_file_at_unit_length_is_enough_to_rank(metric, unit, of_any_length, tmp_path):
+    documents, queries = of_any_length
+    with np.load(to_query_side(unit, tmp_path / "sides.npz"), allow_pickle=False) as file:
+        arrays = dict(file)
+    assert sorted(arrays) == ["documents", "normalize", "queries", "scale"]
+    assert arrays["normalize"]
+    scores = queries @ arrays["queries"] @ documents.T / np.linalg.norm(documents @ arrays["documents"], axis=1)
+    np.testing.assert_array_equal(np.argsort(-scores, axis=1)[:, :5], neighbors(unit, queries, documents))
+
+
+def test_remedies_keep_the_unit_length(tmp_path):
+    large = MahalanobisMetric(1e5 * np.eye(3), normalize=True)
+    with pytest.raises(ValueError, match=r"MahalanobisMetric\(metric\.components / 2\.0\*\*17, normalize=True\)"):
+        to_numpy(large, tmp_path / "metric.npy", dtype="float16")
+    with pytest.warns(UserWarning, match=r"components \* 2\.0\*\*29, normalize=True\)"):
+        to_numpy(MahalanobisMetric(1e-9 * np.eye(3), normalize=True), tmp_path / "metric.npy", dtype="float16")
+    assert largest_change(MahalanobisMetric(1e-9 * np.eye(3), normalize=True)) > 0.5
+    assert largest_change(MahalanobisMetric(np.eye(3), normalize=True)) == 0.0
+
+
 # packages that are missing
 
 

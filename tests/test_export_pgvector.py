@@ -78,9 +78,9 @@ def test_recipes_find_the_learned_neighbors(psql, tmp_path, monkeypatch):
     here = {}
     with redirect_stdout(StringIO()):
         exec(compile("\n".join(PYTHON), "<documentation>", "exec"), here)
-    variables = {name: here[name] for name in ("asked", "transformed", "changed", "extended")}
+    variables = {name: here[name] for name in ("asked", "transformed", "unit", "changed", "extended")}
     documents, query = here["documents"], here["query"]
-    order = here["metric"].distance(query, documents).argsort()
+    orders = {name: here[name].distance(query, documents).argsort() for name in ("metric", "cosine")}
     cosine = documents @ query / np.linalg.norm(documents, axis=1)
     candidates = set(cosine.argsort()[::-1][:100].tolist())
 
@@ -90,6 +90,7 @@ def test_recipes_find_the_learned_neighbors(psql, tmp_path, monkeypatch):
             psql(block)
             continue
         asked += 1
+        order = orders["cosine" if ":'unit'" in block else "metric"]
         expected = [number for number in order.tolist() if "candidates" not in block or number in candidates][:10]
         exactly = psql(block, "-c enable_indexscan=off", **variables)
         assert [int(number) for number in exactly] == expected, block
@@ -98,4 +99,4 @@ def test_recipes_find_the_learned_neighbors(psql, tmp_path, monkeypatch):
         if "number" not in block:
             plan = psql(block.replace("select", "explain select"), "-c enable_seqscan=off", **variables)
             assert "_embedding_idx" in " ".join(plan)
-    assert asked == 4
+    assert asked == 5

@@ -421,6 +421,8 @@ def test_mahalanobis_metric(data):
         more["about"] = data.draw(
             st.sampled_from([*ODD_VALUES, {"a": np.nan}, {1: 2}, {"a": object()}, {"é": [1, None]}])
         )
+    if seldom(data.draw, 3):
+        more["normalize"] = data.draw(st.sampled_from([True, True, True, *ODD_VALUES]))
     metric = attempt(MahalanobisMetric, data.draw(matrices()), **more)
     if metric is None:
         return
@@ -510,6 +512,7 @@ METRICS = st.sampled_from(
         MahalanobisMetric(1e150 * np.eye(2)),
         MahalanobisMetric([[1e150, -1e150], [0.0, 1.0]]),
         MahalanobisMetric([[0.0, 0.0]]),
+        MahalanobisMetric([[1e-200, 0.0], [1.0, 1e100]], normalize=True),
         BoostMetric,
         BoostMetric(),
         3,

@@ -36,7 +36,7 @@ def path(tmp_path):
 def arrays(metric):
     """Everything of a metric, to be compared exactly."""
     numbers = [None if a is None else (a.dtype, a.shape, a.tobytes()) for a in (metric.directions, metric.step_sizes)]
-    return metric.components.tobytes(), numbers, metric.feature_names, metric.about
+    return metric.components.tobytes(), numbers, metric.feature_names, metric.about, metric.normalize
 
 
 # --- round trips ------------------------------------------------------------------------------------------------------
@@ -246,6 +246,35 @@ def test_a_file_of_the_first_version_loads_for_ever():
     assert FIXTURE.stat().st_size < 4096
 
 
+def test_unit_length_comes_back_and_older_readers_refuse_it(path):
+    metric = MahalanobisMetric([[1.0, 2.0]], feature_names=["a", "b"], about={"why": 1}, normalize=True)
+    metric.save(path)
+    assert arrays(MahalanobisMetric.load(path)) == arrays(metric)
+    head = json.loads(_metadata(path))
+    assert (head["version"], head["about"]["normalize"]) == (2, True)
+    with pytest.raises(ValueError, match=r"version 2, but boostmetric .* reads version 1\. Install a newer"):
+        read_tensors(path, "model", 1)  # as a reader that knows no `normalize` does
+    BoostMetric(max_iter=2, normalize=True).fit(X, Y).save(path)
+    assert MahalanobisMetric.load(path).normalize
+    assert "normalize" not in MahalanobisMetric.load(path).about["training"]
+
+
+def test_other_files_are_as_they_were(path):
+    assert not MahalanobisMetric.load(FIXTURE).normalize
+    MahalanobisMetric.load(FIXTURE).save(path)
+    before, after = (json.loads(_metadata(file)) for file in (FIXTURE, path))
+    assert after == before | {"written_by": __version__, "sha256": after["sha256"]}
+    if __version__ == before["written_by"]:
+        assert path.read_bytes() == FIXTURE.read_bytes()
+
+
+def test_a_file_of_the_second_version_loads_for_ever():
+    metric = MahalanobisMetric.load(FIXTURE.with_name("model-v2.safetensors"))
+    assert metric.normalize
+    assert metric.feature_names == ["height", "width"]
+    assert metric.transform([[3.0, 2.0]]).tolist() == [[0.6, 0.8]]
+
+
 # --- what is refused --------------------------------------------------------------------------------------------------
 
 
@@ -282,7 +311,7 @@ def _write(path, *, kind="model", version=1, said=None, **tensors):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ({"version": 2}, r"its format has version 2, but boostmetric .* reads version 1\. Install a newer"),
+        ({"version": 3}, r"its format has version 3, but boostmetric .* reads versions 1 to 2\. Install a newer"),
         ({"version": 0}, "version 0"),
         ({"version": True}, "version True"),
         ({"kind": "index"}, r"it is of kind 'index', which boostmetric\.retrieval\.MetricIndex\.load reads"),
@@ -304,6 +333,10 @@ def _write(path, *, kind="model", version=1, said=None, **tensors):
         ({"components": np.eye(2), "said": {"feature_names": ["a"], "about": {}}}, "1 feature_names"),
         ({"components": np.eye(2), "said": {"feature_names": 3, "about": {}}}, "does not describe a metric"),
         ({"components": np.eye(2), "said": {"feature_names": None, "about": "x"}}, "about must be a dictionary"),
+        (
+            {"components": np.eye(2), "said": {"feature_names": None, "about": {}, "normalize": "yes"}},
+            r"normalize must be True or False\. Got 'yes'",
+        ),
     ],
 )
 def test_whole_files_that_are_not_models(path, content, message):

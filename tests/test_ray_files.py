@@ -12,6 +12,7 @@ import pytest
 from boostmetric import BoostMetric, ComparisonBoostMetric, Comparisons, MahalanobisMetric
 from boostmetric.callbacks import Checkpoint
 from boostmetric.engines.ray import RayEngine
+from boostmetric.estimators.file_evaluation import evaluate_files
 from boostmetric.tables import ComparisonFiles, TableError, TableNotFoundError
 from boostmetric.tables.parquet import ParquetTable
 from clustered import processes
@@ -71,6 +72,20 @@ def test_named_features_and_what_is_held_out(tmp_path, files):
     assert metric.history_[-1].held_out > 0.7
     watched = ComparisonBoostMetric(**options).fit(named, eval_set=files)
     assert watched.history_[-1].held_out == pytest.approx(watched.score(files), abs=0.02)
+
+
+def test_workers_score_at_unit_length(files, monkeypatch):
+    options = {"max_iter": 20, "normalize": True}
+    one = ComparisonBoostMetric(**options).fit(Comparisons.from_triplets(TRIPLETS, grouped=False), points=X)
+    monkeypatch.setattr(ParquetTable, "chunks", refuse_rows)
+    many = ComparisonBoostMetric(**options, engine=apart(3)).fit(files)
+    assert many.score(files) == pytest.approx(one.score(TRIPLETS), abs=1e-12)
+    evaluation = evaluate_files(many.get_metric(), files.opened(), apart(3))
+    assert evaluation.learned == pytest.approx(one.score(TRIPLETS), abs=1e-12)
+    plain = MahalanobisMetric(many.components_)
+    near, far = (plain.distance(X[TRIPLETS[:, 0]], X[TRIPLETS[:, column]]) for column in (1, 2))
+    assert evaluate_files(plain, files.opened(), apart(3)).learned == pytest.approx((near < far).mean(), abs=1e-12)
+    assert evaluation.learned != (near < far).mean()
 
 
 def test_groups(tmp_path):

@@ -301,6 +301,20 @@ def test_facts_of_what_is_known(model):
     assert dict(facts(MahalanobisMetric([[1.0]], about={"estimator": "text", "training": []})))
 
 
+def test_unit_length_is_said_where_it_matters(model, task, path):
+    metric = model.get_metric()
+    said = "between vectors of unit length (cosine)"
+    write_model_report(path, metric, task, n_bootstrap=20)
+    assert "unit length" not in path.read_text(encoding="utf-8")
+    metric.normalize = True
+    assert dict(facts(metric))["Distances"].startswith(said)
+    for more in ({"task": task, "n_bootstrap": 20}, {}):
+        write_model_report(path, metric, **more)
+        text = path.read_text(encoding="utf-8")
+        assert said in text
+        assert text.count("This is before vectors are scaled to unit length.") == 2  # spectrum and features
+
+
 def test_a_zero_metric_and_equal_points(path):
     metric = MahalanobisMetric(np.zeros((1, 3)))
     write_model_report(path, metric, points=np.ones((5, 3)))

@@ -18,7 +18,7 @@ from boostmetric.neighbors import nearest, rounding_of_distances
 from boostmetric.retrieval import MetricIndex, backends
 from boostmetric.retrieval import index as index_module
 from boostmetric.retrieval.ids import packed
-from boostmetric.storage.tensor_file import write_tensors
+from boostmetric.storage.tensor_file import read_tensors, write_tensors
 from conftest import corruptions
 
 X, Y = load_iris(return_X_y=True)
@@ -431,6 +431,30 @@ def test_a_file_of_the_first_version_loads_for_ever():
     assert ids[0].tolist() == [7, 7.5, "seven", ("s", 7, None)]
     assert distances[0].tolist() == [2.0, 2.0, np.sqrt(5.0), np.sqrt(13.0)]
     assert index.add([[0.0, 0.0, 0.0]]).ids[-1] == 8
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_an_index_of_unit_length_ranks_by_cosine(backend, tmp_path):
+    need(backend)
+    rng = np.random.default_rng(0)
+    metric = MahalanobisMetric(rng.standard_normal((3, 4)), normalize=True)
+    points, queries = rng.standard_normal((300, 4)) * rng.uniform(0.1, 9, (300, 1)), rng.standard_normal((40, 4))
+    index = MetricIndex(metric, backend=backend).add(points)
+    cosine = cdist(queries @ metric.components.T, points @ metric.components.T, "cosine")
+    found, distances = index.search(queries, 5)
+    exact = np.argsort(cosine, axis=1)[:, :5]
+    assert np.mean([len(set(a) & set(b)) for a, b in zip(found, exact, strict=True)]) > 4.7
+    assert distances == pytest.approx(np.sqrt(2 * np.take_along_axis(cosine, found, axis=1)), abs=1e-7)
+    if backend in ("exact", "faiss-flat"):
+        assert np.array_equal(found, exact)
+    index.save(tmp_path / "index")
+    loaded = MetricIndex.load(tmp_path / "index")
+    assert loaded.metric.normalize
+    assert np.array_equal(loaded.search(queries, 5)[0], found)
+    with pytest.raises(ValueError, match=r"version 2, but boostmetric .* reads version 1"):
+        read_tensors(tmp_path / "index", "index", 1)
+    MetricIndex(METRIC).add(X).save(tmp_path / "plain")
+    assert read_tensors(tmp_path / "plain", "index", 1).version == 1
 
 
 def test_ids_that_files_cannot_hold(tmp_path):

@@ -8,7 +8,7 @@ from scipy import sparse
 from sklearn.datasets import load_iris
 
 from boostmetric import BoostMetric, ComparisonBoostMetric, Comparisons, MahalanobisMetric, Points
-from boostmetric.arrays.tensors import as_numpy
+from boostmetric.arrays.tensors import as_numpy, unit_vectors
 from boostmetric.baselines import RCA, Euclidean
 from conftest import import_torch
 
@@ -53,6 +53,29 @@ def test_transform_of_a_tensor(given, fitted):
     for answer in (fitted.pair_distance(pairs), metric.distance(pairs[:, 0], pairs[:, 1])):
         assert answer.dtype == DTYPES[given]
         assert answer.numpy() == pytest.approx(expected, rel=rel, abs=rel)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_unit_length_on_the_device(dtype):
+    metric = BoostMetric(max_iter=5, normalize=True).fit(X, Y).get_metric()
+    abs_ = 1e-12 if dtype == torch.float64 else 1e-5
+    samples = tensor(X, dtype).requires_grad_()
+    answer = metric.transform(samples)
+    assert answer.dtype == dtype
+    assert answer.detach().numpy() == pytest.approx(metric.transform(X), abs=abs_)
+    (answer * torch.arange(answer.shape[1])).sum().backward()
+    assert (samples.grad * samples).sum(dim=1).detach().numpy() == pytest.approx(np.zeros(len(X)), abs=10 * abs_)
+    for other in (samples[50:100], X[50:100]):  # an array beside a tensor
+        distance = metric.distance(samples[:50], other).detach().numpy()
+        assert distance == pytest.approx(metric.distance(X[:50], X[50:100]), abs=abs_)
+
+
+def test_zeros_and_small_tensors_at_unit_length():
+    rows = torch.tensor([[0.0, 0.0], [3e-30, 4e-30], [3e30, 4e30]], requires_grad=True)
+    answer = unit_vectors(rows)
+    assert answer.detach().numpy() == pytest.approx(np.array([[0, 0], [0.6, 0.8], [0.6, 0.8]]))
+    answer.sum().backward()
+    assert rows.grad.isfinite().all()
 
 
 def test_all_learners_transform_tensors():

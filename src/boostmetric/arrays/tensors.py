@@ -63,8 +63,8 @@ def finite(mapped: Any) -> Any:
     return mapped
 
 
-def difference(a: Any, b: Any) -> Any:
-    """Subtract points `b` from points `a`; if either is a tensor, on its device and in its precision."""
+def check_pairs(a: Any, b: Any) -> None:
+    """Raise an error unless points `a` and `b` have equal shapes, or shapes that broadcast."""
     try:
         np.broadcast_shapes(tuple(a.shape), tuple(b.shape))
     except ValueError:
@@ -72,6 +72,11 @@ def difference(a: Any, b: Any) -> Any:
         raise ValueError(
             f"Points of shapes {shapes} cannot be paired row by row. Give equal numbers of points."
         ) from None
+
+
+def difference(a: Any, b: Any) -> Any:
+    """Subtract points `b` from points `a`; if either is a tensor, on its device and in its precision."""
+    check_pairs(a, b)
     if is_tensor(a) != is_tensor(b):
         a, b = (a, a.new_tensor(b)) if is_tensor(a) else (b.new_tensor(a), b)
     if a.shape != b.shape:  # only dense points broadcast
@@ -88,6 +93,33 @@ def lengths(vectors: Any) -> Any:
         return torch.linalg.vector_norm(vectors, dim=-1)
     _, exponent = np.frexp(np.abs(vectors).max(axis=-1, initial=0.0))
     return np.ldexp(np.linalg.norm(np.ldexp(vectors, -exponent[..., None]), axis=-1), exponent)
+
+
+def unit_vectors(vectors: Any) -> Any:
+    """Scale vectors to unit length, in their precision and on their device; zeros stay zeros.
+
+    Parameters
+    ----------
+    vectors : ndarray or tensor of shape (..., n_dimensions)
+        Rows that are not finite stay so.
+
+    Returns
+    -------
+    ndarray or tensor of shape (..., n_dimensions)
+    """
+    # Scaled by the largest coordinate first: the squares of very large or very small ones overflow or vanish.
+    if is_tensor(vectors):
+        import torch
+
+        largest = vectors.detach().abs().amax(dim=-1, keepdim=True)
+        scaled = vectors / torch.where(largest > 0, largest, torch.ones_like(largest))
+        length = torch.linalg.vector_norm(scaled, dim=-1, keepdim=True)
+        return scaled / torch.where(length > 0, length, torch.ones_like(length))
+    with np.errstate(invalid="ignore"):  # infinity divided by itself
+        _, exponent = np.frexp(np.abs(vectors).max(axis=-1, keepdims=True, initial=0.0))
+        scaled = np.ldexp(vectors, -exponent)
+        length = np.linalg.norm(scaled, axis=-1, keepdims=True)
+        return scaled / np.where(length > 0, length, np.ones_like(length))
 
 
 def as_floats(x: Any) -> Any:

@@ -69,7 +69,8 @@ def evaluate(
     tested = read_task(metric, points, reading, testing, cuts, votes)
     result = compare(metric, tested.task, random_state=seed)
     of_shorter = [compare(one, tested.task, random_state=seed) for one in shorter]
-    found: dict[str, Any] = {"model": str(model), "rank": len(metric.components), **result.as_dict()}
+    found: dict[str, Any] = {"model": str(model), "rank": len(metric.components), "normalize": metric.normalize}
+    found |= result.as_dict()
     found["cut"] = [{"rank": size, **one.as_dict()} for size, one in zip(ranks, of_shorter, strict=True)]
     lines = [*str(result).splitlines()[:-1], paragraph(result.sentence)]
     for size, one in zip(ranks, of_shorter, strict=True):

@@ -15,6 +15,14 @@ _NEXT = {
     "sentence-transformers": "Append the Dense module after all modules of the model; compare by Euclidean distance.",
     "query-side": "Documents stay as they are, queries change, and each document gets one number: see docs/export.md.",
 }
+# For models that scale vectors to unit length.
+_NEXT_OF_UNIT_LENGTH = {
+    "numpy": "X @ M are the transformed vectors of the rows of X; compare them by cosine.",
+    "faiss": _NEXT["faiss"] + " It scales them to unit length.",
+    "onnx": "From 'vectors' to 'transformed', of unit length; compare by cosine or inner product.",
+    "sentence-transformers": "Append Dense and Normalize after all modules of the model; compare by cosine.",
+    "query-side": "Queries change, and inner products are multiplied by a number of each document: see docs/export.md.",
+}
 
 
 def export(
@@ -77,6 +85,8 @@ def export(
         }
         writers[to](metric, output, **options)
     n_components, n_features = metric.components.shape
-    found = {"output": str(output), "to": to, "n_features": n_features, "n_dimensions": n_components}
-    shape = f"{n_features:,} features to {n_components:,} dimensions"
-    answer(found, f"{to}, {shape}: {output}\n{paragraph(_NEXT[to])}", as_json=as_json)
+    found: dict[str, Any] = {"output": str(output), "to": to, "n_features": n_features, "n_dimensions": n_components}
+    found["normalize"] = metric.normalize
+    shape = f"{n_features:,} features to {n_components:,} dimensions{', unit length' if metric.normalize else ''}"
+    steps = _NEXT_OF_UNIT_LENGTH if metric.normalize else _NEXT
+    answer(found, f"{to}, {shape}: {output}\n{paragraph(steps[to])}", as_json=as_json)

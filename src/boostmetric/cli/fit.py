@@ -110,6 +110,15 @@ def fit(
     components: Annotated[
         int | None, typer.Option(min=1, help="Largest rank of the model.", rich_help_panel=_LEARNING)
     ] = None,
+    normalize: Annotated[
+        bool | None,
+        typer.Option(
+            "--normalize/--no-normalize",
+            help="Whether the model scales mapped vectors to unit length, for indexes that compare by cosine. Default: "
+            "no.",
+            rich_help_panel=_LEARNING,
+        ),
+    ] = None,
     jobs: Annotated[int, typer.Option(help="Threads; -1 for all processors.", rich_help_panel=_LEARNING)] = -1,
     device: Annotated[
         str, typer.Option(help="cpu, cuda, cuda:0, ..., or auto (a GPU if there is one).", rich_help_panel=_LEARNING)
@@ -197,6 +206,7 @@ def fit(
             "n_impostors": _impostors(impostors),
             "regularization": regularization,
             "n_components": components,
+            "normalize": normalize,
         }.items()
         if value is not None
     }

@@ -176,10 +176,14 @@ def as_text(outcome: FitOutcome, output: Path, *, chosen: bool, next_steps: list
             )
         )
     if outcome.is_base:
+        which = "itself"
+        if estimator.normalize_:
+            scaled = "are" if outcome.metric.normalize else "are not"
+            which = f"itself; vectors {scaled} scaled to unit length"
         lines.append(
             paragraph(
                 "Keep the base: nothing learned did clearly better on what was held out, so the model is the Euclidean "
-                "distance itself."
+                f"distance {which}."
             )
         )
     elif outcome.evaluation is not None and outcome.evaluation.verdict in ("worse", "no headroom"):
@@ -188,6 +192,8 @@ def as_text(outcome: FitOutcome, output: Path, *, chosen: bool, next_steps: list
     lines.append(paragraph(f"Why it ended: {_why(estimator)}"))
     rank, n_features = outcome.metric.components.shape
     lines.append(f"Rank {rank:,} of {n_features:,}, learned in {outcome.seconds:.1f} s.")
+    if outcome.metric.normalize:
+        lines.append("Distances are between vectors of unit length (cosine).")
     lines.append(f"Model: {output}")
     if next_steps and not outcome.interrupted:
         lines += ["", "Next:", *(f"  {step}" for step in next_steps)]
@@ -202,6 +208,7 @@ def as_dict(outcome: FitOutcome, data: FitData, output: Path) -> dict[str, Any]:
         "interrupted": outcome.interrupted,
         "is_base": outcome.is_base,
         "rank": len(outcome.metric.components),
+        "normalize": outcome.metric.normalize,
         "n_iterations": outcome.estimator.n_iter_,
         "chosen": _chosen(outcome.estimator),
         "stop_reason": _why(outcome.estimator),

@@ -31,6 +31,8 @@ def transform(
 ) -> None:
     """Map points so that their plain Euclidean distance is the learned one, for any index or program.
 
+    A model that was fitted with --normalize maps them to unit length, for indexes that compare by cosine.
+
     Ids and labels are kept under the names of their columns (.npy holds the numbers alone). The vectors are X in .npz,
     vector in .parquet and .jsonl, and v0, v1, ... in .csv and .tsv.
     """

@@ -94,6 +94,7 @@ class BoostMetric(Boosting):
         Fraction of the anchors to hold out, see `Comparisons.split`; used with `early_stopping` and `n_passes`.
     n_iter_no_change : int, default=20
         Iterations to wait for an improvement; used with `early_stopping`, `n_passes` or an `eval_set`.
+    %(normalize)s
     %(warm_start)s
     %(resources)s
     random_state : int, RandomState or None, default=None

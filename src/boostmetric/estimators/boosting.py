@@ -17,7 +17,6 @@ from sklearn.utils import check_random_state
 
 from boostmetric.arrays.errors import ParameterError
 from boostmetric.arrays.frame import Given
-from boostmetric.arrays.tensors import finite, mapped
 from boostmetric.arrays.types import FloatArray
 from boostmetric.arrays.validation import check_choice, check_count, check_flag, check_number, check_threads, warn
 from boostmetric.callbacks import Callback, Checkpoint
@@ -69,6 +68,7 @@ class Boosting(MetricLearner):
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 20,
+        normalize: bool = False,
         warm_start: bool = False,
         device: str = "cpu",
         engine: Backend | Literal["ray"] | None = None,
@@ -90,6 +90,7 @@ class Boosting(MetricLearner):
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
+        self.normalize = normalize
         self.warm_start = warm_start
         self.device = device
         self.engine = engine
@@ -255,6 +256,7 @@ class Boosting(MetricLearner):
             "history_": progress.history,
             "n_iter_": len(progress.history),
             "components_": components,
+            "normalize_": bool(self.normalize),
             **also(components),
         }
 
@@ -301,7 +303,7 @@ class Boosting(MetricLearner):
         samples = self._check_samples(X)
         for n in range(1, len(self.step_sizes_) + 1):
             metric = MahalanobisMetric.from_directions(self.directions_[:n], self.step_sizes_[:n], self.n_components)
-            yield finite(mapped(samples, metric.components))
+            yield self._mapped(samples, metric.components)
 
     def check_parameters(self) -> None:
         """Raise what `fit` would raise about the parameters, without data."""
@@ -309,6 +311,7 @@ class Boosting(MetricLearner):
         check_number("regularization", self.regularization)
         check_count("max_iter", self.max_iter)
         check_flag("early_stopping", self.early_stopping)
+        check_flag("normalize", self.normalize)
         check_flag("warm_start", self.warm_start)
         check_number("tol", self.tol, below=1.0)
         check_choice("line_search", self.line_search, STEP_FINDERS)

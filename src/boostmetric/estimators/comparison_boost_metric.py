@@ -18,8 +18,10 @@ from boostmetric.arrays.types import FloatArray
 from boostmetric.arrays.validation import check_choice, checked, n_dimensions
 from boostmetric.comparisons import Comparisons, Points
 from boostmetric.comparisons.forms import as_comparisons, as_rows, best_threshold, hold_points, squared_distance
-from boostmetric.engines.backend import SharingBackend
+from boostmetric.engines.backend import Backend, SharingBackend
+from boostmetric.engines.threads import ONE_THREAD
 from boostmetric.estimators.boosting import Also, Boosting
+from boostmetric.estimators.file_evaluation import MappedFiles
 from boostmetric.estimators.learner import all_or_nothing
 from boostmetric.estimators.parameters import documented
 from boostmetric.estimators.sklearn_callbacks import with_callbacks
@@ -63,6 +65,7 @@ class ComparisonBoostMetric(Boosting):
         Fraction of the anchors to hold out, see `Comparisons.split`; used with `early_stopping` only.
     n_iter_no_change : int, default=20
         Iterations to wait for an improvement; used with `early_stopping` or an `eval_set`.
+    %(normalize)s
     %(warm_start)s
     %(resources)s
     random_state : int, RandomState or None, default=None
@@ -176,7 +179,7 @@ class ComparisonBoostMetric(Boosting):
         given = self._given_points(comparisons, points)
         in_memory = self._problem(comparisons, y, given, sample_weight, reset=reset)
         held_out = None if eval_set is None else Compared(self._held_out(eval_set, given))
-        also = _also(comparisons, y, in_memory, in_memory.points if given is None else given)
+        also = self._also(comparisons, y, in_memory, in_memory.points if given is None else given)
         return self._fit(Compared(in_memory), held_out, resume_from, (comparisons, y), also)
 
     def _held_out(self, eval_set: Any, given: Any) -> Problem:
@@ -242,7 +245,7 @@ class ComparisonBoostMetric(Boosting):
         given = self._given_points(comparisons, points)
         batch = self._problem(comparisons, y, given, sample_weight, reset=not hasattr(self, "components_"))
         self._forget("threshold_")
-        self._follow(batch, _also(comparisons, y, batch, None))  # the next batch may have other points
+        self._follow(batch, self._also(comparisons, y, batch, None))  # the next batch may have other points
         return self
 
     def decision_function(self, comparisons: ArrayLike | Comparisons, *, points: Any = None) -> NDArray[np.float64]:
@@ -312,12 +315,24 @@ class ComparisonBoostMetric(Boosting):
         check_is_fitted(self, "components_")
         if isinstance(comparisons, ComparisonFiles):
             files = self._problem_in(comparisons, reset=False)
-            return satisfied(files, self.components_, self._backend(files.points_at_hand))
+            return self._satisfied(files, self._backend(files.points_at_hand))
         given = self._given_points(comparisons, points, fitted=True)
         rows, _ = as_rows(comparisons, given)
         if y is None and isinstance(rows, np.ndarray) and rows.shape[1] > 2:
             return float(np.mean(self.decision_function(comparisons, points=points) > 0))
-        return satisfied(self._problem(comparisons, y, given, None, reset=False), self.components_)
+        return self._satisfied(self._problem(comparisons, y, given, None, reset=False))
+
+    def _satisfied(self, problem: Learnable, backend: Backend = ONE_THREAD) -> float:
+        """Fraction of the comparisons that the metric satisfies."""
+        if not self.normalize_:
+            return satisfied(problem, self.components_, backend)
+        # Unit length is no part of a linear map: the points are mapped first, and then compared as they are.
+        metric, mapped = self._plain_metric(), problem
+        if isinstance(problem, Problem):
+            mapped = problem._replace(points=metric.transform(problem.points))
+        elif isinstance(problem, FileProblem):
+            mapped = FileProblem(MappedFiles(problem.files, metric))
+        return satisfied(mapped, np.eye(len(self.components_)), backend)
 
     def _given_points(self, comparisons: object, points: Any, *, fitted: bool = False) -> Any:
         """The points that comparisons refer to, or an error; None for tuples, which contain theirs."""
@@ -412,7 +427,22 @@ class ComparisonBoostMetric(Boosting):
         check_init(self.init, PLAIN_STARTS)
 
     def _map(self, given: Any) -> NDArray[np.float64]:
-        return MahalanobisMetric(self.components_).transform(self._check_points(given, reset=False))
+        return self._plain_metric().transform(self._check_points(given, reset=False))
+
+    def _also(self, comparisons: Any, y: Any, problem: Problem, points: Any) -> Also:
+        """Fitted attributes besides those of the metric: the points to score with, and for pairs the threshold."""
+        if y is None:
+            return lambda components: {"_points": points}
+        rows, _ = as_rows(comparisons, None)
+        assert isinstance(rows, np.ndarray)
+        similar, normalize = np.asarray(y) == 1, bool(self.normalize)
+
+        def also(components: FloatArray) -> dict[str, Any]:
+            metric = MahalanobisMetric(components, normalize=normalize)
+            distance = squared_distance(metric.transform(problem.points), rows)
+            return {"_points": points, "threshold_": best_threshold(distance, similar)}
+
+        return also
 
     def __sklearn_clone__(self) -> Self:
         copy: Self = super().__sklearn_clone__()
@@ -445,18 +475,3 @@ def _refuse_beside_files(**given: Any) -> None:
 def _without_points(components: FloatArray) -> dict[str, Any]:
     """The points of the fit are not held."""
     return {"_points": None}
-
-
-def _also(comparisons: Any, y: Any, problem: Problem, points: Any) -> Also:
-    """Fitted attributes besides those of the metric: the points to score with, and for pairs the threshold."""
-    if y is None:
-        return lambda components: {"_points": points}
-    rows, _ = as_rows(comparisons, None)
-    assert isinstance(rows, np.ndarray)
-    similar = np.asarray(y) == 1
-
-    def also(components: FloatArray) -> dict[str, Any]:
-        distance = squared_distance(MahalanobisMetric(components).transform(problem.points), rows)
-        return {"_points": points, "threshold_": best_threshold(distance, similar)}
-
-    return also

@@ -2,15 +2,60 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 
+from boostmetric.comparisons.shares import Loaded, Share
 from boostmetric.engines.backend import SharingBackend
 from boostmetric.metric import MahalanobisMetric
+from boostmetric.parallel.crew import Crew
 from boostmetric.solver.file_problem import FileProblem, SharedFiles
-from boostmetric.solver.problem import satisfied_by_each
+from boostmetric.solver.problem import satisfied, satisfied_by_each
+
+
+@dataclass(frozen=True)
+class MappedShare:
+    """A share whose points are mapped by a metric when they are loaded."""
+
+    share: Share
+    metric: MahalanobisMetric
+
+    def load(self, crew: Crew) -> Loaded:
+        """See `Share`."""
+        points, blocks = self.share.load(crew)
+        return Loaded(self.metric.transform(points), blocks)
+
+
+@dataclass(frozen=True)
+class MappedFiles:
+    """Files whose points the workers map by a metric; `SharedFiles`.
+
+    For metrics that are not a linear map alone, because they scale points to unit length.
+    """
+
+    files: SharedFiles
+    metric: MahalanobisMetric
+
+    @property
+    def n_features(self) -> int:
+        """Number of dimensions of the mapped points."""
+        return len(self.metric.components)
+
+    @property
+    def fingerprint(self) -> str:
+        """See `SharedFiles`."""
+        return self.files.fingerprint
+
+    def split(self, test_size: float, random_state: int) -> tuple[Self, Self]:
+        """See `SharedFiles`."""
+        train, held_out = self.files.split(test_size, random_state)
+        return replace(self, files=train), replace(self, files=held_out)
+
+    def shares(self, n: int) -> list[Share]:
+        """See `SharedFiles`."""
+        return [MappedShare(share, self.metric) for share in self.files.shares(n)]
 
 
 @dataclass(frozen=True)
@@ -60,5 +105,10 @@ def evaluate_files(metric: MahalanobisMetric, files: SharedFiles, backend: Shari
     backend : SharingBackend
         Such as a `RayEngine`, whose workers read the files.
     """
-    maps = [np.eye(files.n_features), metric.components]
-    return FileEvaluation(*satisfied_by_each(FileProblem(files), maps, backend))
+    base = np.eye(files.n_features)
+    if not metric.normalize:
+        return FileEvaluation(*satisfied_by_each(FileProblem(files), [base, metric.components], backend))
+    mapped = FileProblem(MappedFiles(files, metric))
+    return FileEvaluation(
+        satisfied(FileProblem(files), base, backend), satisfied(mapped, np.eye(mapped.n_features), backend)
+    )

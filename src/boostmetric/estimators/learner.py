@@ -18,7 +18,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from boostmetric.arrays.errors import ParameterError
-from boostmetric.arrays.tensors import check_finite, check_samples, finite, is_tensor, mapped
+from boostmetric.arrays.tensors import check_finite, check_samples, finite, is_tensor, mapped, unit_vectors
 from boostmetric.arrays.types import FloatArray
 from boostmetric.arrays.validation import as_numbers, check_count, checked
 from boostmetric.callbacks import Callback, ProgressBar
@@ -57,9 +57,10 @@ class MetricLearner(
     callbacks: Sequence[Callback] | None
     verbose: int
     components_: FloatArray
+    normalize_: bool = False  # learners without the parameter `normalize` leave it so
 
     def transform(self, X: ArrayLike | sparse.spmatrix | sparse.sparray) -> NDArray[np.floating[Any]]:
-        """Map samples so that their Euclidean distances are the learned distances.
+        """Map samples so that their Euclidean distances are the learned distances; with `normalize`, to unit length.
 
         Parameters
         ----------
@@ -71,8 +72,12 @@ class MetricLearner(
             For a torch tensor, a tensor on its device and in its precision (float32 for shorter numbers, float64 for
             whole ones), computed there, through which gradients flow.
         """
-        answer: NDArray[np.floating[Any]] = finite(mapped(self._check_samples(X), self.components_))
-        return answer
+        return self._mapped(self._check_samples(X), self.components_)
+
+    def _mapped(self, samples: Any, components: FloatArray) -> NDArray[np.floating[Any]]:
+        """Samples after a linear map and, if the fit says so, at unit length."""
+        answer: NDArray[np.floating[Any]] = finite(mapped(samples, components))
+        return unit_vectors(answer) if self.normalize_ else answer
 
     def get_metric(self) -> MahalanobisMetric:
         """The learned metric with a summary of its fit; callable on two points, as scikit-learn expects of a metric."""
@@ -83,6 +88,7 @@ class MetricLearner(
             directions=getattr(self, "directions_", None),
             step_sizes=getattr(self, "step_sizes_", None),
             about=summary(self),
+            normalize=self.normalize_,
         )
 
     def save(self, path: str | Path) -> None:
@@ -113,7 +119,7 @@ class MetricLearner(
         self.get_metric().save(path)
 
     def get_mahalanobis_matrix(self) -> NDArray[np.floating[Any]]:
-        """The matrix X of the learned distance, of shape (n_features, n_features)."""
+        """The matrix X of the learned distance, of shape (n_features, n_features); that of the linear map alone."""
         return self._plain_metric().matrix
 
     def pair_distance(self, pairs: ArrayLike) -> NDArray[np.floating[Any]]:
@@ -136,7 +142,7 @@ class MetricLearner(
     def _plain_metric(self) -> MahalanobisMetric:
         """The learned metric without its summary."""
         check_is_fitted(self, "components_")
-        return MahalanobisMetric(self.components_)
+        return MahalanobisMetric(self.components_, normalize=self.normalize_)
 
     @contextmanager
     def _watched(

@@ -47,6 +47,11 @@ _SHARED = {
         Hold out comparisons, stop when no more of them are satisfied for `n_iter_no_change` iterations, and keep the
         metric of the best iteration.
     """,
+    "normalize": """
+    normalize : bool, default=False
+        Whether `transform` scales each mapped sample to unit length, for indexes that compare by cosine. Learning is
+        not affected.
+    """,
     "warm_start": """
     warm_start : bool, default=False
         Continue from the metric of the last fit, whose iterations count for `max_iter`, as in scikit-learn's boosting.
@@ -77,6 +82,8 @@ _SHARED = {
         corrective solver as many as its rank.
     step_sizes_ : ndarray of shape (n_directions,)
         Their weights w_j; X = sum_j w_j xi_j xi_j' before `n_components` is applied.
+    normalize_ : bool
+        Whether `transform` scales to unit length.
     n_iter_ : int
         Iterations that led to the metric.
     """,

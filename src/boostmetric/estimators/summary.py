@@ -16,8 +16,8 @@ from boostmetric.solver.result import Iteration
 _LONGEST_TEXT = 200
 _MOST_ITERATIONS = 200
 _ADDRESS = re.compile(r"\bat 0x[0-9A-Fa-f]+")
-# The shapes of the arrays in the file say it already.
-_LEFT_OUT = ("n_features_in_",)
+# The file has these already: in the shapes of its arrays, and as an entry of its own.
+_LEFT_OUT = ("n_features_in_", "normalize_")
 
 
 def summary(learner: BaseEstimator) -> dict[str, Any]:

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
+from boostmetric.arrays.tensors import unit_vectors
+from boostmetric.arrays.types import FloatArray
 from boostmetric.arrays.validation import as_list, check_choice, check_count
 from boostmetric.evaluation.bootstrap import interval_of_difference
 from boostmetric.evaluation.comparison_task import ComparisonTask
@@ -273,7 +275,12 @@ def scores_by_rank(
         if rank > full:
             raise ValueError(f"ranks contains {rank}, but the metric has rank {full}. Leave out larger ranks.")
     mapped = [orthogonal.transform(points) for points in task.points]
+
+    def cut(points: FloatArray, rank: int) -> FloatArray:
+        shorter = points[:, :rank]
+        return unit_vectors(shorter) if learned.normalize else shorter
+
     return [
-        (rank, float(task.measure([points[:, :rank] for points in mapped])[0].mean[column]))
+        (rank, float(task.measure([cut(points, rank) for points in mapped])[0].mean[column]))
         for rank in sorted({int(rank) for rank in ranks})
     ]

@@ -3,6 +3,9 @@
 Every export is the same linear map, from points to vectors whose Euclidean distance is the learned distance: as an
 array (`to_numpy`), in front of an index (`to_faiss`), or as a layer of a network (`to_onnx`,
 `to_sentence_transformers`). For an index whose vectors cannot change, the query changes instead (`query_side`).
+
+If the metric scales points to unit length (`normalize`), so does the export; an array alone cannot, and its vectors are
+compared by cosine.
 """
 
 from boostmetric.export.dense_module import to_sentence_transformers

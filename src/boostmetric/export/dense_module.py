@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from boostmetric.storage.files import new_folder
 def to_sentence_transformers(
     metric: MahalanobisMetric | Learned, folder: str | os.PathLike[str], dtype: str = "float32"
 ) -> Path:
-    """Write a metric as a ``Dense`` module of sentence-transformers.
+    """Write a metric as a ``Dense`` module of sentence-transformers; with `normalize`, and a ``Normalize`` module.
 
     The folder holds config.json and model.safetensors, as sentence-transformers itself saves such a module. Append it
     to the model whose embeddings the metric was learned on, after all its modules, and compare by Euclidean distance::
@@ -27,6 +28,12 @@ def to_sentence_transformers(
 
         model = SentenceTransformer("all-MiniLM-L6-v2")
         model = SentenceTransformer(modules=[*model, Dense.load(str(folder))], similarity_fn_name="euclidean")
+
+    If the metric scales points to unit length (`normalize`), the folder holds the two modules in folders of their own,
+    ``0_Dense`` and ``1_Normalize``, and modules.json, which lists them. Append both, and compare by cosine::
+
+        modules = [Dense.load(f"{folder}/0_Dense"), Normalize()]
+        model = SentenceTransformer(modules=[*model, *modules], similarity_fn_name="cosine")
 
     Parameters
     ----------
@@ -55,7 +62,8 @@ def to_sentence_transformers(
     from safetensors.numpy import save_file
 
     check_choice("dtype", dtype, ("float16", "float32"))
-    folder, matrix = Path(folder), rounded(metric_of(metric), dtype)
+    folder, learned = Path(folder), metric_of(metric)
+    matrix = rounded(learned, dtype)
     n_features, n_components = matrix.shape
     # Only these keys: older versions pass every key to the constructor.
     config = {
@@ -65,7 +73,24 @@ def to_sentence_transformers(
         "activation_function": "torch.nn.modules.linear.Identity",
     }
     with new_folder(folder) as temporary:
-        (temporary / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+        dense = temporary
+        if learned.normalize:
+            dense, unit = temporary / "0_Dense", temporary / "1_Normalize"
+            dense.mkdir()
+            unit.mkdir()
+            _write_json(unit / "config.json", {})  # its defaults; versions before 6 read no file
+            _write_json(temporary / "modules.json", [_listed(0, dense.name), _listed(1, unit.name)])
+        _write_json(dense / "config.json", config)
         weight = {"linear.weight": np.ascontiguousarray(matrix.T)}
-        save_file(weight, temporary / "model.safetensors", metadata={"format": "pt"})
+        save_file(weight, dense / "model.safetensors", metadata={"format": "pt"})
     return folder
+
+
+def _listed(number: int, folder: str) -> dict[str, Any]:
+    """Entry of modules.json; the names of the classes are those of the first versions, which all versions know."""
+    name = folder.partition("_")[2]
+    return {"idx": number, "name": str(number), "path": folder, "type": f"sentence_transformers.models.{name}"}
+
+
+def _write_json(path: Path, value: Any) -> None:
+    path.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")

@@ -17,7 +17,8 @@ def to_faiss(metric: MahalanobisMetric | Learned, path: str | os.PathLike[str], 
     """Write an empty faiss index that takes untransformed vectors and searches by the learned distance.
 
     It is an ``IndexPreTransform``: a ``LinearTransform`` with the components of the metric, before an index with the
-    Euclidean distance. It transforms both the vectors that are added and the queries.
+    Euclidean distance. It transforms both the vectors that are added and the queries. If the metric scales points to
+    unit length (`normalize`), a ``NormalizationTransform`` follows the ``LinearTransform``.
 
     Parameters
     ----------
@@ -36,7 +37,7 @@ def to_faiss(metric: MahalanobisMetric | Learned, path: str | os.PathLike[str], 
 
     Notes
     -----
-    faiss computes in float32, and returns squared distances.
+    faiss computes in float32, and returns squared distances; of vectors of unit length, 2 - 2 cos.
 
     Examples
     --------
@@ -55,7 +56,8 @@ def to_faiss(metric: MahalanobisMetric | Learned, path: str | os.PathLike[str], 
     faiss = require("faiss", "faiss", "Writing a faiss index")
     if not isinstance(index, str):
         raise TypeError(f"index must be a string for faiss.index_factory, such as 'Flat' or 'HNSW32'. Got {index!r}.")
-    path, matrix = Path(path), rounded(metric_of(metric), "float32")
+    path, learned = Path(path), metric_of(metric)
+    matrix = rounded(learned, "float32")
     n_features, n_components = matrix.shape
     linear = faiss.LinearTransform(n_features, n_components, False)
     faiss.copy_array_to_vector(np.ascontiguousarray(matrix.T).ravel(), linear.A)
@@ -68,6 +70,11 @@ def to_faiss(metric: MahalanobisMetric | Learned, path: str | os.PathLike[str], 
             f"faiss cannot make an index with {n_components} dimensions from the description {index!r}: {reason}. "
             "Its wiki lists what faiss.index_factory accepts; 'Flat' and 'HNSW32' always work."
         ) from error
+    if learned.normalize:
+        written = faiss.IndexPreTransform(faiss.NormalizationTransform(n_components, 2.0), inner)
+        written.prepend_transform(linear)
+    else:
+        written = faiss.IndexPreTransform(linear, inner)
     with replacing(path) as temporary:
-        faiss.write_index(faiss.IndexPreTransform(linear, inner), str(temporary))
+        faiss.write_index(written, str(temporary))
     return path

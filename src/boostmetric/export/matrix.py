@@ -9,6 +9,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from boostmetric.arrays.tensors import unit_vectors
+from boostmetric.arrays.types import FloatArray
 from boostmetric.arrays.validation import check_choice, warn
 from boostmetric.metric.mahalanobis import MahalanobisMetric, as_metric
 from boostmetric.storage.files import replacing
@@ -36,11 +38,12 @@ def metric_of(metric: MahalanobisMetric | Learned) -> MahalanobisMetric:
 def rounded(metric: MahalanobisMetric, dtype: str) -> NDArray[Any]:
     """Matrix M of `to_numpy`; refuse numbers that are too large for the type, and warn if distances change."""
     longest, largest = float(np.linalg.norm(metric.components, 2)), float(np.finfo(dtype).max)
+    unit = ", normalize=True" if metric.normalize else ""
     if longest > largest:
         raise ValueError(
             f"The metric maps a vector of length 1 to one of length {longest:.3g}, but {dtype} ends at {largest:.5g}. "
             "Scale the metric down, which changes no neighbours: "
-            f"MahalanobisMetric(metric.components / 2.0**{_exponent(longest)})"
+            f"MahalanobisMetric(metric.components / 2.0**{_exponent(longest)}{unit})"
             + ("; or use dtype='float32'." if dtype == "float16" else ".")
         )
     change = largest_change(metric, dtype)
@@ -48,7 +51,7 @@ def rounded(metric: MahalanobisMetric, dtype: str) -> NDArray[Any]:
         warn(
             f"Rounding the metric to {dtype} changes distances of random vectors by up to {change:.2g} times their "
             f"mean: its numbers are too small for the type. Scale the metric up, which changes no neighbours: "
-            f"MahalanobisMetric(metric.components * 2.0**{-_exponent(longest)})"
+            f"MahalanobisMetric(metric.components * 2.0**{-_exponent(longest)}{unit})"
             + ("; or use dtype='float32'." if dtype == "float16" else ".")
         )
     return np.ascontiguousarray(metric.components.T, dtype=dtype)
@@ -86,14 +89,14 @@ def largest_change(metric: MahalanobisMetric | Learned, dtype: str = "float16") 
     True
     """
     check_choice("dtype", dtype, ("float16", "float32", "float64"))
-    components = metric_of(metric).components
+    learned = metric_of(metric)
+    components = learned.components
     with np.errstate(over="ignore"):
         stored = components.astype(dtype).astype(np.float64)
     if not np.isfinite(stored).all():
         return float("inf")
     vectors = np.random.RandomState(0).standard_normal((_N_VECTORS, components.shape[1]))
-    before = np.linalg.norm(vectors @ components.T, axis=1)
-    after = np.linalg.norm(vectors @ stored.T, axis=1)
+    before, after = (_distances(vectors @ rows.T, learned.normalize) for rows in (components, stored))
     mean = float(np.sqrt(np.mean(before**2)))
     return float(np.abs(after - before).max() / mean) if mean > 0 else 0.0
 
@@ -102,7 +105,8 @@ def to_numpy(metric: MahalanobisMetric | Learned, path: str | os.PathLike[str], 
     """Write the linear map of a metric as an array for NumPy.
 
     The array M has shape (n_features, n_components). It is the transpose of ``metric.components``: the rows of
-    ``X @ M`` are the transformed rows of X, and the Euclidean distance between two of them is the learned distance.
+    ``X @ M`` are the transformed rows of X, and the Euclidean distance between two of them is the learned distance. If
+    the metric scales points to unit length (`normalize`), compare them by cosine: a matrix cannot scale each row.
 
     Parameters
     ----------
@@ -136,6 +140,14 @@ def to_numpy(metric: MahalanobisMetric | Learned, path: str | os.PathLike[str], 
     with replacing(path) as temporary, temporary.open("wb") as file:
         np.save(file, matrix, allow_pickle=False)
     return path
+
+
+def _distances(mapped: FloatArray, normalize: bool) -> FloatArray:
+    """Distances of mapped vectors: of each from zero or, at unit length, from the next one."""
+    if normalize:
+        mapped = unit_vectors(mapped)
+        mapped = mapped - np.roll(mapped, 1, axis=0)
+    return np.asarray(np.linalg.norm(mapped, axis=1))
 
 
 def _exponent(value: float) -> int:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from boostmetric import __version__
 from boostmetric.arrays.validation import check_choice
@@ -18,10 +21,11 @@ _IR_VERSION = 7
 
 
 def to_onnx(metric: MahalanobisMetric | Learned, path: str | os.PathLike[str], dtype: str = "float32") -> Path:
-    """Write a metric as an ONNX model with a single MatMul.
+    """Write a metric as an ONNX model with a single MatMul and, with `normalize`, a division by the length.
 
     Its input ``vectors`` has shape (batch, n_features), its output ``transformed`` shape (batch, n_components), for any
-    batch size. The Euclidean distance between two rows of the output is the learned distance.
+    batch size. The Euclidean distance between two rows of the output is the learned distance. If the metric scales
+    points to unit length (`normalize`), so does the model, and the inner product of two rows is their cosine.
 
     Parameters
     ----------
@@ -29,7 +33,7 @@ def to_onnx(metric: MahalanobisMetric | Learned, path: str | os.PathLike[str], d
     path : str or path
         Path of the .onnx file; an existing file is replaced.
     dtype : {"float16", "float32"}, default="float32"
-        Type of the input, the matrix and the output. In float16, no transformed vector may be longer than 65,504.
+        Type of the input, the matrix and the output. In float16, no vector may be longer than 65,504 after the MatMul.
 
     Returns
     -------
@@ -51,15 +55,21 @@ def to_onnx(metric: MahalanobisMetric | Learned, path: str | os.PathLike[str], d
     """
     onnx = require("onnx", "onnx", "Writing an ONNX model")
     check_choice("dtype", dtype, ("float16", "float32"))
-    path, matrix = Path(path), rounded(metric_of(metric), dtype)
+    path, learned = Path(path), metric_of(metric)
+    matrix = rounded(learned, dtype)
     n_features, n_components = matrix.shape
     number = onnx.helper.np_dtype_to_tensor_dtype(matrix.dtype)
+    nodes = [onnx.helper.make_node("MatMul", ["vectors", "matrix"], ["mapped" if learned.normalize else "transformed"])]
+    constants = [onnx.numpy_helper.from_array(matrix, "matrix")]
+    if learned.normalize:
+        nodes += _to_unit_length(onnx, number)
+        constants.append(onnx.numpy_helper.from_array(np.finfo(np.float32).tiny, "tiny"))
     graph = onnx.helper.make_graph(
-        [onnx.helper.make_node("MatMul", ["vectors", "matrix"], ["transformed"])],
+        nodes,
         "metric",
         [onnx.helper.make_tensor_value_info("vectors", number, ["batch", n_features])],
         [onnx.helper.make_tensor_value_info("transformed", number, ["batch", n_components])],
-        [onnx.numpy_helper.from_array(matrix, "matrix")],
+        constants,
     )
     model = onnx.helper.make_model(
         graph,
@@ -72,3 +82,22 @@ def to_onnx(metric: MahalanobisMetric | Learned, path: str | os.PathLike[str], d
     with replacing(path) as temporary:
         temporary.write_bytes(model.SerializeToString())
     return path
+
+
+def _to_unit_length(onnx: Any, number: int) -> list[Any]:
+    """Nodes from ``mapped`` to ``transformed``.
+
+    In float32, because squares overflow in float16. LpNormalization would be one node, but the standard does not say
+    what it returns for zeros, which stay zeros here.
+    """
+    node, float32 = onnx.helper.make_node, onnx.TensorProto.FLOAT
+    is_half = number != float32
+    given, divided = ("mapped32", "transformed32") if is_half else ("mapped", "transformed")
+    nodes = [
+        node("ReduceL2", [given], ["length"], axes=[1], keepdims=1),
+        node("Max", ["length", "tiny"], ["divisor"]),
+        node("Div", [given, "divisor"], [divided]),
+    ]
+    if not is_half:
+        return nodes
+    return [node("Cast", ["mapped"], [given], to=float32), *nodes, node("Cast", [divided], ["transformed"], to=number)]

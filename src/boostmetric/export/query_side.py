@@ -3,6 +3,9 @@
 With X = L'L, the squared distance between a query q and a document d is ``q'Xq - 2 (q'Xd - d'Xd / 2)``. The first term
 is the same for all documents, so the nearest document has the largest ``<Xq, d> - d'Xd / 2``: an inner product of the
 transformed query with the unchanged document, plus one number per document that does not depend on the query.
+
+If the metric scales points to unit length, the nearest document has the largest cosine of Lq and Ld, which is
+``<L'Lq / |Lq|, d> / |Ld|``: the number of the document is a factor, 1 / |Ld|, instead of a term.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from boostmetric.arrays.tensors import finite
+from boostmetric.arrays.tensors import finite, lengths
 from boostmetric.arrays.types import FloatArray
 from boostmetric.arrays.validation import check_choice, check_number
 from boostmetric.export.matrix import Learned, metric_of, rounded
@@ -36,6 +39,14 @@ class QuerySide:
     ranks documents as the learned distance does, the nearest first. For an index that supports only inner products,
     `extended_queries` and `extended_documents` append the number as one more coordinate.
 
+    If the metric scales points to unit length (`normalize`), the number is a factor::
+
+        score = transform_queries(queries) @ documents.T * document_numbers(documents)
+
+    is the cosine of the mapped vectors. `extended_documents` then multiplies documents by their numbers, and appends
+    nothing. An index that compares unchanged documents by inner product or cosine alone cannot give this order, because
+    a document's length after the map is not its own length.
+
     Without the numbers, ``transform_queries(queries) @ documents.T`` is an approximation that may be worse than the
     distance before learning: it prefers documents that the metric makes long. Measure it before using it.
 
@@ -51,7 +62,8 @@ class QuerySide:
     scale : float
         Power of two by which `extended_queries` and `extended_documents` multiply the metric. It keeps the appended
         coordinate below an eighth of the length of a document. An exact search does not need this, but the graph of an
-        HNSW index links documents by their inner products, which a large coordinate would dominate.
+        HNSW index links documents by their inner products, which a large coordinate would dominate. 1 if the metric
+        scales points to unit length.
 
     Examples
     --------
@@ -81,7 +93,8 @@ class QuerySide:
                 f"Under this metric the numbers of documents of length {document_length:g} become {steepest:g}, which "
                 "is too large. Divide the components by a power of two, which changes no neighbours."
             )
-        self.scale = float(2.0 ** np.floor(np.log2(_SHARE / steepest))) if steepest > _FLATTEST else 1.0
+        is_scaled = steepest > _FLATTEST and not self.metric.normalize
+        self.scale = float(2.0 ** np.floor(np.log2(_SHARE / steepest))) if is_scaled else 1.0
 
     @property
     def matrix(self) -> FloatArray:
@@ -89,7 +102,7 @@ class QuerySide:
         return self.metric.matrix
 
     def transform_queries(self, queries: ArrayLike | sparse.sparray) -> FloatArray:
-        """Map each query q to Xq.
+        """Map each query q to Xq; if the metric scales points to unit length, to Xq / |Lq|.
 
         Parameters
         ----------
@@ -99,12 +112,12 @@ class QuerySide:
         -------
         ndarray of shape (..., n_features)
         """
-        mapped = self.metric.transform(queries)
+        mapped = self.metric.transform(queries)  # Lq, or Lq / |Lq|
         with np.errstate(over="ignore", invalid="ignore"):  # see `finite`
             return np.asarray(finite(mapped @ self.metric.components))
 
     def document_numbers(self, documents: ArrayLike | sparse.sparray) -> FloatArray:
-        """Compute the number -d'Xd / 2 of each document d.
+        """Compute the number -d'Xd / 2 of each document d; if the metric scales points to unit length, 1 / |Ld|.
 
         Parameters
         ----------
@@ -113,13 +126,19 @@ class QuerySide:
         Returns
         -------
         ndarray of shape (...)
+            A document that the map takes to zero has the number 0.
         """
+        if self.metric.normalize:
+            length = lengths(MahalanobisMetric(self.metric.components).transform(documents))
+            with np.errstate(over="ignore"):  # see `finite`
+                inverse = np.divide(1.0, length, out=np.zeros_like(length), where=length > 0)
+            return np.asarray(finite(inverse[..., None])[..., 0])
         mapped = self.metric.transform(documents)
         with np.errstate(over="ignore"):  # see `finite`
             return np.asarray(-0.5 * finite(np.square(mapped).sum(axis=-1, keepdims=True))[..., 0])
 
     def extended_queries(self, queries: ArrayLike | sparse.sparray) -> FloatArray:
-        """Transform queries and append a coordinate, for inner products with `extended_documents`.
+        """Transform queries for inner products with `extended_documents`: append a coordinate.
 
         Parameters
         ----------
@@ -128,13 +147,16 @@ class QuerySide:
         Returns
         -------
         ndarray of shape (..., n_features + 1)
-            Xq times `scale`, followed by a 1.
+            Xq times `scale`, followed by a 1. If the metric scales points to unit length, the result of
+            `transform_queries`, of shape (..., n_features).
         """
+        if self.metric.normalize:
+            return self.transform_queries(queries)
         changed = self.transform_queries(queries) * self.scale
         return _with_last(changed, np.ones(changed.shape[:-1]))
 
     def extended_documents(self, documents: ArrayLike | sparse.sparray) -> FloatArray:
-        """Append a coordinate to documents, for inner products with `extended_queries`.
+        """Prepare documents for inner products with `extended_queries`: append a coordinate.
 
         Parameters
         ----------
@@ -143,11 +165,16 @@ class QuerySide:
         Returns
         -------
         ndarray of shape (..., n_features + 1)
-            The unchanged document, followed by its number times `scale`.
+            The unchanged document, followed by its number times `scale`. If the metric scales points to unit length,
+            the document times its number, of shape (..., n_features).
         """
         numbers = self.document_numbers(documents) * self.scale
         dense: Any = sparse.csr_array(documents).toarray() if sparse.issparse(documents) else documents
-        return _with_last(np.asarray(dense, dtype=np.float64), numbers)
+        vectors = np.asarray(dense, dtype=np.float64)
+        if self.metric.normalize:
+            with np.errstate(over="ignore", invalid="ignore"):  # see `finite`
+                return np.asarray(finite(vectors * numbers[..., None]))
+        return _with_last(vectors, numbers)
 
     def __repr__(self) -> str:
         return f"QuerySide({self.metric!r}, scale={self.scale:g})"
@@ -190,6 +217,9 @@ def to_query_side(
     - ``scale``: factor for both the transformed queries and the numbers, if the number is appended to the document as a
       coordinate, and a 1 to the query.
 
+    If the metric scales points to unit length (`normalize`), there is a fourth array, ``normalize``, which is true. The
+    numbers are then ``1 / np.linalg.norm(D @ documents, axis=1)``; they multiply inner products, and the scale is 1.
+
     Parameters
     ----------
     metric : MahalanobisMetric or fitted learner
@@ -219,9 +249,11 @@ def to_query_side(
     check_choice("dtype", dtype, ("float16", "float32", "float64"))
     path, side = Path(path), QuerySide(metric, document_length)
     arrays: dict[str, Any] = {
-        "queries": rounded(MahalanobisMetric(side.matrix), dtype),  # X is symmetric, so it is its own transpose
+        # X is symmetric, so it is its own transpose.
+        "queries": rounded(MahalanobisMetric(side.matrix, normalize=side.metric.normalize), dtype),
         "documents": rounded(side.metric, dtype),
         "scale": np.array(side.scale),
+        **({"normalize": np.array(True)} if side.metric.normalize else {}),
     }
     with replacing(path) as temporary, temporary.open("wb") as file:
         np.savez(file, **arrays)

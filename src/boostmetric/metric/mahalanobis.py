@@ -13,9 +13,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from boostmetric.arrays.tensors import as_floats, difference, finite, is_tensor, lengths, mapped
+from boostmetric.arrays.tensors import (
+    as_floats,
+    check_pairs,
+    difference,
+    finite,
+    is_tensor,
+    lengths,
+    mapped,
+    unit_vectors,
+)
 from boostmetric.arrays.types import FloatArray
-from boostmetric.arrays.validation import as_list, as_numbers, check_count
+from boostmetric.arrays.validation import as_list, as_numbers, check_count, check_flag
 
 if TYPE_CHECKING:  # a loaded model maps points with NumPy alone
     from scipy import sparse
@@ -45,6 +54,11 @@ class MahalanobisMetric:
         dictionaries of these. Metrics of the estimators have the entries "estimator" (its "name" and "parameters"),
         "library" (the version of boostmetric) and "training" (its fitted attributes: "n_iter", "stop_reason",
         "duality_gap" and others).
+    normalize : bool, default=False
+        Whether points are scaled to unit length after the linear map, for indexes that compare by cosine. The distance
+        is then the Euclidean distance of unit vectors, ``sqrt(2 - 2 cos)``, which orders points as the cosine of their
+        mapped vectors does. Points that the map takes to zero stay there. Nothing is centred: the map is linear, and
+        embeddings are used as they come.
 
     Attributes
     ----------
@@ -52,6 +66,7 @@ class MahalanobisMetric:
     feature_names : list of str, or None
     directions, step_sizes : ndarray, or None
     about : dict
+    normalize : bool
 
     Examples
     --------
@@ -71,7 +86,14 @@ class MahalanobisMetric:
     >>> MahalanobisMetric([[2.0, 0.0]], feature_names=["height", "width"]).save(path)
     >>> MahalanobisMetric.load(path).feature_names
     ['height', 'width']
+
+    Compare by cosine after the linear map:
+
+    >>> MahalanobisMetric([[1.0, 0.0], [0.0, 2.0]], normalize=True).transform([[3.0, 2.0]])
+    array([[0.6, 0.8]])
     """
+
+    normalize: bool = False  # for metrics that were pickled before there was this attribute
 
     def __init__(
         self,
@@ -81,6 +103,7 @@ class MahalanobisMetric:
         directions: ArrayLike | None = None,
         step_sizes: ArrayLike | None = None,
         about: Mapping[str, Any] | None = None,
+        normalize: bool = False,
     ) -> None:
         L = as_numbers("components", components)
         if L.ndim != 2 or 0 in L.shape:
@@ -100,6 +123,8 @@ class MahalanobisMetric:
         if about is not None and not isinstance(about, Mapping):
             raise ValueError(f"about must be a dictionary. Got {about!r}.")
         self.about: dict[str, Any] = copy.deepcopy(dict(about or {}))
+        check_flag("normalize", normalize)
+        self.normalize = bool(normalize)
 
     @classmethod
     def load(cls, path: str | Path) -> MahalanobisMetric:
@@ -164,7 +189,7 @@ class MahalanobisMetric:
 
     @property
     def matrix(self) -> FloatArray:
-        """The matrix X = L'L, of shape (n_features, n_features)."""
+        """The matrix X = L'L of the linear map, of shape (n_features, n_features)."""
         return self.components.T @ self.components
 
     @property
@@ -174,7 +199,7 @@ class MahalanobisMetric:
         return np.asarray(singular**2)
 
     def transform(self, X: ArrayLike | sparse.sparray) -> FloatArray:
-        """Map points so that their Euclidean distance is this distance.
+        """Map points so that their Euclidean distance is this distance; with `normalize`, to unit length.
 
         Parameters
         ----------
@@ -192,7 +217,7 @@ class MahalanobisMetric:
     def _mapped(self, X: ArrayLike | sparse.sparray) -> FloatArray:
         """Same as `transform`, but without an error if the result is not finite."""
         answer: FloatArray = mapped(self._check(X), self.components)
-        return answer
+        return unit_vectors(answer) if self.normalize else answer
 
     def distance(self, a: ArrayLike, b: ArrayLike) -> FloatArray:
         """Distances between points of `a` and points of `b`, row by row.
@@ -207,7 +232,14 @@ class MahalanobisMetric:
         ndarray of shape (...)
             A tensor if one of them is a tensor, as in `transform`.
         """
-        answer: FloatArray = lengths(finite(mapped(difference(self._check(a), self._check(b)), self.components)))
+        first, second = self._check(a), self._check(b)
+        answer: FloatArray
+        if self.normalize:
+            check_pairs(first, second)
+            units = [unit_vectors(finite(mapped(points, self.components))) for points in (first, second)]
+            answer = lengths(difference(*units))
+        else:
+            answer = lengths(finite(mapped(difference(first, second), self.components)))
         return answer
 
     def __call__(self, a: ArrayLike, b: ArrayLike) -> float:
@@ -230,12 +262,14 @@ class MahalanobisMetric:
         Returns
         -------
         MahalanobisMetric
-            Its components are orthogonal, longest first. It keeps `feature_names` and `about`.
+            Its components are orthogonal, longest first. It keeps `feature_names`, `about` and `normalize`.
         """
         if rank is not None:
             check_count("rank", rank, alternative=", or None")
         shorter = self._of_rank(rank)
-        return MahalanobisMetric(shorter.components, feature_names=self.feature_names, about=self.about)
+        return MahalanobisMetric(
+            shorter.components, feature_names=self.feature_names, about=self.about, normalize=self.normalize
+        )
 
     def _of_rank(self, rank: int | None, narrow: FloatArray | None = None) -> MahalanobisMetric:
         """Same as `truncate`; `narrow` holds the components in an orthonormal basis of a smaller space."""
@@ -266,7 +300,8 @@ class MahalanobisMetric:
 
     def __repr__(self) -> str:
         rank, n_features = self.components.shape
-        return f"MahalanobisMetric(n_components={rank}, n_features={n_features})"
+        unit = ", normalize=True" if self.normalize else ""
+        return f"MahalanobisMetric(n_components={rank}, n_features={n_features}{unit})"
 
 
 def check_columns(X: Any, feature_names: list[str] | None) -> None:

@@ -1,12 +1,16 @@
 """The model file: a metric with its metadata.
 
-Version 1 of the layout is a file of `boostmetric.storage.tensor_file` of kind "model" with
+The layout is a file of `boostmetric.storage.tensor_file` of kind "model" with
 
 - tensor ``components``, of shape (n_components, n_features);
 - tensors ``directions``, of shape (n_directions, n_features), and ``step_sizes``, of shape (n_directions,): both or
   neither;
 - ``feature_names``: a list of n_features strings, or null;
-- ``about``: a dictionary, see `boostmetric.MahalanobisMetric`.
+- ``about``: a dictionary, see `boostmetric.MahalanobisMetric`;
+- ``normalize``: true, only in files of metrics that scale points to unit length.
+
+A file with ``normalize`` has version 2. Versions of the library without that option refuse it, because they would
+compute other distances. All other files have version 1, which those versions can read.
 
 Tensors are written as float64; float32 and float16 can also be read.
 """
@@ -24,17 +28,18 @@ from boostmetric.storage.tensor_file import TensorFile, read_tensors, write_tens
 if TYPE_CHECKING:  # the class uses this module to save and load, so a real import would be circular
     from boostmetric.metric.mahalanobis import MahalanobisMetric
 
-_KIND, _VERSION = "model", 1
+_KIND = "model"
+_PLAIN, NEWEST = 1, 2  # versions of the layout, without and with ``normalize``
 
 
 def save_model(metric: MahalanobisMetric, path: str | Path) -> None:
     """Write a metric to a file."""
-    write_tensors(path, _KIND, _VERSION, tensors_of(metric), said_of(metric))
+    write_tensors(path, _KIND, version_of(metric), tensors_of(metric), said_of(metric))
 
 
 def load_model(path: str | Path, make: type[MahalanobisMetric]) -> MahalanobisMetric:
     """Read a metric from a file and construct it with `make`."""
-    file = read_tensors(path, _KIND, _VERSION)
+    file = read_tensors(path, _KIND, NEWEST)
     return metric_of(file, file.about, make)
 
 
@@ -48,7 +53,13 @@ def tensors_of(metric: MahalanobisMetric) -> dict[str, NDArray[np.float64]]:
 
 def said_of(metric: MahalanobisMetric) -> dict[str, Any]:
     """Metadata of a metric."""
-    return {"feature_names": metric.feature_names, "about": metric.about}
+    said: dict[str, Any] = {"feature_names": metric.feature_names, "about": metric.about}
+    return {**said, "normalize": True} if metric.normalize else said
+
+
+def version_of(metric: MahalanobisMetric | None) -> int:
+    """Layout version of a file with this metric: the lowest that has all it needs, for older readers."""
+    return NEWEST if metric is not None and metric.normalize else _PLAIN
 
 
 def metric_of(file: TensorFile, said: dict[str, Any], make: type[MahalanobisMetric]) -> MahalanobisMetric:
@@ -65,6 +76,7 @@ def metric_of(file: TensorFile, said: dict[str, Any], make: type[MahalanobisMetr
             directions=directions,
             step_sizes=step_sizes,
             about=said["about"],
+            normalize=said["normalize"] if "normalize" in said else False,  # noqa: SIM401 - `said` may be any JSON
         )
     except (KeyError, TypeError, ValueError) as error:
         raise file.error(f"it does not describe a metric ({error})") from error

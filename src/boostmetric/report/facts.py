@@ -49,6 +49,8 @@ def facts(metric: MahalanobisMetric) -> list[tuple[str, str]]:
     estimator, training = _mapping(about, "estimator"), _mapping(about, "training")
     rank, n_features = len(metric.truncate().components), metric.components.shape[1]
     listed = [("Linear map", f"{_count(n_features, 'feature')} to {_count(rank, 'dimension')}")]
+    if metric.normalize:
+        listed.append(("Distances", "between vectors of unit length (cosine): scaled after the linear map"))
     if "name" in estimator:
         listed.append(("Learned by", str(estimator["name"])))
         listed.append(_parameters(str(estimator["name"]), _mapping(estimator, "parameters")))

@@ -23,8 +23,9 @@ def features_block(metric: MahalanobisMetric, points: Given | None) -> list[Html
     weight = np.square(metric.components).sum(axis=0)
     if points is None:
         order = np.argsort(-weight, kind="stable")[:_MOST_FEATURES]
+        text = f"The largest entries of the diagonal of X, in the units of the features.{_cut(len(names))}"
         blocks = [
-            paragraph(f"The largest entries of the diagonal of X, in the units of the features.{_cut(len(names))}"),
+            paragraph(text + _before_unit_length(metric)),
             table(["feature", "weight"], [[names[f], f"{weight[f]:.4g}"] for f in order]),
         ]
         return [*blocks, *_components(metric, names, np.ones(len(names)), "")]
@@ -37,7 +38,7 @@ def features_block(metric: MahalanobisMetric, points: Given | None) -> list[Html
     text = (
         "The share of the squared distances that each feature contributes on its own: its variance before; after, its "
         "variance times its weight, which is its entry in the diagonal of X. The components below show how features "
-        f"work together.{_cut(len(names))}"
+        f"work together.{_cut(len(names))}{_before_unit_length(metric)}"
     )
     blocks = [paragraph(text), table(["feature", "share before", "share after", "weight"], rows)]
     return [*blocks, *_components(metric, names, np.sqrt(variance), ", each feature in units of its spread")]
@@ -70,6 +71,10 @@ def _components(metric: MahalanobisMetric, names: list[str], spread: FloatArray,
             f'<th scope="col" style="text-align:left">loadings</th></tr></thead><tbody>{body}</tbody></table></div>'
         ),
     ]
+
+
+def _before_unit_length(metric: MahalanobisMetric) -> str:
+    return " This is before vectors are scaled to unit length." if metric.normalize else ""
 
 
 def _cut(n_features: int) -> str:

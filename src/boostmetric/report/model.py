@@ -150,6 +150,8 @@ def _spectrum(metric: MahalanobisMetric) -> list[Html]:
         f"{held} of {n_features:,} hold 90 % of the sum, the largest alone {percent(shares[0])}."
     )
     shown = shares[:_MOST_BARS]
+    if metric.normalize:
+        text += " This is before vectors are scaled to unit length."
     if len(shares) > _MOST_BARS:
         text += f" The first {_MOST_BARS} are shown."
     described = f"Bars of {len(shown)} eigenvalues, the largest first; {held} hold 90 % of their sum."

@@ -1,6 +1,6 @@
 """The index file: points as a metric maps them, their ids, and the metric.
 
-Version 1 of the layout, a file of `boostmetric.storage.tensor_file` of kind "index":
+The layout is a file of `boostmetric.storage.tensor_file` of kind "index":
 
 - tensor ``points``, of shape (n_points, n_dimensions), in float64;
 - tensor ``ids``, of shape (n_points,), if all ids are 64-bit integers; else ``ids_json``, the bytes of a JSON list, in
@@ -8,6 +8,8 @@ Version 1 of the layout, a file of `boostmetric.storage.tensor_file` of kind "in
 - if there is a metric, the tensors of a model file, see `metric.model_file`, and its remaining fields in ``metric``;
 - ``backend``, ``backend_options``, ``n_features`` (null if there is no metric and no point was ever added),
   ``next_number``.
+
+As a model file, it has version 2 if the metric scales points to unit length, else version 1.
 
 The faiss index is not saved: faiss files are not safe to read from untrusted sources, and the index can be rebuilt from
 the points.
@@ -23,11 +25,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostmetric.metric import MahalanobisMetric
-from boostmetric.metric.model_file import metric_of, said_of, tensors_of
+from boostmetric.metric.model_file import NEWEST, metric_of, said_of, tensors_of, version_of
 from boostmetric.retrieval.ids import packed, unpacked
 from boostmetric.storage.tensor_file import read_tensors, write_tensors
 
-_KIND, _VERSION = "index", 1
+_KIND = "index"
 
 
 class StoredIndex(NamedTuple):
@@ -55,12 +57,12 @@ def save_index(index: StoredIndex, path: str | Path) -> None:
     if index.metric is not None:
         tensors |= tensors_of(index.metric)
         about["metric"] = said_of(index.metric)
-    write_tensors(path, _KIND, _VERSION, tensors, about)
+    write_tensors(path, _KIND, version_of(index.metric), tensors, about)
 
 
 def load_index(path: str | Path) -> StoredIndex:
     """Read an index from a file."""
-    file = read_tensors(path, _KIND, _VERSION)
+    file = read_tensors(path, _KIND, NEWEST)
     about = file.about
     try:
         said, backend, options = about["metric"], about["backend"], about["backend_options"]
