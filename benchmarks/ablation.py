@@ -64,7 +64,7 @@ def learner(benchmark: Benchmark, name: str) -> BoostMetric | None:
         return None
     if name in _ALONE:
         k = benchmark.n_neighbors
-        return BoostMetric(n_neighbors=k, n_impostors=k, **_ALONE[name])
+        return BoostMetric.paper(n_neighbors=k, n_impostors=k, **_ALONE[name])
     return BoostMetric.recommended(random_state=0, **_TOGETHER[name])
 
 

@@ -66,11 +66,11 @@ def from_labels() -> Iterator[tuple[str, Callable[[], Arrays]]]:
     }
     for name, (X, y) in {"wine": wine, "digits": digits, "iris": iris}.items():
         for setting, options in settings.items():
-            learner = BoostMetric(**{"max_iter": 40, **options})
+            learner = BoostMetric.paper(**{"max_iter": 40, **options})
             yield f"{name} {setting}", lambda learner=learner, X=X, y=y: fitted(learner.fit(X, y))
     for name, (X, y) in {"single": single, "sparse": scattered, "wide": wide()}.items():
         for loss in ("exponential", "logistic"):
-            learner = BoostMetric(max_iter=20, loss=loss, random_state=0)
+            learner = BoostMetric.paper(max_iter=20, loss=loss, random_state=0)
             yield f"{name} {loss}", lambda learner=learner, X=X, y=y: fitted(learner.fit(X, y))
     for name, (X, y) in {"wine": wine, "digits": digits, "iris": iris, "wide": wide()}.items():
         auto = BoostMetric.recommended(random_state=0)
@@ -79,33 +79,33 @@ def from_labels() -> Iterator[tuple[str, Callable[[], Arrays]]]:
     kept = np.arange(len(y)) % 3 > 0
     held_out = X[~kept], y[~kept]
     for name, learner in {
-        "eval set": BoostMetric(max_iter=60),
+        "eval set": BoostMetric.paper(max_iter=60),
         "auto eval set": BoostMetric.recommended(random_state=0),
-        "passes eval set": BoostMetric(max_iter=20, n_passes=3, init="identity"),
+        "passes eval set": BoostMetric.paper(max_iter=20, n_passes=3, init="identity"),
     }.items():
         yield name, lambda learner=learner: fitted(learner.fit(X[kept], y[kept], eval_set=held_out))
     weights = 1.0 + np.arange(len(y)) % 5
-    yield "weights", lambda: fitted(BoostMetric(max_iter=30).fit(X, y, sample_weight=weights))
+    yield "weights", lambda: fitted(BoostMetric.paper(max_iter=30).fit(X, y, sample_weight=weights))
     yield (
         "metric to begin with",
-        lambda: fitted(BoostMetric(max_iter=20, init=MahalanobisMetric(np.diag(1 / X.std(axis=0)))).fit(X, y)),
+        lambda: fitted(BoostMetric.paper(max_iter=20, init=MahalanobisMetric(np.diag(1 / X.std(axis=0)))).fit(X, y)),
     )
 
     def stream() -> Arrays:
-        learner = BoostMetric()
+        learner = BoostMetric.paper()
         for rows in np.array_split(np.random.RandomState(0).permutation(len(y)), 4):
             learner.partial_fit(X[rows], y[rows])
         return fitted(learner)
 
     def warm() -> Arrays:
-        learner = BoostMetric(max_iter=15, warm_start=True).fit(X, y)
+        learner = BoostMetric.paper(max_iter=15, warm_start=True).fit(X, y)
         return fitted(learner.set_params(max_iter=30).fit(X, y))
 
     def resumed(**options) -> Arrays:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "part.npz"
-            BoostMetric(max_iter=8, callbacks=[Checkpoint(path)], **options).fit(X, y)
-            return fitted(BoostMetric(max_iter=20, **options).fit(X, y, resume_from=path))
+            BoostMetric.paper(max_iter=8, callbacks=[Checkpoint(path)], **options).fit(X, y)
+            return fitted(BoostMetric.paper(max_iter=20, **options).fit(X, y, resume_from=path))
 
     yield "stream", stream
     yield "warm start", warm
@@ -117,7 +117,10 @@ def from_labels() -> Iterator[tuple[str, Callable[[], Arrays]]]:
         for loss in ("exponential", "logistic"):
             for n_impostors in (3, "all"):
                 options = {"max_iter": 10, "loss": loss, "n_impostors": n_impostors, "device": "torch:cpu"}
-                yield f"torch {loss} {n_impostors}", lambda options=options: fitted(BoostMetric(**options).fit(*iris))
+                yield (
+                    f"torch {loss} {n_impostors}",
+                    lambda options=options: fitted(BoostMetric.paper(**options).fit(*iris)),
+                )
     for name in baselines.__all__:
         learner = getattr(baselines, name)()
         yield name, lambda learner=learner: fitted(learner.fit(X / X.std(axis=0), y))
@@ -200,7 +203,7 @@ def _from_files(points: np.ndarray, triplets: np.ndarray, engine: str | None) ->
 
 def files() -> Iterator[tuple[str, Callable[[], Arrays]]]:
     X, y = load_wine(return_X_y=True)
-    metric = BoostMetric(max_iter=20).fit(X, y).get_metric()
+    metric = BoostMetric.paper(max_iter=20).fit(X, y).get_metric()
 
     def written(write: Callable[[Path], object]) -> Arrays:
         with tempfile.TemporaryDirectory() as folder:

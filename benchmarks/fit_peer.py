@@ -15,7 +15,7 @@ def boostmetric_(X, y, k):
 
     from boostmetric import BoostMetric
 
-    metric = BoostMetric(n_neighbors=k, n_impostors=k, n_jobs=2)
+    metric = BoostMetric.paper(n_neighbors=k, n_impostors=k, n_jobs=2)
     clone(metric).set_params(max_iter=2).fit(X, y)  # load the kernels
     return timed(lambda: metric.fit(X, y).components_)
 

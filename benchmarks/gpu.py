@@ -335,8 +335,8 @@ def mnist(data_dir: Path | None) -> Iterator[dict[str, object]]:
     reduced_after = perf_counter() - start
     before = knn_error(train, y, test, y_test, n_neighbors=3)
     settings = {
-        "all impostors, 100 iterations": BoostMetric(n_impostors="all", max_iter=100, device="cuda"),
-        "all impostors, 100 iterations, logistic": BoostMetric(
+        "all impostors, 100 iterations": BoostMetric.paper(n_impostors="all", max_iter=100, device="cuda"),
+        "all impostors, 100 iterations, logistic": BoostMetric.paper(
             n_impostors="all", max_iter=100, loss="logistic", device="cuda"
         ),
         "recommended": BoostMetric.recommended(device="cuda", random_state=0),
@@ -377,7 +377,7 @@ def crossover() -> Iterator[dict[str, object]]:
             X, y = clustered(n, 50)
             times = {}
             for device in ("cuda", "cpu"):
-                metric = BoostMetric(n_impostors=n_impostors, max_iter=50, device=device, n_jobs=-1)
+                metric = BoostMetric.paper(n_impostors=n_impostors, max_iter=50, device=device, n_jobs=-1)
                 if n == 500:
                     metric.fit(X, y)  # compiles
                 start = perf_counter()

@@ -45,7 +45,7 @@ def main(folder: Path) -> None:
         parquet.write_table(
             table({"id": ["a", "b"], "x": [0.5, 1.5], "v": [[1.0], [2.0]]}), folder / "parquet" / "points"
         )
-    model = BoostMetric(max_iter=3, callbacks=[Checkpoint(folder / "checkpoint" / "fit")]).fit(X, y)
+    model = BoostMetric.paper(max_iter=3, callbacks=[Checkpoint(folder / "checkpoint" / "fit")]).fit(X, y)
     model.save(folder / "model" / "boosted")
     MetricIndex(model).add(X, ids=[f"é{i}" for i in range(12)]).save(folder / "index" / "text")
     MetricIndex().add(X).save(folder / "index" / "numbers")

@@ -40,7 +40,7 @@ def check(what, holds):
 def learns():
     plain = error(Euclidean())
     check(f"Euclidean: {plain:.3f} of Wine is wrong", 0.2 < plain < 0.5)
-    for learner in (BoostMetric(), LMNN(), MMC(), RCA(), PSDBoost()):
+    for learner in (BoostMetric.paper(), LMNN(), MMC(), RCA(), PSDBoost()):
         reached = error(learner)
         check(f"{type(learner).__name__}: {reached:.3f}", reached < plain)
     reached = error(NCA(random_state=0))
@@ -51,7 +51,7 @@ def learns():
 
 
 def keeps(folder):
-    metric = BoostMetric(max_iter=50).fit(X[known], y[known])
+    metric = BoostMetric.paper(max_iter=50).fit(X[known], y[known])
     metric.save(folder / "model.safetensors")
     loaded = MahalanobisMetric.load(folder / "model.safetensors")
     check("a saved model is the same", np.array_equal(loaded.components, metric.components_))

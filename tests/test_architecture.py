@@ -72,14 +72,14 @@ def test_few_frames_lie_between_fit_and_the_loop(kind, loss):
     if kind == "comparisons":
         ComparisonBoostMetric(loss=loss, callbacks=[stack]).fit([[0, 1, 2], [3, 4, 5]], points=Points(X))
     else:
-        BoostMetric(loss=loss, n_passes=1 + (kind == "passes"), callbacks=[stack]).fit(X, y)
+        BoostMetric.paper(loss=loss, n_passes=1 + (kind == "passes"), callbacks=[stack]).fit(X, y)
     assert len(stack.between) <= 4, stack.between
 
 
 @pytest.mark.parametrize("kind", ["labels", "auto"])
 def test_a_fit_changes_no_parameter(kind):
     X, y = np.random.default_rng(0).standard_normal((40, 3)), np.arange(40) % 2
-    metric = BoostMetric.recommended(random_state=0, n_passes=2) if kind == "auto" else BoostMetric(max_iter=5)
+    metric = BoostMetric.recommended(random_state=0, n_passes=2) if kind == "auto" else BoostMetric.paper(max_iter=5)
     asked = metric.get_params()
     seen = []
 

@@ -170,20 +170,20 @@ def test_rebuilding_leaves_the_same_bits(backend):
 
 def test_a_resumed_fit_ends_as_if_never_stopped(tmp_path):
     X, y, _ = problem((20, 20, 20))
-    whole = BoostMetric(n_impostors="all", max_iter=20).fit(X, y)
-    BoostMetric(n_impostors="all", max_iter=9, callbacks=[Checkpoint(tmp_path / "c.npz")]).fit(X, y)
-    resumed = BoostMetric(n_impostors="all", max_iter=20).fit(X, y, resume_from=tmp_path / "c.npz")
+    whole = BoostMetric.paper(n_impostors="all", max_iter=20).fit(X, y)
+    BoostMetric.paper(n_impostors="all", max_iter=9, callbacks=[Checkpoint(tmp_path / "c.npz")]).fit(X, y)
+    resumed = BoostMetric.paper(n_impostors="all", max_iter=20).fit(X, y, resume_from=tmp_path / "c.npz")
     assert resumed.components_.tobytes() == whole.components_.tobytes()
 
 
 def test_early_stopping_sparse_points_and_batches():
     X, y, c = problem((20, 20, 20))
-    stopped = BoostMetric(n_impostors="all", early_stopping=True, random_state=0).fit(X, y)
+    stopped = BoostMetric.paper(n_impostors="all", early_stopping=True, random_state=0).fit(X, y)
     assert stopped.history_[-1].held_out > 0.5
-    dense = BoostMetric(n_impostors="all", max_iter=10).fit(X, y)
-    rows = BoostMetric(n_impostors="all", max_iter=10).fit(sparse.csr_array(X), y)
+    dense = BoostMetric.paper(n_impostors="all", max_iter=10).fit(X, y)
+    rows = BoostMetric.paper(n_impostors="all", max_iter=10).fit(sparse.csr_array(X), y)
     assert rows.get_mahalanobis_matrix() == pytest.approx(dense.get_mahalanobis_matrix(), rel=1e-6)
-    batches = BoostMetric(n_impostors="all").partial_fit(X, y)
+    batches = BoostMetric.paper(n_impostors="all").partial_fit(X, y)
     assert batches.get_mahalanobis_matrix() == pytest.approx(
         ComparisonBoostMetric().partial_fit(c.listed(), points=X).get_mahalanobis_matrix(), rel=1e-6
     )

@@ -54,7 +54,7 @@ def test_early_stopping_keeps_the_best_prefix():
 
 def test_held_out_scores_are_those_of_the_stages():
     X_train, y_train, X_test, y_test = X[::2], Y[::2], X[1::2], Y[1::2]
-    metric = BoostMetric(max_iter=15).fit(X_train, y_train, eval_set=(X_test, y_test))
+    metric = BoostMetric.paper(max_iter=15).fit(X_train, y_train, eval_set=(X_test, y_test))
     held = Comparisons.from_labels(X_test, y_test)
     for record, z in zip(metric.history_, metric.staged_transform(X_test), strict=True):
         d = np.square(z[held.pairs[:, 0]] - z[held.pairs[:, 1]]).sum(axis=1)
@@ -67,7 +67,7 @@ def test_eval_set_beyond_the_span_of_the_training_points():
     points = rng.standard_normal((60, 100))
     points[:, 0] *= 5
     y = points[:, 0] > 0
-    metric = BoostMetric(max_iter=5, n_iter_no_change=10).fit(points[:30], y[:30], eval_set=(points[30:], y[30:]))
+    metric = BoostMetric.paper(max_iter=5, n_iter_no_change=10).fit(points[:30], y[:30], eval_set=(points[30:], y[30:]))
     held = Comparisons.from_labels(points[30:], y[30:])
     after = ComparisonBoostMetric(max_iter=1).fit(held, points=points[30:])
     after.components_ = metric.components_
@@ -75,7 +75,7 @@ def test_eval_set_beyond_the_span_of_the_training_points():
 
 
 def test_early_stopping_is_repeatable_and_uses_the_random_state():
-    a, b, c = (BoostMetric(early_stopping=True, random_state=seed).fit(X, Y) for seed in (0, 0, 1))
+    a, b, c = (BoostMetric.paper(early_stopping=True, random_state=seed).fit(X, Y) for seed in (0, 0, 1))
     assert a.components_.tobytes() == b.components_.tobytes()
     assert a.components_.tobytes() != c.components_.tobytes()
     assert a.stop_reason_ is StopReason.HELD_OUT
@@ -83,7 +83,7 @@ def test_early_stopping_is_repeatable_and_uses_the_random_state():
 
 def test_early_stopping_by_hand_needs_something_held_out():
     with pytest.raises(ValueError, match="needs held-out comparisons: set early_stopping=True"):
-        BoostMetric(callbacks=[EarlyStopping()]).fit(X, Y)
+        BoostMetric.paper(callbacks=[EarlyStopping()]).fit(X, Y)
 
 
 @pytest.mark.parametrize(
@@ -96,14 +96,14 @@ def test_early_stopping_by_hand_needs_something_held_out():
 )
 def test_bad_parameters_are_named(parameters, message):
     with pytest.raises(ValueError, match=message):
-        BoostMetric(early_stopping=True, **parameters).fit(X, Y)
+        BoostMetric.paper(early_stopping=True, **parameters).fit(X, Y)
 
 
 def test_bad_eval_sets_are_named():
     with pytest.raises(ValueError, match=r"eval_set must be a tuple \(X, y\). Got ndarray"):
-        BoostMetric().fit(X, Y, eval_set=X)
+        BoostMetric.paper().fit(X, Y, eval_set=X)
     with pytest.raises(ValueError, match="X has 5 features, but BoostMetric is expecting 13"):
-        BoostMetric().fit(X, Y, eval_set=(X[:, :5], Y))
+        BoostMetric.paper().fit(X, Y, eval_set=(X[:, :5], Y))
 
 
 def test_too_few_comparisons_to_hold_some_out():
@@ -115,8 +115,8 @@ def test_too_few_comparisons_to_hold_some_out():
 
 
 def test_warm_start_goes_on_to_the_same_bits():
-    whole = BoostMetric(max_iter=60).fit(X, Y)
-    metric = BoostMetric(max_iter=20, warm_start=True).fit(X, Y)
+    whole = BoostMetric.paper(max_iter=60).fit(X, Y)
+    metric = BoostMetric.paper(max_iter=20, warm_start=True).fit(X, Y)
     for max_iter in (21, 40, 60, 60):
         metric.set_params(max_iter=max_iter).fit(X, Y)
         assert metric.n_iter_ == max_iter
@@ -126,15 +126,15 @@ def test_warm_start_goes_on_to_the_same_bits():
 
 
 def test_warm_start_with_tolerance_remembers_where_it_began():
-    whole = BoostMetric(tol=1e-3).fit(X, Y)
+    whole = BoostMetric.paper(tol=1e-3).fit(X, Y)
     with pytest.warns(sklearn.exceptions.ConvergenceWarning):
-        metric = BoostMetric(tol=1e-3, max_iter=2, warm_start=True).fit(X, Y)
+        metric = BoostMetric.paper(tol=1e-3, max_iter=2, warm_start=True).fit(X, Y)
     metric.set_params(max_iter=500).fit(X, Y)
     assert metric.n_iter_ == whole.n_iter_
 
 
 def test_warm_start_on_other_data_starts_from_the_metric():
-    metric = BoostMetric(max_iter=10, warm_start=True).fit(X[::2], Y[::2])
+    metric = BoostMetric.paper(max_iter=10, warm_start=True).fit(X[::2], Y[::2])
     first = metric.directions_
     metric.set_params(max_iter=12).fit(X[1::2], Y[1::2])
     assert metric.directions_[:10].tobytes() == first.tobytes()
@@ -142,7 +142,7 @@ def test_warm_start_on_other_data_starts_from_the_metric():
 
 
 def test_warm_start_needs_more_iterations_and_the_same_features():
-    metric = BoostMetric(max_iter=10, warm_start=True).fit(X, Y)
+    metric = BoostMetric.paper(max_iter=10, warm_start=True).fit(X, Y)
     with pytest.raises(ValueError, match=r"max_iter=9 is less than the 10 iterations .* Raise max_iter"):
         metric.set_params(max_iter=9).fit(X, Y)
     with pytest.raises(ValueError, match="X has 5 features"):
@@ -150,7 +150,7 @@ def test_warm_start_needs_more_iterations_and_the_same_features():
 
 
 def test_without_warm_start_a_fit_begins_anew():
-    metric = BoostMetric(max_iter=10).fit(X, Y)
+    metric = BoostMetric.paper(max_iter=10).fit(X, Y)
     assert metric.fit(X[:, :5], Y).directions_.shape == (10, 5)
 
 
@@ -172,7 +172,7 @@ def test_scores_about_other_comparisons_do_not_roll_back():
 
 def test_a_warm_start_holds_out_the_same_comparisons():
     np.random.seed(0)  # noqa: NPY002, the state that random_state=None takes
-    metric = BoostMetric(max_iter=5, early_stopping=True, warm_start=True).fit(X, Y)
+    metric = BoostMetric.paper(max_iter=5, early_stopping=True, warm_start=True).fit(X, Y)
     metric.set_params(max_iter=8).fit(X, Y)
     assert all(record.held_out is not None for record in metric.history_)
 
@@ -208,10 +208,10 @@ def test_a_separable_fit_is_not_prolonged(tmp_path):
 def test_a_resumed_fit_ends_as_if_never_stopped(tmp_path, n_features):
     """Also where there are more features than points, and directions are stored in other coordinates than computed."""
     points = np.pad(X, [(0, 0), (0, n_features - 13)]) + np.random.default_rng(0).standard_normal((len(X), n_features))
-    whole = BoostMetric(max_iter=80).fit(points, Y)
+    whole = BoostMetric.paper(max_iter=80).fit(points, Y)
     path = tmp_path / "fit.npz"
-    BoostMetric(max_iter=37, callbacks=[Checkpoint(path, every=10)]).fit(points, Y)
-    resumed = BoostMetric(max_iter=80).fit(points, Y, resume_from=path)
+    BoostMetric.paper(max_iter=37, callbacks=[Checkpoint(path, every=10)]).fit(points, Y)
+    resumed = BoostMetric.paper(max_iter=80).fit(points, Y, resume_from=path)
     assert resumed.n_iter_ == whole.n_iter_ > 40
     expected = whole.get_mahalanobis_matrix()
     assert np.abs(resumed.get_mahalanobis_matrix() - expected).max() <= 1e-13 * np.abs(expected).max()
@@ -241,13 +241,13 @@ def test_resuming_without_the_held_out_comparisons_keeps_the_work(tmp_path):
 
 def test_a_checkpoint_does_not_mind_the_type_of_a_number(tmp_path):
     path = tmp_path / "fit.npz"
-    BoostMetric(max_iter=5, callbacks=[Checkpoint(path)]).fit(X, Y)
-    assert BoostMetric(regularization=np.float64(1e-7), max_iter=6).fit(X, Y, resume_from=path).n_iter_ == 6
+    BoostMetric.paper(max_iter=5, callbacks=[Checkpoint(path)]).fit(X, Y)
+    assert BoostMetric.paper(regularization=np.float64(1e-7), max_iter=6).fit(X, Y, resume_from=path).n_iter_ == 6
 
 
 def test_leftovers_of_killed_writers_are_removed(tmp_path):
     (tmp_path / ".fit-abc.npz").write_bytes(b"half")
-    BoostMetric(max_iter=2, callbacks=[Checkpoint(tmp_path / "fit.npz")]).fit(X, Y)
+    BoostMetric.paper(max_iter=2, callbacks=[Checkpoint(tmp_path / "fit.npz")]).fit(X, Y)
     assert [path.name for path in tmp_path.iterdir()] == ["fit.npz"]
 
 
@@ -260,7 +260,7 @@ def test_an_interrupted_fit_leaves_its_last_iteration(tmp_path):
                 raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        BoostMetric(callbacks=[Checkpoint(path, every=10), Interrupt()]).fit(X, Y)
+        BoostMetric.paper(callbacks=[Checkpoint(path, every=10), Interrupt()]).fit(X, Y)
     assert len(Checkpoint.load(path).history) == 23
     assert list(path.parent.iterdir()) == [path]
 
@@ -273,41 +273,43 @@ def test_checkpoints_by_time(tmp_path):
             written.append((tmp_path / "fit.npz").exists())
             time.sleep(0.02)
 
-    BoostMetric(max_iter=12, callbacks=[Watch(), Checkpoint(tmp_path / "fit.npz", every=None, seconds=0.1)]).fit(X, Y)
+    BoostMetric.paper(max_iter=12, callbacks=[Watch(), Checkpoint(tmp_path / "fit.npz", every=None, seconds=0.1)]).fit(
+        X, Y
+    )
     assert not written[0]
     assert written[-1]
 
 
 def test_a_checkpoint_is_a_metric(tmp_path):
     path = tmp_path / "fit.npz"
-    metric = BoostMetric(max_iter=10, callbacks=[Checkpoint(path)]).fit(X, Y)
+    metric = BoostMetric.paper(max_iter=10, callbacks=[Checkpoint(path)]).fit(X, Y)
     assert Checkpoint.load(path).metric().matrix == pytest.approx(metric.get_mahalanobis_matrix())
 
 
 def test_wrong_checkpoints_are_named(tmp_path):
     path = tmp_path / "fit.npz"
     with pytest.raises(FileNotFoundError, match=r"There is no checkpoint '.*fit.npz'. Leave resume_from out"):
-        BoostMetric().fit(X, Y, resume_from=path)
-    BoostMetric(max_iter=5, callbacks=[Checkpoint(path)]).fit(X, Y)
+        BoostMetric.paper().fit(X, Y, resume_from=path)
+    BoostMetric.paper(max_iter=5, callbacks=[Checkpoint(path)]).fit(X, Y)
     with pytest.raises(ValueError, match="points, comparisons, loss or regularization are not those"):
-        BoostMetric().fit(X + np.arange(13), Y[::-1], resume_from=path)
+        BoostMetric.paper().fit(X + np.arange(13), Y[::-1], resume_from=path)
     with pytest.raises(ValueError, match="belongs to another fit"):
-        BoostMetric(regularization=1e-3).fit(X, Y, resume_from=path)
+        BoostMetric.paper(regularization=1e-3).fit(X, Y, resume_from=path)
     with pytest.raises(ValueError, match="max_iter=4 is less than the 5 iterations"):
-        BoostMetric(max_iter=4).fit(X, Y, resume_from=path)
+        BoostMetric.paper(max_iter=4).fit(X, Y, resume_from=path)
     with pytest.raises(ValueError, match="has 13 features, the data have 5"):
-        BoostMetric().fit(X[:, :5], Y, resume_from=path)
+        BoostMetric.paper().fit(X[:, :5], Y, resume_from=path)
     whole = path.read_bytes()
     for content in (whole[: len(whole) // 2], b"", b"hello", whole[:-10]):
         path.write_bytes(content)
         with pytest.raises(ValueError, match=r"fit.npz' is not a checkpoint of a fit, or it is damaged"):
-            BoostMetric().fit(X, Y, resume_from=path)
+            BoostMetric.paper().fit(X, Y, resume_from=path)
     np.savez(path, directions=np.zeros((2, 13)))
     with pytest.raises(ValueError, match="is not a checkpoint"):
-        BoostMetric().fit(X, Y, resume_from=path)
+        BoostMetric.paper().fit(X, Y, resume_from=path)
     np.savez(path, directions=np.array([{}], dtype=object))  # would run code if it were unpickled
     with pytest.raises(ValueError, match="is not a checkpoint"):
-        BoostMetric().fit(X, Y, resume_from=path)
+        BoostMetric.paper().fit(X, Y, resume_from=path)
 
 
 def test_bad_intervals_are_named(tmp_path):
@@ -333,7 +335,7 @@ path, out = map(Path, sys.argv[1:3])
 X, y = load_wine(return_X_y=True)
 
 def fit():
-    metric = BoostMetric(max_iter=120, callbacks=[Slowly(), Checkpoint(path, every=3)])
+    metric = BoostMetric.paper(max_iter=120, callbacks=[Slowly(), Checkpoint(path, every=3)])
     metric.fit(X, y, resume_from=path if path.exists() else None)
     np.save(out, metric.get_mahalanobis_matrix())
 
@@ -374,7 +376,7 @@ def test_a_killed_process_is_resumed(tmp_path):
     assert finished == ("False",) * 3, "the process was done before it was killed"
     assert int(numbers[-1]) > 1, "nothing was resumed"
     assert int(done.stderr.split()[0]) > 1, "nothing was resumed"
-    expected = BoostMetric(max_iter=120).fit(X, Y).get_mahalanobis_matrix()
+    expected = BoostMetric.paper(max_iter=120).fit(X, Y).get_mahalanobis_matrix()
     assert np.abs(np.load(out) - expected).max() <= 1e-10 * np.abs(expected).max()
 
 
@@ -439,7 +441,7 @@ class Recorder:
 @needs_sklearn_callbacks
 def test_scikit_learn_callbacks_are_called():
     recorder = Recorder()
-    BoostMetric(max_iter=3).set_callbacks(recorder).fit(X, Y)
+    BoostMetric.paper(max_iter=3).set_callbacks(recorder).fit(X, Y)
     iteration = ["begin iteration", "end iteration"]
     assert recorder.events == ["setup", "begin fit", *3 * iteration, "end fit", "teardown"]
     assert recorder.scores == [1, 2, 3]
@@ -447,7 +449,7 @@ def test_scikit_learn_callbacks_are_called():
 
 @needs_sklearn_callbacks
 def test_scikit_learn_callbacks_may_stop():
-    metric = BoostMetric().set_callbacks(Recorder(stop_at=4)).fit(X, Y)
+    metric = BoostMetric.paper().set_callbacks(Recorder(stop_at=4)).fit(X, Y)
     assert metric.n_iter_ == 4
     assert metric.stop_reason_ is StopReason.CALLBACK
 
@@ -456,14 +458,14 @@ def test_scikit_learn_callbacks_may_stop():
 def test_scikit_learn_callbacks_are_torn_down_after_an_error():
     recorder = Recorder()
     with pytest.raises(ValueError, match="NaN"):
-        BoostMetric().set_callbacks(recorder).fit(np.full_like(X, np.nan), Y)
+        BoostMetric.paper().set_callbacks(recorder).fit(np.full_like(X, np.nan), Y)
 
     class Broken:
         def on_iteration(self, record):
             raise RuntimeError("mine")
 
     with pytest.raises(RuntimeError, match="mine"):
-        BoostMetric(callbacks=[Broken()]).set_callbacks(recorder).fit(X, Y)
+        BoostMetric.paper(callbacks=[Broken()]).set_callbacks(recorder).fit(X, Y)
     assert recorder.events[-1] == "teardown"
 
 
@@ -472,10 +474,12 @@ def test_scikit_learn_progress_bar(capfd):
     from sklearn.callback import ProgressBar
     from sklearn.model_selection import GridSearchCV
 
-    BoostMetric(max_iter=3).set_callbacks(ProgressBar()).fit(X, Y)
+    BoostMetric.paper(max_iter=3).set_callbacks(ProgressBar()).fit(X, Y)
     out, err = capfd.readouterr()
     assert "BoostMetric" in out + err
-    search = GridSearchCV(BoostMetric(max_iter=2), {"n_neighbors": [1, 2]}, scoring=lambda metric, X, y: 0.0, cv=2)
+    search = GridSearchCV(
+        BoostMetric.paper(max_iter=2), {"n_neighbors": [1, 2]}, scoring=lambda metric, X, y: 0.0, cv=2
+    )
     search.set_callbacks(ProgressBar()).fit(X, Y)
     assert search.best_estimator_.n_iter_ == 2
 
@@ -488,7 +492,7 @@ def test_progress_is_a_bar_where_rich_can_draw_it_else_lines(drawn, monkeypatch,
         monkeypatch.setattr("boostmetric.callbacks.find_spec", lambda name: None)
     monkeypatch.setattr("boostmetric.callbacks._SECONDS_BETWEEN_FIGURES", 0.0)
     monkeypatch.setattr("boostmetric.callbacks._SECONDS_BETWEEN_LINES", 0.0)
-    BoostMetric(max_iter=3, verbose=1).fit(X, Y)
+    BoostMetric.paper(max_iter=3, verbose=1).fit(X, Y)
     shown = capsys.readouterr().err
     if drawn:
         assert "\x1b[" in shown

@@ -179,7 +179,7 @@ def test_wrong_parameters_are_told_before_files_are_read(tmp_path, option, expec
 def test_dry_run_learns_nothing(wine, tmp_path):
     result = run("fit", wine, *LABELLED, "--where", "part=train", "-o", tmp_path / "m", "--dry-run")
     assert "labels: column 'kind', 3 classes" in result.stdout
-    assert "setting: recommended, BoostMetric(init='auto'" in result.stdout
+    assert "setting: recommended, BoostMetric.paper(init='auto'" in result.stdout
     assert list(tmp_path.iterdir()) == []
     found = json_of("fit", wine, *LABELLED, "--ignore", "part", "-o", tmp_path / "m", "--dry-run")
     assert found["data"]["n_points"] == 178

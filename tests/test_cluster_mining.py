@@ -191,7 +191,7 @@ def test_same_metric_from_the_parts(tmp_path, name):
     points = write_points(tmp_path / "points", X, y)
     mined = mine_neighbors(points, tmp_path / "mined", label="label", id="id", n_impostors=5, rows_per_part=30)
     found = fitted_from(mined, points, max_iter=20).get_mahalanobis_matrix()
-    expected = BoostMetric(n_neighbors=3, n_impostors=5, max_iter=20).fit(X, y).get_mahalanobis_matrix()
+    expected = BoostMetric.paper(n_neighbors=3, n_impostors=5, max_iter=20).fit(X, y).get_mahalanobis_matrix()
     assert np.linalg.norm(found - expected) < 1e-9 * np.linalg.norm(expected)
 
 
@@ -401,7 +401,7 @@ class TestOnRay:
         points, output = wine
         mined = mine_neighbors(points, output, **OPTIONS, engine=RayEngine(n_workers=2))
         found = fitted_from(mined, points, max_iter=10).get_mahalanobis_matrix()
-        expected = BoostMetric(max_iter=10).fit(*load_wine(return_X_y=True)).get_mahalanobis_matrix()
+        expected = BoostMetric.paper(max_iter=10).fit(*load_wine(return_X_y=True)).get_mahalanobis_matrix()
         assert np.linalg.norm(found - expected) < 1e-9 * np.linalg.norm(expected)
 
     def test_a_worker_that_is_killed(self, cluster, tmp_path):

@@ -175,7 +175,7 @@ def test_cross_validation_of_pairs_is_stratified():
 
 def test_same_as_boost_metric_from_the_same_comparisons():
     y = np.where(POINTS[:, 0] > 0, 1, 0)
-    by_labels = BoostMetric(max_iter=10).fit(POINTS, y)
+    by_labels = BoostMetric.paper(max_iter=10).fit(POINTS, y)
     by_comparisons = ComparisonBoostMetric(max_iter=10).fit(Comparisons.from_labels(POINTS, y), points=POINTS)
     assert by_labels.components_.tobytes() == by_comparisons.components_.tobytes()
 
@@ -199,7 +199,11 @@ def test_clone_pickle_and_parameters(fitted):
     with pytest.raises(ValueError, match=r"points are missing.*A copy, a loaded model"):
         copy.score(TRIPLETS)
     assert clone(fitted).get_params() == fitted.get_params()
-    assert set(BoostMetric().get_params()) - set(fitted.get_params()) == {"n_neighbors", "n_impostors", "n_passes"}
+    assert set(BoostMetric.paper().get_params()) - set(fitted.get_params()) == {
+        "n_neighbors",
+        "n_impostors",
+        "n_passes",
+    }
     with pytest.raises(NotFittedError):
         clone(fitted).score(TRIPLETS, points=POINTS)
     with pytest.raises(NotFittedError):

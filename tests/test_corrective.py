@@ -99,8 +99,8 @@ def test_the_gap_bounds_the_distance_to_the_minimum(v):
 def test_closes_the_gap_on_data_where_the_stagewise_solver_stalls(name, data_dir):
     benchmark = next(benchmark for benchmark in datasets.BENCHMARKS if benchmark.name == name)
     split = next(protocol.splits(benchmark, datasets.load(benchmark.source, data_dir)))
-    stagewise = BoostMetric().fit(split.X_train, split.y_train)
-    metric = BoostMetric(solver="corrective", tol=1e-6).fit(split.X_train, split.y_train)
+    stagewise = BoostMetric.paper().fit(split.X_train, split.y_train)
+    metric = BoostMetric.paper(solver="corrective", tol=1e-6).fit(split.X_train, split.y_train)
     loss = metric.history_[-1].loss
     assert metric.stop_reason_ is StopReason.OPTIMAL
     assert metric.n_iter_ <= 50 < 500
@@ -167,14 +167,14 @@ def test_invariants_on_random_triplets(seed, n_features, n_triplets, v):
 def test_a_loss_without_a_minimum_ends_as_separable(tmp_path):
     X, y = labelled("wine")
     path = tmp_path / "fit.npz"
-    metric = BoostMetric(solver="corrective", callbacks=[Checkpoint(path)]).fit(X, y)
+    metric = BoostMetric.paper(solver="corrective", callbacks=[Checkpoint(path)]).fit(X, y)
     assert metric.stop_reason_ is StopReason.SEPARABLE
     assert metric.n_iter_ > 1, "no single direction separates these"
     assert metric.history_[-1].violated == 0
     assert metric.history_[-1].capped
     assert -1e5 < metric.history_[-1].loss < 0
     assert np.isfinite(metric.components_).all()
-    again = BoostMetric(solver="corrective").fit(X, y, resume_from=path)
+    again = BoostMetric.paper(solver="corrective").fit(X, y, resume_from=path)
     assert again.stop_reason_ is StopReason.SEPARABLE
     assert again.n_iter_ == metric.n_iter_
 
@@ -183,7 +183,7 @@ def test_a_loss_without_a_minimum_ends_as_separable(tmp_path):
 def test_a_loss_without_a_minimum_is_not_followed_without_end(n_parts):
     X, y = labelled("wine")
     for part in range(n_parts):
-        metric = BoostMetric(solver="corrective").fit(X[part::n_parts], y[part::n_parts])
+        metric = BoostMetric.paper(solver="corrective").fit(X[part::n_parts], y[part::n_parts])
         assert metric.stop_reason_ is StopReason.SEPARABLE
         assert metric.history_[-1].violated == 0
         assert metric.history_[-1].loss > -1e4
@@ -292,9 +292,9 @@ def test_early_stopping_goes_back_to_the_best_metric():
 def test_a_resumed_fit_finds_the_same_minimum(tmp_path):
     path = tmp_path / "fit.npz"
     options = {"solver": "corrective", "regularization": 1e-4}
-    whole = BoostMetric(**options).fit(X, Y)
-    BoostMetric(**options, max_iter=2, callbacks=[Checkpoint(path)]).fit(X, Y)
-    resumed = BoostMetric(**options).fit(X, Y, resume_from=path)
+    whole = BoostMetric.paper(**options).fit(X, Y)
+    BoostMetric.paper(**options, max_iter=2, callbacks=[Checkpoint(path)]).fit(X, Y)
+    resumed = BoostMetric.paper(**options).fit(X, Y, resume_from=path)
     assert resumed.n_iter_ <= whole.n_iter_ + 2
     assert resumed.history_[:2] == whole.history_[:2]
     assert resumed.history_[-1].loss == pytest.approx(whole.history_[-1].loss, rel=1e-12)
@@ -304,8 +304,8 @@ def test_a_resumed_fit_finds_the_same_minimum(tmp_path):
 @pytest.mark.parametrize(("first", "second"), [("stagewise", "corrective"), ("corrective", "stagewise")])
 def test_a_checkpoint_of_one_solver_serves_the_other(tmp_path, first, second):
     path = tmp_path / "fit.npz"
-    part = BoostMetric(solver=first, max_iter=3, callbacks=[Checkpoint(path)]).fit(X, Y)
-    resumed = BoostMetric(solver=second, max_iter=30).fit(X, Y, resume_from=path)
+    part = BoostMetric.paper(solver=first, max_iter=3, callbacks=[Checkpoint(path)]).fit(X, Y)
+    resumed = BoostMetric.paper(solver=second, max_iter=30).fit(X, Y, resume_from=path)
     assert resumed.history_[:3] == part.history_
     assert resumed.history_[-1].loss < part.history_[-1].loss
     assert Checkpoint.load(path).staged != (first == "corrective")
@@ -324,7 +324,7 @@ def test_a_warm_start_does_not_go_back_to_metrics_that_are_gone(second):
 
 
 def test_a_fit_that_is_optimal_already_stays_as_it_was():
-    metric = BoostMetric(solver="corrective", tol=1e-6, warm_start=True).fit(X, Y)
+    metric = BoostMetric.paper(solver="corrective", tol=1e-6, warm_start=True).fit(X, Y)
     directions, n_iter = metric.directions_, metric.n_iter_
     metric.fit(X, Y)
     assert metric.n_iter_ == n_iter
@@ -353,6 +353,6 @@ def test_more_features_than_points():
 
 def test_solvers_are_checked_by_name():
     with pytest.raises(ValueError, match="solver must be"):
-        BoostMetric(solver="greedy").fit(X, Y)
+        BoostMetric.paper(solver="greedy").fit(X, Y)
     with pytest.raises(ValueError, match="solver must be"):
         ComparisonBoostMetric(solver=None).fit([[0, 1, 2]], points=X)

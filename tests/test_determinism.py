@@ -31,7 +31,7 @@ def bits(*arrays):
 
 
 def boosted(**parameters):
-    metric = BoostMetric(n_jobs=n_jobs, random_state=0, **{"max_iter": 10, **parameters}).fit(X, names)
+    metric = BoostMetric.paper(n_jobs=n_jobs, random_state=0, **{"max_iter": 10, **parameters}).fit(X, names)
     return bits(metric.components_, metric.step_sizes_, [record.loss for record in metric.history_])
 
 
@@ -44,15 +44,15 @@ metric = ComparisonBoostMetric(n_jobs=n_jobs, max_iter=10).fit(t, points=X)
 print("triplets", bits(metric.components_, metric.transform(X)))
 print("more than 512 dimensions", bits(ComparisonBoostMetric(n_jobs=n_jobs, max_iter=3, random_state=0).fit(
     t[:900], points=rng.standard_normal((600, 530))).components_))
-print("float32", bits(BoostMetric(n_jobs=n_jobs, max_iter=5).fit(X.astype(np.float32), y).components_))
-print("stream", bits(BoostMetric(n_jobs=n_jobs).partial_fit(X[::2], y[::2]).partial_fit(X[1::2], y[1::2]).components_))
+print("float32", bits(BoostMetric.paper(n_jobs=n_jobs, max_iter=5).fit(X.astype(np.float32), y).components_))
+print("stream", bits(BoostMetric.paper(n_jobs=n_jobs).partial_fit(X[::2], y[::2]).partial_fit(X[1::2], y[1::2]).components_))
 auto = BoostMetric.recommended(random_state=0, n_jobs=n_jobs, max_iter=3, n_passes=1)
 print("auto", bits(auto.fit(X[few, :4], y[few]).components_))
 for learner in (LMNN(max_iter=5), PSDBoost(max_iter=3)):
     print(type(learner).__name__, bits(learner.fit(X[few, :12], y[few]).components_))
 for learner in (RCA(), MMC(max_iter=1, random_state=0), NCA(max_iter=1, random_state=0)):
     print(type(learner).__name__, bits(learner.fit(wide, y[:300]).components_))
-print("wide", bits(BoostMetric(max_iter=2, init="standardized-rca").fit(wide, y[:300]).components_))
+print("wide", bits(BoostMetric.paper(max_iter=2, init="standardized-rca").fit(wide, y[:300]).components_))
 print("mined", bits(mine_from_labels(X, names, metric=metric, choice="random", random_state=0).triplets))
 print("scores", repr(evaluate(metric, X[few], names[few], random_state=0).as_dict()))
 print("search", bits(*MetricIndex(metric).add(X).search(X, 5)))

@@ -15,11 +15,11 @@ TRIPLETS = [[0, 1, 60], [70, 71, 2]]
 def test_names_must_be_known(name):
     message = rf'device must be "cpu", "cuda", "cuda:0" \(or another number\), or "auto"\. Got {name!r}\.'
     with pytest.raises(ValueError, match=message):
-        BoostMetric(device=name).fit(X, Y)
+        BoostMetric.paper(device=name).fit(X, Y)
     with pytest.raises(ValueError, match=message):
         ComparisonBoostMetric(device=name).fit(TRIPLETS, points=X)
     with pytest.raises(ValueError, match=message):
-        BoostMetric(device=name).partial_fit(X, Y)
+        BoostMetric.paper(device=name).partial_fit(X, Y)
 
 
 @pytest.fixture
@@ -31,11 +31,11 @@ def no_torch(monkeypatch):
 def test_without_torch_it_says_what_to_install(device, no_torch):
     message = rf"device='{device}' needs the package torch, which is not installed.*pip install 'boostmetric\[gpu\]'"
     with pytest.raises(ImportError, match=message):
-        BoostMetric(device=device).fit(X, Y)
+        BoostMetric.paper(device=device).fit(X, Y)
     with pytest.raises(ImportError, match=message):
         ComparisonBoostMetric(device=device).fit(TRIPLETS, points=X)
 
 
 def test_auto_does_without_torch(no_torch):
-    plain, auto = (BoostMetric(device=device, max_iter=3).fit(X, Y) for device in ("cpu", "auto"))
+    plain, auto = (BoostMetric.paper(device=device, max_iter=3).fit(X, Y) for device in ("cpu", "auto"))
     assert auto.components_.tobytes() == plain.components_.tobytes()

@@ -28,11 +28,11 @@ X, Y = load_wine(return_X_y=True)
 @pytest.mark.filterwarnings("ignore:Nothing was learned")
 @parametrize_with_checks(
     [
-        BoostMetric(),
-        BoostMetric(n_components=1, n_impostors="all", line_search="bisection", tol=1e-3),
-        BoostMetric(early_stopping=True, validation_fraction=0.3, warm_start=True),
-        BoostMetric(solver="corrective"),
-        BoostMetric(loss="logistic", init="standardized-rca", n_passes=2, max_iter=10, random_state=0),
+        BoostMetric.paper(),
+        BoostMetric.paper(n_components=1, n_impostors="all", line_search="bisection", tol=1e-3),
+        BoostMetric.paper(early_stopping=True, validation_fraction=0.3, warm_start=True),
+        BoostMetric.paper(solver="corrective"),
+        BoostMetric.paper(loss="logistic", init="standardized-rca", n_passes=2, max_iter=10, random_state=0),
         BoostMetric.recommended(n_passes=2, max_iter=5, random_state=0),
     ],
     expected_failed_checks=lambda estimator: {
@@ -49,7 +49,7 @@ def test_scikit_learn_contract(estimator, check):
 
 @pytest.fixture(scope="module")
 def fitted():
-    return BoostMetric(max_iter=40).fit(X, Y)
+    return BoostMetric.paper(max_iter=40).fit(X, Y)
 
 
 def test_transform_measures_the_learned_distance(fitted):
@@ -73,12 +73,12 @@ def test_stages_are_the_fits_with_fewer_iterations(fitted):
     assert len(stages) == 40
     for n_iter in (1, 7, 40):
         assert stages[n_iter - 1] == pytest.approx(
-            BoostMetric(max_iter=n_iter).fit(X, Y).transform(X), rel=1e-6, abs=1e-9
+            BoostMetric.paper(max_iter=n_iter).fit(X, Y).transform(X), rel=1e-6, abs=1e-9
         )
 
 
 def test_n_components_is_the_best_approximation(fitted):
-    small = BoostMetric(n_components=2, max_iter=40).fit(X, Y)
+    small = BoostMetric.paper(n_components=2, max_iter=40).fit(X, Y)
     assert small.transform(X).shape == (len(X), 2)
     values, vectors = np.linalg.eigh(fitted.get_mahalanobis_matrix())
     best = (vectors[:, -2:] * values[-2:]) @ vectors[:, -2:].T
@@ -88,13 +88,13 @@ def test_n_components_is_the_best_approximation(fitted):
 
 def test_learning_lowers_the_error():
     knn = KNeighborsClassifier(3)
-    plain, learned = (cross_val_score(model, X, Y).mean() for model in (knn, make_pipeline(BoostMetric(), knn)))
+    plain, learned = (cross_val_score(model, X, Y).mean() for model in (knn, make_pipeline(BoostMetric.paper(), knn)))
     assert learned > plain + 0.15
 
 
 def test_pipeline_and_pandas():
     frame, labels = load_iris(return_X_y=True, as_frame=True)
-    metric = BoostMetric(max_iter=5).set_output(transform="pandas")
+    metric = BoostMetric.paper(max_iter=5).set_output(transform="pandas")
     out = metric.fit_transform(frame, labels)
     assert list(out.columns) == list(metric.get_feature_names_out())
     assert metric.feature_names_in_.tolist() == list(frame.columns)
@@ -105,7 +105,7 @@ def test_pipeline_and_pandas():
 @pytest.mark.parametrize("backend", ["loky", "threading"])
 def test_grid_search(backend):
     search = GridSearchCV(
-        make_pipeline(BoostMetric(max_iter=10), KNeighborsClassifier(3)),
+        make_pipeline(BoostMetric.paper(max_iter=10), KNeighborsClassifier(3)),
         {"boostmetric__n_impostors": [1, 3, "all"]},
         cv=3,
     )
@@ -121,10 +121,10 @@ def blas_threads():
 
 def test_overlapping_fits_agree_and_leave_blas_as_it_was():
     before = blas_threads()
-    expected = BoostMetric(max_iter=100).fit(X, Y).components_
+    expected = BoostMetric.paper(max_iter=100).fit(X, Y).components_
     results = []
     threads = [
-        threading.Thread(target=lambda n=n: results.append(BoostMetric(max_iter=50 + 25 * n).fit(X, Y)))
+        threading.Thread(target=lambda n=n: results.append(BoostMetric.paper(max_iter=50 + 25 * n).fit(X, Y)))
         for n in range(4)
     ]
     for thread in threads:
@@ -140,7 +140,7 @@ def test_clone_and_pickle(fitted):
     copy = pickle.loads(pickle.dumps(fitted))
     assert copy.transform(X).tobytes() == fitted.transform(X).tobytes()
     assert copy.stop_reason_ is fitted.stop_reason_
-    fresh = clone(BoostMetric(n_components=3, tol=0.1))
+    fresh = clone(BoostMetric.paper(n_components=3, tol=0.1))
     assert (fresh.n_components, fresh.tol) == (3, 0.1)
     with pytest.raises(NotFittedError):
         fresh.transform(X)
@@ -149,14 +149,14 @@ def test_clone_and_pickle(fitted):
 
 
 def test_n_jobs_does_not_change_a_bit(small_shards):
-    metrics = [BoostMetric(max_iter=30, n_jobs=n).fit(X, Y) for n in (None, 1, 2, 4, -1)]
+    metrics = [BoostMetric.paper(max_iter=30, n_jobs=n).fit(X, Y) for n in (None, 1, 2, 4, -1)]
     assert len({metric.components_.tobytes() for metric in metrics}) == 1
     assert len({metric.directions_.tobytes() for metric in metrics}) == 1
 
 
 def test_random_state_makes_high_dimension_repeatable(monkeypatch):
     monkeypatch.setattr("boostmetric.solver.direction.LARGEST_DENSE", 4)
-    runs = [BoostMetric(max_iter=5, random_state=3).fit(X, Y).components_ for _ in range(2)]
+    runs = [BoostMetric.paper(max_iter=5, random_state=3).fit(X, Y).components_ for _ in range(2)]
     assert runs[0].tobytes() == runs[1].tobytes()
 
 
@@ -170,7 +170,7 @@ def test_callbacks_see_every_iteration_and_may_stop():
             return record.number == 4
 
     stop = Stop()
-    metric = BoostMetric(callbacks=[stop]).fit(X, Y)
+    metric = BoostMetric.paper(callbacks=[stop]).fit(X, Y)
     assert metric.stop_reason_ is StopReason.CALLBACK
     assert stop.seen == metric.history_
     assert metric.n_iter_ == 4
@@ -182,13 +182,13 @@ def test_an_error_in_a_callback_reaches_the_user():
             raise RuntimeError("mine")
 
     with pytest.raises(RuntimeError, match="mine"):
-        BoostMetric(callbacks=[Broken()]).fit(X, Y)
+        BoostMetric.paper(callbacks=[Broken()]).fit(X, Y)
 
 
 def test_progress_goes_to_standard_error_and_only_when_asked(capfd):
-    BoostMetric(max_iter=3).fit(X, Y)
+    BoostMetric.paper(max_iter=3).fit(X, Y)
     assert capfd.readouterr() == ("", "")
-    BoostMetric(max_iter=3, verbose=1).fit(X, Y)
+    BoostMetric.paper(max_iter=3, verbose=1).fit(X, Y)
     out, err = capfd.readouterr()
     assert out == ""
     assert err.startswith("Learning: 3 of 3 loss")
@@ -196,11 +196,11 @@ def test_progress_goes_to_standard_error_and_only_when_asked(capfd):
 
 
 def test_tolerance_stops_early_or_warns():
-    metric = BoostMetric(tol=0.1).fit(X, Y)
+    metric = BoostMetric.paper(tol=0.1).fit(X, Y)
     assert metric.stop_reason_ is StopReason.DUAL_FEASIBLE
     assert metric.n_iter_ < 500
     with pytest.warns(ConvergenceWarning, match=r"max_iter=2 was reached before tol=1e-06") as record:
-        BoostMetric(max_iter=2, tol=1e-6).fit(X, Y)
+        BoostMetric.paper(max_iter=2, tol=1e-6).fit(X, Y)
     assert record[0].filename == __file__  # the user's line, not ours
 
 
@@ -222,11 +222,11 @@ def test_tolerance_stops_early_or_warns():
 )
 def test_bad_parameters_are_named(parameters, message):
     with pytest.raises(ValueError, match=message):
-        BoostMetric(**parameters).fit(X, Y)
+        BoostMetric.paper(**parameters).fit(X, Y)
 
 
 def test_a_failed_fit_is_not_a_fit():
-    metric = BoostMetric()
+    metric = BoostMetric.paper()
     with pytest.raises(ValueError, match="2 classes"):
         metric.fit(X, np.zeros(len(X)))
     with pytest.raises(NotFittedError):
@@ -238,12 +238,12 @@ def test_numpy_booleans_stop_a_fit():
         def on_iteration(self, record):
             return np.bool_(record.number == 3)
 
-    assert BoostMetric(callbacks=[Stop()]).fit(X, Y).n_iter_ == 3
+    assert BoostMetric.paper(callbacks=[Stop()]).fit(X, Y).n_iter_ == 3
 
 
 def test_converging_at_the_last_iteration_is_no_failure():
-    n_iter = BoostMetric(tol=0.1).fit(X, Y).n_iter_
-    assert BoostMetric(tol=0.1, max_iter=n_iter).fit(X, Y).stop_reason_ is StopReason.DUAL_FEASIBLE
+    n_iter = BoostMetric.paper(tol=0.1).fit(X, Y).n_iter_
+    assert BoostMetric.paper(tol=0.1, max_iter=n_iter).fit(X, Y).stop_reason_ is StopReason.DUAL_FEASIBLE
 
 
 def test_works_without_a_folder_for_compiled_kernels():
@@ -262,9 +262,9 @@ def test_works_without_a_folder_for_compiled_kernels():
 
 def test_bad_callbacks_are_named():
     with pytest.raises(TypeError, match=r"callbacks must be a list. Got <generator"):
-        BoostMetric(callbacks=(c for c in [])).fit(X, Y)
+        BoostMetric.paper(callbacks=(c for c in [])).fit(X, Y)
     with pytest.raises(TypeError, match=r"method on_iteration\(record\). Got 3"):
-        BoostMetric(callbacks=[3]).fit(X, Y)
+        BoostMetric.paper(callbacks=[3]).fit(X, Y)
 
 
 IMPORTS = """
@@ -273,11 +273,11 @@ import boostmetric
 assert "sklearn" not in sys.modules
 from boostmetric import BoostMetric
 import boostmetric.baselines
-BoostMetric()
+BoostMetric.paper()
 assert "numba" not in sys.modules
 assert "matplotlib" not in sys.modules
 assert "BoostMetric" in dir(boostmetric)
-BoostMetric(n_neighbors=1, max_iter=1).fit_transform([[0.0], [1.0], [5.0], [6.0]], [0, 0, 1, 1])
+BoostMetric.paper(n_neighbors=1, max_iter=1).fit_transform([[0.0], [1.0], [5.0], [6.0]], [0, 0, 1, 1])
 assert "numba" in sys.modules
 assert "torch" not in sys.modules
 """
@@ -360,7 +360,7 @@ def test_parameters_are_checked_without_data(wrong):
     """By the error that a fit raises."""
     X, y = load_iris(return_X_y=True)
     with pytest.raises((TypeError, ValueError)) as told:
-        BoostMetric(**wrong).check_parameters()
+        BoostMetric.paper(**wrong).check_parameters()
     with pytest.raises(type(told.value)) as raised:
-        BoostMetric(**wrong).fit(X, y)
+        BoostMetric.paper(**wrong).fit(X, y)
     assert str(raised.value) == str(told.value)

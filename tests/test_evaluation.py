@@ -118,11 +118,11 @@ def test_one_comparison_is_too_few():
 
 def test_a_learner_counts_as_its_metric():
     X, y = labelled()
-    model = BoostMetric(max_iter=5).fit(X, y)
+    model = BoostMetric.paper(max_iter=5).fit(X, y)
     other = labelled(1)
     assert evaluate(model, *other) == evaluate(model.get_metric(), *other)
     with pytest.raises(NotFittedError):
-        evaluate(BoostMetric(), X, y)
+        evaluate(BoostMetric.paper(), X, y)
     with pytest.raises(TypeError, match=r"metric must be a fitted learner, a MahalanobisMetric or None. Got 'cosine'"):
         evaluate("cosine", X, y)
 

@@ -95,8 +95,8 @@ def test_sharding_does_not_change_the_answer(problem, small_shards):
 @pytest.mark.parametrize("name", ["iris", "wine", "balance"])
 def test_float32_agrees(name):
     X, y = labelled(name)
-    double = BoostMetric(max_iter=20).fit(X, y)
-    single = BoostMetric(max_iter=20).fit(X.astype(np.float32), y)
+    double = BoostMetric.paper(max_iter=20).fit(X, y)
+    single = BoostMetric.paper(max_iter=20).fit(X.astype(np.float32), y)
     assert single.transform(X.astype(np.float32)).dtype == np.float32
     assert relative(single.get_mahalanobis_matrix(), double.get_mahalanobis_matrix()) < 1e-3
 

@@ -70,7 +70,7 @@ def test_what_is_no_metric_is_refused(tmp_path):
     ):
         to_numpy(np.eye(3), tmp_path / "metric.npy")
     with pytest.raises(ValueError, match="not fitted"):
-        to_numpy(BoostMetric(), tmp_path / "metric.npy")
+        to_numpy(BoostMetric.paper(), tmp_path / "metric.npy")
     assert list(tmp_path.iterdir()) == []
 
 

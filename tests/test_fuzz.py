@@ -64,9 +64,9 @@ def compiled():
         warnings.simplefilter("ignore", ConvergenceWarning)
         for options in ({}, {"loss": "logistic"}, {"solver": "corrective"}):
             for n_impostors in (3, "all"):
-                BoostMetric(n_neighbors=2, n_impostors=n_impostors, max_iter=2, **options).fit(X, y)
+                BoostMetric.paper(n_neighbors=2, n_impostors=n_impostors, max_iter=2, **options).fit(X, y)
             ComparisonBoostMetric(max_iter=2, **options).fit(triplets, points=X)
-        for learner in (BoostMetric(max_iter=2), ComparisonBoostMetric(max_iter=2)):
+        for learner in (BoostMetric.paper(max_iter=2), ComparisonBoostMetric(max_iter=2)):
             data = (X, y) if isinstance(learner, BoostMetric) else (X[triplets],)
             learner.partial_fit(*data).partial_fit(*data)
         ComparisonBoostMetric(max_iter=2).partial_fit(wide[triplets])
@@ -134,7 +134,7 @@ def test_boost_metric(data):
     parameters = given_parameters(
         data.draw, n_neighbors=(1, 3), n_impostors=(1, 3, "all"), n_passes=(1, 2), max_iter=(1, 5), **BOOSTING
     )
-    metric = BoostMetric(**{"max_iter": 5, **parameters})
+    metric = BoostMetric.paper(**{"max_iter": 5, **parameters})
     if attempt(metric.fit, X, y, data.draw(weights(size_of(X)))) is None:
         assert_not_fitted(metric)
     else:
@@ -159,7 +159,7 @@ def test_recommended_boost_metric(data):
 @given(st.data())
 def test_streams(data):
     """A batch that is refused leaves the metric as it was."""
-    metric = BoostMetric(max_iter=3)
+    metric = BoostMetric.paper(max_iter=3)
     before = None
     for _ in range(data.draw(st.integers(1, 3))):
         X = data.draw(matrices(columns=st.sampled_from([2, 2, 2, 3])))
@@ -206,7 +206,7 @@ def test_comparison_boost_metric(data):
 @given(st.data())
 def test_use_of_a_fitted_learner(data):
     rng = np.random.default_rng(0)
-    metric = BoostMetric(max_iter=3, n_components=2).fit(rng.standard_normal((20, 3)), np.arange(20) % 2)
+    metric = BoostMetric.paper(max_iter=3, n_components=2).fit(rng.standard_normal((20, 3)), np.arange(20) % 2)
     X = data.draw(matrices(columns=st.sampled_from([3, 3, 3, 2])))
     for use in (metric.transform, metric.pair_distance, lambda X: list(metric.staged_transform(X))[-1]):
         answer = attempt(use, X)
@@ -514,7 +514,7 @@ METRICS = st.sampled_from(
         MahalanobisMetric([[0.0, 0.0]]),
         MahalanobisMetric([[1e-200, 0.0], [1.0, 1e100]], normalize=True),
         BoostMetric,
-        BoostMetric(),
+        BoostMetric.paper(),
         3,
         "metric",
         np.eye(2),

@@ -260,7 +260,7 @@ def whole_files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("whole")
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((20, 3)), np.arange(20) % 2
-    model = BoostMetric(max_iter=3, callbacks=[Checkpoint(folder / "checkpoint")]).fit(X, y)
+    model = BoostMetric.paper(max_iter=3, callbacks=[Checkpoint(folder / "checkpoint")]).fit(X, y)
     model.save(folder / "model")
     MetricIndex(model).add(X, ids=[f"é{i}" for i in range(20)]).save(folder / "index")
     return {path.name: path.read_bytes() for path in folder.iterdir()}
@@ -284,7 +284,7 @@ def test_stored_files(tmp_path_factory, whole_files, kind, data):
     if kind == "checkpoint":
         rng = np.random.default_rng(0)
         X, y = rng.standard_normal((20, 3)), np.arange(20) % 2
-        fitted = attempt(BoostMetric(max_iter=4).fit, X, y, resume_from=path)
+        fitted = attempt(BoostMetric.paper(max_iter=4).fit, X, y, resume_from=path)
         assert fitted is None or np.isfinite(fitted.components_).all()
 
 

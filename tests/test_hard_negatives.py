@@ -202,7 +202,7 @@ def test_metric_and_kinds_of_input(as_given, learned):
 
 def test_fitted_learner_is_a_metric():
     X, y = load_iris(return_X_y=True)
-    model = BoostMetric(max_iter=5).fit(X, y)
+    model = BoostMetric.paper(max_iter=5).fit(X, y)
     by_model, by_metric = (mine_from_labels(X, y, metric=one) for one in (model, model.get_metric()))
     assert np.array_equal(by_model.triplets, by_metric.triplets)
     assert np.array_equal(by_model.triplets, mine_from_labels(model.transform(X), y).triplets)

@@ -30,7 +30,7 @@ def assert_finite_psd(metric):
 
 
 def test_huge_data():
-    plain, huge = (BoostMetric(max_iter=20).fit(*blobs(scale)) for scale in (1.0, 1e150))
+    plain, huge = (BoostMetric.paper(max_iter=20).fit(*blobs(scale)) for scale in (1.0, 1e150))
     assert_finite_psd(huge)
     assert huge.transform(blobs(1e150)[0]) == pytest.approx(plain.transform(blobs()[0]), rel=1e-4)
 
@@ -40,27 +40,27 @@ def test_tiny_data_say_what_is_wrong():
         UserWarning,
         match=r"Nothing was learned.*eigenvalue.*scale them.*which is 1e-07",
     ):
-        metric = BoostMetric().fit(*blobs(1e-150))
+        metric = BoostMetric.paper().fit(*blobs(1e-150))
     assert_finite_psd(metric)
     assert not metric.get_mahalanobis_matrix().any()
     assert list(metric.staged_transform(blobs()[0])) == []
 
 
 def test_tiny_data_without_regularization_are_learned():
-    plain, tiny = (BoostMetric(max_iter=20, regularization=0.0).fit(*blobs(scale)) for scale in (1.0, 1e-150))
+    plain, tiny = (BoostMetric.paper(max_iter=20, regularization=0.0).fit(*blobs(scale)) for scale in (1.0, 1e-150))
     assert tiny.transform(blobs(1e-150)[0]) == pytest.approx(plain.transform(blobs()[0]), rel=1e-6)
 
 
 @pytest.mark.parametrize("scale", [1e-300, 1e200])
 def test_data_out_of_range_are_refused(scale):
     with pytest.raises(ValueError, match=r"spread over about 1e-?\d+.*Rescale the features"):
-        BoostMetric().fit(*blobs(scale))
+        BoostMetric.paper().fit(*blobs(scale))
 
 
 @pytest.mark.parametrize(("value", "n", "n_features"), [(1.0, 10, 3), (0.1, 700, 600), (1e200, 10, 3), (1e-300, 9, 2)])
 def test_all_points_equal(value, n, n_features):
     with pytest.warns(UserWarning, match="Nothing was learned"):
-        metric = BoostMetric().fit(np.full((n, n_features), value), np.arange(n) % 2)
+        metric = BoostMetric.paper().fit(np.full((n, n_features), value), np.arange(n) % 2)
     assert_finite_psd(metric)
 
 
@@ -76,13 +76,13 @@ def test_comparison_that_the_direction_does_not_touch(regularization, line_searc
 
 def test_smallest_data_that_are_accepted():
     X, y = blobs(2.0**-511)
-    assert_finite_psd(BoostMetric(max_iter=30, regularization=0.0).fit(X, y))
+    assert_finite_psd(BoostMetric.paper(max_iter=30, regularization=0.0).fit(X, y))
 
 
 @pytest.mark.parametrize("scale", [1e-25, 1e25])
 def test_float32_far_from_one(scale):
     X, y = blobs(scale)
-    metric = BoostMetric(max_iter=10, regularization=0.0).fit(X.astype(np.float32), y)
+    metric = BoostMetric.paper(max_iter=10, regularization=0.0).fit(X.astype(np.float32), y)
     assert_finite_psd(metric)
     assert metric.get_mahalanobis_matrix().any()
 
@@ -92,7 +92,7 @@ def test_more_than_512_dimensions():
     y = np.arange(600) % 2
     X = rng.standard_normal((600, 520))
     X[:, 7] += 3 * y
-    metric = BoostMetric(max_iter=4, random_state=0).fit(X, y)
+    metric = BoostMetric.paper(max_iter=4, random_state=0).fit(X, y)
     assert_finite_psd(metric)
     assert np.argmax(np.abs(metric.directions_[0])) == 7
     assert metric.history_[-1].loss < metric.history_[0].loss
@@ -101,21 +101,21 @@ def test_more_than_512_dimensions():
 def test_constant_features_get_no_weight():
     X, y = blobs()
     X[:, 1] = 7.0
-    metric = BoostMetric(max_iter=20).fit(X, y)
+    metric = BoostMetric.paper(max_iter=20).fit(X, y)
     assert_finite_psd(metric)
     assert metric.get_mahalanobis_matrix()[1] == pytest.approx(np.zeros(3), abs=1e-12)
 
 
 def test_far_from_the_origin():
     X, y = blobs()
-    near, far = (BoostMetric(max_iter=20).fit(X + offset, y) for offset in (0.0, 1e6))
+    near, far = (BoostMetric.paper(max_iter=20).fit(X + offset, y) for offset in (0.0, 1e6))
     assert far.get_mahalanobis_matrix() == pytest.approx(near.get_mahalanobis_matrix(), rel=1e-5, abs=1e-5)
 
 
 def test_labels_of_any_kind():
     X, y = blobs()
     for labels in (y.astype(str), y.astype(bool), y.astype(float), np.array(["no", "yes"], dtype=object)[y], y - 5):
-        assert BoostMetric(max_iter=3).fit(X, labels).n_iter_ == 3
+        assert BoostMetric.paper(max_iter=3).fit(X, labels).n_iter_ == 3
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_labels_of_any_kind():
 )
 def test_bad_data_are_refused(X, y, message):
     with pytest.raises(ValueError, match=message):
-        BoostMetric().fit(X, y)
+        BoostMetric.paper().fit(X, y)
 
 
 def test_triplets_beyond_the_points_are_refused():
@@ -167,7 +167,7 @@ def test_any_array_gives_a_metric_or_a_value_error(data):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         try:
-            metric = BoostMetric(max_iter=10, n_neighbors=data.draw(st.integers(1, 4))).fit(X, y)
+            metric = BoostMetric.paper(max_iter=10, n_neighbors=data.draw(st.integers(1, 4))).fit(X, y)
         except ValueError:
             return
     assert_finite_psd(metric)

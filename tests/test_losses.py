@@ -152,7 +152,7 @@ def test_outliers_weigh_less(name):
     noisy = np.where(rng.random(len(y)) < 0.2, rng.permutation(y), y)
     shares = {}
     for loss in ("exponential", name):
-        boosted = BoostMetric(loss=loss, max_iter=30).fit(X, noisy)
+        boosted = BoostMetric.paper(loss=loss, max_iter=30).fit(X, noisy)
         mapped = boosted.transform(X)
         squared = ((mapped[:, None] - mapped) ** 2).sum(axis=2)
         same = y[:, None] == y
@@ -162,4 +162,4 @@ def test_outliers_weigh_less(name):
 
 def test_loss_must_be_known():
     with pytest.raises(ValueError, match=r"loss must be one of 'exponential', 'logistic', 'smooth-hinge'. Got 'hinge'"):
-        BoostMetric(loss="hinge").fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
+        BoostMetric.paper(loss="hinge").fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])

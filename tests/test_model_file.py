@@ -25,7 +25,7 @@ FIXTURE = Path(__file__).parent / "data" / "model-v1.safetensors"
 @pytest.fixture(scope="module")
 def fitted():
     frame = load_wine(as_frame=True).data
-    return BoostMetric(max_iter=6, n_components=4, random_state=0).fit(frame, Y)
+    return BoostMetric.paper(max_iter=6, n_components=4, random_state=0).fit(frame, Y)
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ def test_the_file_says_what_was_done(fitted, path):
 
 
 def test_a_long_history_is_thinned():
-    metric = BoostMetric(max_iter=450).fit(X, Y)
+    metric = BoostMetric.paper(max_iter=450).fit(X, Y)
     history = metric.get_metric().about["training"]["history"]
     number = history["iteration"]
     assert len(number) == 200
@@ -86,7 +86,7 @@ def test_a_long_history_is_thinned():
 
 
 def test_held_out_score_and_what_is_not_known():
-    metric = BoostMetric(max_iter=5, early_stopping=True, random_state=0).fit(X, Y)
+    metric = BoostMetric.paper(max_iter=5, early_stopping=True, random_state=0).fit(X, Y)
     training = metric.get_metric().about["training"]
     assert training["held_out"] == metric.history_[-1].held_out
     assert training["history"]["held_out"] == pytest.approx([record.held_out for record in metric.history_], rel=1e-5)
@@ -98,7 +98,9 @@ def test_held_out_score_and_what_is_not_known():
 
 def test_parameters_that_are_not_json_become_text(path):
     init, callbacks, seed = np.eye(13), [EarlyStopping(3)], np.random.RandomState(0)
-    metric = BoostMetric(init=init, callbacks=callbacks, random_state=seed, early_stopping=True, max_iter=np.int64(2))
+    metric = BoostMetric.paper(
+        init=init, callbacks=callbacks, random_state=seed, early_stopping=True, max_iter=np.int64(2)
+    )
     metric.fit(X, Y).save(path)
     parameters = MahalanobisMetric.load(path).about["estimator"]["parameters"]
     assert parameters["init"] == "array of shape (13, 13)"
@@ -131,7 +133,7 @@ def test_comparisons_and_a_metric_with_no_direction_at_all(path):
     metric.save(path)
     assert arrays(MahalanobisMetric.load(path)) == arrays(metric.get_metric())
     with pytest.warns(UserWarning, match="Nothing was learned"):
-        metric = BoostMetric(regularization=1e9).fit(X, Y)
+        metric = BoostMetric.paper(regularization=1e9).fit(X, Y)
     metric.save(path)
     assert MahalanobisMetric.load(path).directions.shape == (0, 13)
 
@@ -254,7 +256,7 @@ def test_unit_length_comes_back_and_older_readers_refuse_it(path):
     assert (head["version"], head["about"]["normalize"]) == (2, True)
     with pytest.raises(ValueError, match=r"version 2, but boostmetric .* reads version 1\. Install a newer"):
         read_tensors(path, "model", 1)  # as a reader that knows no `normalize` does
-    BoostMetric(max_iter=2, normalize=True).fit(X, Y).save(path)
+    BoostMetric.paper(max_iter=2, normalize=True).fit(X, Y).save(path)
     assert MahalanobisMetric.load(path).normalize
     assert "normalize" not in MahalanobisMetric.load(path).about["training"]
 

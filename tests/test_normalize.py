@@ -98,7 +98,7 @@ def test_metrics_pickled_before_the_option_load():
 def test_the_flag_is_checked(wrong):
     with pytest.raises(ValueError, match=rf"normalize must be True or False\. Got {wrong!r}"):
         MahalanobisMetric([[1.0]], normalize=wrong)
-    for learner in (BoostMetric(normalize=wrong), ComparisonBoostMetric(normalize=wrong)):
+    for learner in (BoostMetric.paper(normalize=wrong), ComparisonBoostMetric(normalize=wrong)):
         with pytest.raises(ValueError, match=rf"normalize must be True or False\. Got {wrong!r}"):
             learner.check_parameters()
 
@@ -107,7 +107,7 @@ def test_the_flag_is_checked(wrong):
 
 
 def test_an_estimator_learns_the_same_and_transforms_to_unit_length():
-    plain, unit = (BoostMetric(normalize=flag, **QUICK).fit(X, Y) for flag in (False, np.True_))
+    plain, unit = (BoostMetric.paper(normalize=flag, **QUICK).fit(X, Y) for flag in (False, np.True_))
     assert (plain.normalize_, unit.normalize_) == (False, True)
     assert np.array_equal(plain.components_, unit.components_)
     expected = to_unit_length(plain.transform(X))
@@ -124,7 +124,7 @@ def test_an_estimator_learns_the_same_and_transforms_to_unit_length():
 
 
 def test_neighbours_are_those_of_cosine():
-    unit = BoostMetric(normalize=True, **QUICK).fit(X[::2], Y[::2])
+    unit = BoostMetric.paper(normalize=True, **QUICK).fit(X[::2], Y[::2])
     mapped = X @ unit.components_.T
     by_cosine = KNeighborsClassifier(3, metric="cosine").fit(mapped[::2], Y[::2]).predict(mapped[1::2])
     by_map = KNeighborsClassifier(3).fit(unit.transform(X[::2]), Y[::2]).predict(unit.transform(X[1::2]))
@@ -132,21 +132,21 @@ def test_neighbours_are_those_of_cosine():
 
 
 def test_the_fit_decides_and_not_a_parameter_set_later():
-    unit = BoostMetric(normalize=True, **QUICK).fit(X, Y)
+    unit = BoostMetric.paper(normalize=True, **QUICK).fit(X, Y)
     before = unit.transform(X)
     assert np.array_equal(unit.set_params(normalize=False).transform(X), before)
     assert not unit.fit(X, Y).normalize_
-    assert clone(BoostMetric(normalize=True)).normalize
-    assert pickle.loads(pickle.dumps(BoostMetric(normalize=True, **QUICK).fit(X, Y))).normalize_
+    assert clone(BoostMetric.paper(normalize=True)).normalize
+    assert pickle.loads(pickle.dumps(BoostMetric.paper(normalize=True, **QUICK).fit(X, Y))).normalize_
 
 
 def test_streams_and_other_learners():
-    assert BoostMetric(normalize=True).partial_fit(X, Y).normalize_
+    assert BoostMetric.paper(normalize=True).partial_fit(X, Y).normalize_
     assert not RCA().fit(X, Y).get_metric().normalize
 
 
 def test_a_metric_of_unit_length_may_be_the_start():
-    by_metric, by_array = (BoostMetric(init=init, **QUICK).fit(X, Y) for init in (METRIC, METRIC.components))
+    by_metric, by_array = (BoostMetric.paper(init=init, **QUICK).fit(X, Y) for init in (METRIC, METRIC.components))
     assert np.array_equal(by_metric.components_, by_array.components_)
 
 

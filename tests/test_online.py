@@ -99,7 +99,7 @@ def test_labelled_batches():
     rng = np.random.default_rng(0)
     order = rng.permutation(len(X))
     train, test = order[:130], order[130:]
-    metric = BoostMetric()
+    metric = BoostMetric.paper()
     for _ in range(40):
         batch = rng.choice(train, 40, replace=False)
         assert metric.partial_fit(X[batch], Y[batch]) is metric
@@ -127,13 +127,13 @@ def test_a_batch_after_a_fit_starts_from_its_metric():
 
 
 def test_the_rank_is_limited():
-    metric = BoostMetric(n_components=2).partial_fit(X, Y).partial_fit(X, Y)
+    metric = BoostMetric.paper(n_components=2).partial_fit(X, Y).partial_fit(X, Y)
     assert metric.transform(X).shape == (len(X), 2)
 
 
 def test_batches_with_fewer_points_than_features():
     rng = np.random.default_rng(0)
-    metric = BoostMetric(n_neighbors=1, n_impostors=1)
+    metric = BoostMetric.paper(n_neighbors=1, n_impostors=1)
     for _ in range(3):
         points = rng.standard_normal((10, 25))
         metric.partial_fit(points, np.arange(10) % 2)
@@ -142,7 +142,7 @@ def test_batches_with_fewer_points_than_features():
 
 
 def test_bad_batches_leave_the_metric_as_it_was():
-    metric = BoostMetric().partial_fit(X, Y)
+    metric = BoostMetric.paper().partial_fit(X, Y)
     before = metric.components_.copy()
     with pytest.raises(ValueError, match="comparisons need at least 2 classes"):
         metric.partial_fit(X[:30], Y[:30])
@@ -162,14 +162,14 @@ def test_bad_batches_leave_the_metric_as_it_was():
 )
 def test_a_batch_without_information_changes_nothing(n_features, value, form):
     points = np.pad(X, [(0, 0), (0, n_features - 13)])
-    metric = BoostMetric(n_neighbors=1, random_state=0).partial_fit(form(points), Y)
+    metric = BoostMetric.paper(n_neighbors=1, random_state=0).partial_fit(form(points), Y)
     before = metric.get_mahalanobis_matrix()
     metric.partial_fit(form(np.full((6, n_features), value)), [0, 0, 0, 1, 1, 1])
     assert metric.get_mahalanobis_matrix() == pytest.approx(before, rel=1e-9, abs=1e-12 * before.max())
 
 
 def test_a_batch_out_of_range_is_refused_as_in_a_fit():
-    metric = BoostMetric().partial_fit(X, Y)
+    metric = BoostMetric.paper().partial_fit(X, Y)
     with pytest.raises(ValueError, match="spread over about 1e20"):
         metric.partial_fit(1e200 * X, Y)
     assert metric.n_batches_ == 1
@@ -177,9 +177,9 @@ def test_a_batch_out_of_range_is_refused_as_in_a_fit():
 
 def test_a_metric_of_zero_is_said():
     with pytest.warns(UserWarning, match="Nothing was learned"):
-        BoostMetric(regularization=1e9).partial_fit(X, Y)
+        BoostMetric.paper(regularization=1e9).partial_fit(X, Y)
 
 
 def test_a_truncated_fit_goes_on_with_what_it_learned():
-    whole, small = (BoostMetric(max_iter=20, n_components=n).fit(X, Y).partial_fit(X, Y) for n in (None, 2))
+    whole, small = (BoostMetric.paper(max_iter=20, n_components=n).fit(X, Y).partial_fit(X, Y) for n in (None, 2))
     assert np.allclose(small.components_, whole.components_[:2], atol=1e-9 * np.abs(whole.components_).max())

@@ -43,22 +43,22 @@ def test_the_weight_of_the_first_weak_learner_is_the_best(name):
 
 
 def test_boosting_goes_on_from_the_first_weak_learner():
-    metric = BoostMetric(init="identity", max_iter=5).fit(SCALED, Y)
+    metric = BoostMetric.paper(init="identity", max_iter=5).fit(SCALED, Y)
     n = SCALED.shape[1]
     assert len(metric.directions_) == n + 5
     assert metric.directions_[:n] == pytest.approx(np.eye(n))
     assert np.ptp(metric.step_sizes_[:n]) == 0.0
     assert len(metric.components_) == n  # of full rank from the start
     losses = [record.loss for record in metric.history_]
-    start = BoostMetric(init="identity", max_iter=1).fit(SCALED, Y).history_[0].loss
+    start = BoostMetric.paper(init="identity", max_iter=1).fit(SCALED, Y).history_[0].loss
     assert losses[0] == start
     assert np.all(np.diff(losses) < 0)
 
 
 def test_a_metric_to_begin_with_may_be_an_earlier_model():
-    first = BoostMetric(max_iter=10).fit(SCALED, Y)
+    first = BoostMetric.paper(max_iter=10).fit(SCALED, Y)
     for init in (first.get_metric(), first.components_, first.components_.tolist()):
-        metric = BoostMetric(init=init, max_iter=1).fit(SCALED, Y)
+        metric = BoostMetric.paper(init=init, max_iter=1).fit(SCALED, Y)
         given, weights = metric.directions_[:-1], metric.step_sizes_[:-1]
         factor = weights.sum() / first.step_sizes_.sum()
         assert (given.T * weights) @ given == pytest.approx(factor * first.get_mahalanobis_matrix())
@@ -66,7 +66,7 @@ def test_a_metric_to_begin_with_may_be_an_earlier_model():
 
 def test_targets_and_impostors_are_nearest_in_the_metric_to_begin_with():
     L = np.diag(1 / X.std(axis=0))
-    direct = BoostMetric(init=L, max_iter=3).fit(X, Y)
+    direct = BoostMetric.paper(init=L, max_iter=3).fit(X, Y)
     mapped = learn(
         X,
         Comparisons.from_labels(X @ L.T, Y),
@@ -128,7 +128,7 @@ def test_a_linear_map_of_the_distances(many, monkeypatch):
 @pytest.mark.parametrize("init", STARTS)
 @pytest.mark.parametrize("scale", [1e-150, 1.0, 1e150])
 def test_starts_of_any_scale(init, scale):
-    metric = BoostMetric(init=init, max_iter=3, regularization=0.0).fit(scale * X, Y)
+    metric = BoostMetric.paper(init=init, max_iter=3, regularization=0.0).fit(scale * X, Y)
     assert np.isfinite(metric.transform(scale * X)).all()
 
 
@@ -140,30 +140,30 @@ def test_starts_with_degenerate_data(init):
     flat = np.column_stack([y, np.ones(20), rng.standard_normal(20)])  # classes are points, a constant, noise
     wide = rng.standard_normal((20, 60))
     for points in (flat, wide, np.repeat(wide[:10], 2, axis=0)):
-        metric = BoostMetric(init=init, max_iter=3).fit(points, y)
+        metric = BoostMetric.paper(init=init, max_iter=3).fit(points, y)
         assert np.isfinite(metric.components_).all()
 
 
 def test_starts_of_sparse_data():
     dense = np.abs(SCALED) * (np.abs(SCALED) > 1)
     for init in STARTS:
-        a = BoostMetric(init=init, max_iter=3).fit(dense, Y).get_mahalanobis_matrix()
-        b = BoostMetric(init=init, max_iter=3).fit(sparse.csr_array(dense), Y).get_mahalanobis_matrix()
+        a = BoostMetric.paper(init=init, max_iter=3).fit(dense, Y).get_mahalanobis_matrix()
+        b = BoostMetric.paper(init=init, max_iter=3).fit(sparse.csr_array(dense), Y).get_mahalanobis_matrix()
         assert a == pytest.approx(b, rel=1e-6, abs=1e-9 * np.abs(a).max())
 
 
 def test_wrong_starts_are_named():
     with pytest.raises(ValueError, match=r"init must be one of 'zero', .*'standardized-rca', 'auto'. Got 'one'"):
-        BoostMetric(init="one").fit(X, Y)
+        BoostMetric.paper(init="one").fit(X, Y)
     with pytest.raises(ValueError, match=r"init must be one of 'zero', 'identity', 'standardized'. Got 'rca'"):
         ComparisonBoostMetric(init="rca").fit([[0, 1, 2]], points=X)
     with pytest.raises(ValueError, match="init has 2 features, but the data have 13"):
-        BoostMetric(init=np.eye(2)).fit(X, Y)
+        BoostMetric.paper(init=np.eye(2)).fit(X, Y)
     wide = sparse.csr_array(sparse.random(20, 20_000, density=0.01, random_state=0))
     with pytest.raises(ValueError, match=r"init='identity' needs a matrix of 20,000 x 20,000 numbers.*init=\"zero\""):
-        BoostMetric(init="identity").fit(wide, np.arange(20) % 2)
+        BoostMetric.paper(init="identity").fit(wide, np.arange(20) % 2)
     with pytest.raises(ValueError, match="n_passes must be"):
-        BoostMetric(n_passes=0).fit(X, Y)
+        BoostMetric.paper(n_passes=0).fit(X, Y)
 
 
 def test_each_pass_finds_its_comparisons_under_the_metric_so_far():
@@ -220,7 +220,7 @@ def test_passes_end_when_held_out_comparisons_no_longer_improve():
 
 def test_the_estimator_runs_passes():
     X, y = load_iris(return_X_y=True)
-    metric = BoostMetric(n_passes=20, max_iter=5, loss="logistic", random_state=0).fit(X, y)
+    metric = BoostMetric.paper(n_passes=20, max_iter=5, loss="logistic", random_state=0).fit(X, y)
     assert metric.stop_reason_ is StopReason.PASSES
     assert 1 <= metric.n_passes_ < 20
     assert metric.n_iter_ == len(metric.history_) == len(metric.directions_)
@@ -233,7 +233,7 @@ def test_no_headroom():
     kept = 0
     for seed in range(5):
         for settings in ({"early_stopping": True}, {"n_passes": 3}):
-            metric = BoostMetric(
+            metric = BoostMetric.paper(
                 init="identity", loss="logistic", max_iter=20, validation_fraction=0.3, random_state=seed, **settings
             ).fit(points, y)
             if metric.stop_reason_ is StopReason.KEPT_START:
@@ -253,11 +253,11 @@ def test_a_fit_killed_in_a_later_pass_goes_on_with_the_same_bits(tmp_path):
             if record.number == 17:
                 raise KeyboardInterrupt
 
-    whole = BoostMetric(**settings).fit(X, Y)
+    whole = BoostMetric.paper(**settings).fit(X, Y)
     assert whole.n_iter_ > 17
     with pytest.raises(KeyboardInterrupt):
-        BoostMetric(callbacks=[Checkpoint(path), Killed()], **settings).fit(X, Y)
-    resumed = BoostMetric(**settings).fit(X, Y, resume_from=path)
+        BoostMetric.paper(callbacks=[Checkpoint(path), Killed()], **settings).fit(X, Y)
+    resumed = BoostMetric.paper(**settings).fit(X, Y, resume_from=path)
     assert resumed.n_iter_ == whole.n_iter_
     assert resumed.step_sizes_.tobytes() == whole.step_sizes_.tobytes()
     assert resumed.directions_.tobytes() == whole.directions_.tobytes()
@@ -265,7 +265,7 @@ def test_a_fit_killed_in_a_later_pass_goes_on_with_the_same_bits(tmp_path):
 
 
 def test_warm_start_goes_on_in_the_last_pass():
-    metric = BoostMetric(n_passes=2, max_iter=5, warm_start=True, random_state=0, n_iter_no_change=100).fit(X, Y)
+    metric = BoostMetric.paper(n_passes=2, max_iter=5, warm_start=True, random_state=0, n_iter_no_change=100).fit(X, Y)
     n_passes, n_before = metric.n_passes_, metric.n_iter_
     metric.set_params(max_iter=30).fit(X, Y)
     assert metric.n_passes_ >= n_passes
@@ -276,17 +276,19 @@ def test_warm_start_goes_on_in_the_last_pass():
 
 def test_passes_with_an_eval_set():
     train, test = (SCALED[::2], Y[::2]), (SCALED[1::2], Y[1::2])
-    metric = BoostMetric(n_passes=3, max_iter=10, loss="logistic").fit(*train, eval_set=test)
+    metric = BoostMetric.paper(n_passes=3, max_iter=10, loss="logistic").fit(*train, eval_set=test)
     assert metric.n_iter_ > 0
     assert metric.history_[-1].held_out is not None
-    other = BoostMetric(n_passes=3, max_iter=10, loss="logistic").fit(*train, eval_set=(test[0], np.roll(test[1], 7)))
+    other = BoostMetric.paper(n_passes=3, max_iter=10, loss="logistic").fit(
+        *train, eval_set=(test[0], np.roll(test[1], 7))
+    )
     assert other.n_iter_ != metric.n_iter_ or other.history_ != metric.history_
 
 
 def test_passes_with_the_corrective_solver():
     X, y = labelled("balance")
-    metric = BoostMetric(n_passes=3, max_iter=5, solver="corrective", loss="logistic", random_state=0).fit(X, y)
-    one = BoostMetric(n_passes=1, max_iter=5, solver="corrective", loss="logistic", random_state=0).fit(X, y)
+    metric = BoostMetric.paper(n_passes=3, max_iter=5, solver="corrective", loss="logistic", random_state=0).fit(X, y)
+    one = BoostMetric.paper(n_passes=1, max_iter=5, solver="corrective", loss="logistic", random_state=0).fit(X, y)
     assert metric.n_passes_ > 1
     data = Labelled(X, y, None, 3, 3)
     own = [satisfied(data.problem(fit.components_), fit.components_) for fit in (one, metric)]
@@ -297,7 +299,7 @@ def test_small_classes_are_warned_of_once():
     y = Y.copy()
     y[:2] = 7
     with pytest.warns(UserWarning, match="fewer than n_neighbors") as caught:
-        BoostMetric(n_passes=3, max_iter=3, random_state=0).fit(X, y)
+        BoostMetric.paper(n_passes=3, max_iter=3, random_state=0).fit(X, y)
     assert len(caught) == 1
 
 
@@ -307,7 +309,7 @@ def test_a_fit_killed_in_a_pass_that_is_rejected_goes_back_to_the_same_one(solve
     settings = {"n_passes": 6, "max_iter": 3, "init": "identity", "loss": "logistic", "solver": solver}
     found = 0
     for seed in range(6):
-        whole = BoostMetric(random_state=seed, **settings).fit(SCALED, Y)
+        whole = BoostMetric.paper(random_state=seed, **settings).fit(SCALED, Y)
         if whole.stop_reason_ is not StopReason.PASSES:
             continue
 
@@ -317,8 +319,8 @@ def test_a_fit_killed_in_a_pass_that_is_rejected_goes_back_to_the_same_one(solve
                     raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            BoostMetric(random_state=seed, callbacks=[Checkpoint(path), Killed()], **settings).fit(SCALED, Y)
-        resumed = BoostMetric(random_state=seed, **settings).fit(SCALED, Y, resume_from=path)
+            BoostMetric.paper(random_state=seed, callbacks=[Checkpoint(path), Killed()], **settings).fit(SCALED, Y)
+        resumed = BoostMetric.paper(random_state=seed, **settings).fit(SCALED, Y, resume_from=path)
         assert resumed.step_sizes_.tobytes() == whole.step_sizes_.tobytes()
         assert resumed.directions_.tobytes() == whole.directions_.tobytes()
         assert resumed.stop_reason_ is StopReason.PASSES
@@ -332,7 +334,7 @@ def test_a_fit_killed_in_a_pass_that_is_rejected_goes_back_to_the_same_one(solve
 def test_no_headroom_weighs_the_metric_to_begin_with(scale):
     X, y = load_iris(return_X_y=True)
     settings = {"init": "identity", "loss": "logistic", "random_state": 0, "regularization": 0.0}
-    metric = BoostMetric(n_passes=2, max_iter=4, **settings).fit(scale * X, y)
+    metric = BoostMetric.paper(n_passes=2, max_iter=4, **settings).fit(scale * X, y)
     assert metric.stop_reason_ is StopReason.KEPT_START
     # The weight is that with which a fit to the same comparisons begins.
     comparisons, _ = Comparisons.from_labels(X, y).split(0.1, metric._split_seed)
@@ -349,7 +351,7 @@ def test_a_start_that_lanczos_must_leave():
     points = rng.standard_normal((700, 600))
     points[:, 0] += 3 * y
     points[:, -1] = 1.0
-    metric = BoostMetric(init="identity", max_iter=3).fit(points, y)
+    metric = BoostMetric.paper(init="identity", max_iter=3).fit(points, y)
     assert metric.n_iter_ == 3
 
 
@@ -358,5 +360,5 @@ def test_a_checkpoint_of_version_1_is_resumed():
     settings = {"max_iter": 8, "n_passes": 3, "loss": "logistic", "init": "standardized", "random_state": 0}
     path = Path(__file__).parent / "data" / "checkpoint-v1.npz"
     assert Checkpoint.load(path).pass_ends
-    resumed, whole = BoostMetric(**settings).fit(X, Y, resume_from=path), BoostMetric(**settings).fit(X, Y)
+    resumed, whole = BoostMetric.paper(**settings).fit(X, Y, resume_from=path), BoostMetric.paper(**settings).fit(X, Y)
     assert resumed.get_mahalanobis_matrix() == pytest.approx(whole.get_mahalanobis_matrix(), rel=1e-6)

@@ -31,7 +31,7 @@ def blobs(seed=0, n=60, n_features=4):
 
 
 def fit(seed=0, n_jobs=1):
-    return BoostMetric(max_iter=15, n_jobs=n_jobs).fit(*blobs(seed)).components_
+    return BoostMetric.paper(max_iter=15, n_jobs=n_jobs).fit(*blobs(seed)).components_
 
 
 def blas_threads():
@@ -64,7 +64,7 @@ def test_fits_in_several_threads_at_once():
 def test_a_fit_that_fails_in_a_thread_disturbs_no_other():
     def bad(_):
         with pytest.raises(ValueError, match="NaN"):
-            BoostMetric().fit(np.full((20, 2), np.nan), np.arange(20) % 2)
+            BoostMetric.paper().fit(np.full((20, 2), np.nan), np.arange(20) % 2)
 
     before, alone = blas_threads(), fit()
     with ThreadPoolExecutor(4) as pool:
@@ -92,7 +92,7 @@ rng = np.random.default_rng(0)
 y = np.arange(300) % 3
 X = rng.standard_normal((300, 12)) + 2 * np.eye(3, 12)[y]
 def fit(n_jobs):
-    metric = BoostMetric(max_iter=15, n_jobs=n_jobs, init="rca", early_stopping=True, random_state=0).fit(X, y)
+    metric = BoostMetric.paper(max_iter=15, n_jobs=n_jobs, init="rca", early_stopping=True, random_state=0).fit(X, y)
     MetricIndex(metric).add(X).search(X, 3)
     return metric.components_.tobytes()
 here = fit(2)
@@ -204,9 +204,9 @@ for learner, (verb, n) in {learners}.items():
 
 
 LEARNERS = {
-    "BoostMetric(max_iter=40, n_jobs=2)": ("fit", 30),
+    "BoostMetric.paper(max_iter=40, n_jobs=2)": ("fit", 30),
     "BoostMetric.recommended(max_iter=2, n_passes=1, random_state=0)": ("fit", 4),
-    "BoostMetric()": ("partial_fit", 30),
+    "BoostMetric.paper()": ("partial_fit", 30),
     "LMNN(max_iter=10)": ("fit", 20),
 }
 
@@ -225,7 +225,7 @@ def test_interrupted_at_any_moment():
 
 @pytest.mark.parametrize(
     "learner",
-    [BoostMetric(max_iter=3), RCA(), LMNN(max_iter=3), MMC(max_iter=3), NCA(max_iter=3), PSDBoost(max_iter=3)],
+    [BoostMetric.paper(max_iter=3), RCA(), LMNN(max_iter=3), MMC(max_iter=3), NCA(max_iter=3), PSDBoost(max_iter=3)],
 )
 @pytest.mark.filterwarnings("ignore")
 def test_a_fit_that_is_refused_leaves_all_as_it_was(learner):
@@ -291,7 +291,7 @@ def test_many_fits_do_not_grow_the_process():
     n = int(os.environ.get("BOOSTMETRIC_FITS", 60))
 
     def work():
-        metric = BoostMetric(max_iter=4, n_jobs=2).fit(X, y)
+        metric = BoostMetric.paper(max_iter=4, n_jobs=2).fit(X, y)
         metric.partial_fit(X, y)
         ComparisonBoostMetric(max_iter=4).fit(comparisons, points=X).score(comparisons)
         MetricIndex(metric).add(X).search(X, 2)

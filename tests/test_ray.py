@@ -71,7 +71,7 @@ def test_all_impostors():
 def test_estimators():
     X, y = labelled("wine")
     options = {"max_iter": 10, "early_stopping": True, "random_state": 0}
-    one, many = (BoostMetric(engine=engine, **options).fit(X, y) for engine in (None, RayEngine(n_workers=2)))
+    one, many = (BoostMetric.paper(engine=engine, **options).fit(X, y) for engine in (None, RayEngine(n_workers=2)))
     assert many.components_ == pytest.approx(one.components_, rel=1e-6, abs=1e-12)
     copied = clone(many)
     assert copied.engine == RayEngine(n_workers=2)
@@ -95,7 +95,7 @@ def test_estimators():
 )
 def test_parameters_are_checked(options, message):
     with pytest.raises((ValueError, TypeError), match=message):
-        BoostMetric(**options).fit(*labelled("iris"))
+        BoostMetric.paper(**options).fit(*labelled("iris"))
 
 
 @pytest.mark.parametrize(
@@ -270,7 +270,7 @@ class Kill:
             os.kill(os.getpid(), signal.SIGKILL)
 
 engine = RayEngine({ray.get_runtime_context().gcs_address!r}, n_workers=2, workers_per_process=1)
-BoostMetric(max_iter=10, engine=engine, callbacks=[Checkpoint({str(checkpoint)!r}, every=1), Kill()]).fit(
+BoostMetric.paper(max_iter=10, engine=engine, callbacks=[Checkpoint({str(checkpoint)!r}, every=1), Kill()]).fit(
     *load_wine(return_X_y=True)
 )
 """
@@ -278,8 +278,8 @@ BoostMetric(max_iter=10, engine=engine, callbacks=[Checkpoint({str(checkpoint)!r
     environment = {**os.environ, "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
     done = in_new_process(code, environment)
     assert done.returncode == -signal.SIGKILL, done.stderr
-    expected = BoostMetric(max_iter=10).fit(X, y)
-    found = BoostMetric(max_iter=10, engine=apart(3)).fit(X, y, resume_from=checkpoint)
+    expected = BoostMetric.paper(max_iter=10).fit(X, y)
+    found = BoostMetric.paper(max_iter=10, engine=apart(3)).fit(X, y, resume_from=checkpoint)
     assert found.n_iter_ == 10
     a, b = found.get_mahalanobis_matrix(), expected.get_mahalanobis_matrix()
     assert np.linalg.norm(a - b) < 1e-6 * np.linalg.norm(b)
@@ -321,8 +321,8 @@ class Lose:
             report("after:")
 
 X, y = load_wine(return_X_y=True)
-found = BoostMetric(max_iter=10, engine="ray", callbacks=[Lose()]).fit(X, y)
-expected = BoostMetric(max_iter=10).fit(X, y)
+found = BoostMetric.paper(max_iter=10, engine="ray", callbacks=[Lose()]).fit(X, y)
+expected = BoostMetric.paper(max_iter=10).fit(X, y)
 print("difference:", abs(found.get_mahalanobis_matrix() / expected.get_mahalanobis_matrix() - 1).max())
 ray.shutdown()
 cluster.shutdown()
@@ -367,7 +367,7 @@ def test_a_cluster_of_its_own_is_started_and_stopped():
         "import ray\n"
         "from sklearn.datasets import load_iris\n"
         "from boostmetric import BoostMetric\n"
-        "metric = BoostMetric(max_iter=3, engine='ray', early_stopping=True).fit(*load_iris(return_X_y=True))\n"
+        "metric = BoostMetric.paper(max_iter=3, engine='ray', early_stopping=True).fit(*load_iris(return_X_y=True))\n"
         "print(metric.n_iter_ <= 3, ray.is_initialized())\n"
     )
     environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
@@ -385,7 +385,7 @@ def test_the_cluster_of_a_job_is_used():
         "class Show:\n"
         "    def on_iteration(self, record):\n"
         "        print(ray.get_runtime_context().gcs_address)\n"
-        "BoostMetric(max_iter=1, engine='ray', callbacks=[Show()]).fit(*load_iris(return_X_y=True))\n"
+        "BoostMetric.paper(max_iter=1, engine='ray', callbacks=[Show()]).fit(*load_iris(return_X_y=True))\n"
     )
     address = ray.get_runtime_context().gcs_address
     environment = {**os.environ, "RAY_ADDRESS": address, "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
@@ -409,7 +409,9 @@ def test_fits_inside_of_tasks():
     @ray.remote(num_cpus=1)
     def fit(seed):
         X = np.random.default_rng(seed).standard_normal((40, 3))
-        return BoostMetric(max_iter=10, n_jobs=2).fit(X + np.arange(40)[:, None] % 2, np.arange(40) % 2).components_
+        return (
+            BoostMetric.paper(max_iter=10, n_jobs=2).fit(X + np.arange(40)[:, None] % 2, np.arange(40) % 2).components_
+        )
 
     here = [fit._function(seed) for seed in range(4)]
     there = ray.get([fit.remote(seed) for seed in range(4)], timeout=300)

@@ -91,7 +91,7 @@ def test_workers_score_at_unit_length(files, monkeypatch):
 def test_groups(tmp_path):
     """One group an anchor, as graded results: the same as from labels."""
     samples, y = labelled("iris")
-    one = BoostMetric(n_neighbors=2, n_impostors=4, max_iter=15).fit(samples, y)
+    one = BoostMetric.paper(n_neighbors=2, n_impostors=4, max_iter=15).fit(samples, y)
     mined = one_group_an_anchor(samples, y, 2, 4)
     files = ComparisonFiles(write_points(tmp_path / "points", samples), write_rows(tmp_path / "grades", **mined))
     many = ComparisonBoostMetric(max_iter=15, engine=apart(3)).fit(files)

@@ -42,13 +42,13 @@ MASKED = np.ma.masked_array(X, mask=X > 1)
         (lambda: METRIC.distance(X, X[:5]), r"shapes \(12, 2\) and \(5, 2\) cannot be paired row by row"),
         (lambda: METRIC(X, X), r"takes two points, but got \(12,\) pairs"),
         (lambda: METRIC.truncate(10**30), "rank must be a whole number"),
-        (lambda: BoostMetric().fit(MASKED, Y), "masked entries"),
+        (lambda: BoostMetric.paper().fit(MASKED, Y), "masked entries"),
         (
-            lambda: BoostMetric(regularization=0.0).fit(X * 1e-100, Y).transform(X * 1e250),
+            lambda: BoostMetric.paper(regularization=0.0).fit(X * 1e-100, Y).transform(X * 1e250),
             "Row 0 of the points is NaN or infinite, or",
         ),
-        (lambda: BoostMetric().fit(X, Y).pair_distance([["a"]]), "pairs must be numbers"),
-        (lambda: BoostMetric(early_stopping=np.array([1, 2])).fit(X, Y), "early_stopping must be True or False"),
+        (lambda: BoostMetric.paper().fit(X, Y).pair_distance([["a"]]), "pairs must be numbers"),
+        (lambda: BoostMetric.paper(early_stopping=np.array([1, 2])).fit(X, Y), "early_stopping must be True or False"),
         (lambda: LMNN(n_neighbors=10**30).fit(X, Y), "n_neighbors must be a whole number"),
         (lambda: NCA().fit(np.ones((6, 2)), [0, 0, 0, 1, 1, 1]), "All samples are equal"),
         (lambda: NCA(max_iter=3).fit(X * 1e-154, Y), "components go up to .*overflow"),
@@ -118,7 +118,7 @@ def test_distances_of_one_point_from_sparse_ones():
 def test_float32_samples_under_a_metric_beyond_float32():
     """Samples near the smallest float32: the components are near the largest, or above it."""
     small = (X * 1e-42).astype(np.float32)
-    metric = BoostMetric(max_iter=3, regularization=0.0).fit(small, Y)
+    metric = BoostMetric.paper(max_iter=3, regularization=0.0).fit(small, Y)
     assert np.abs(metric.components_).max() > np.finfo(np.float32).max
     assert metric.transform(small) == pytest.approx(metric.get_metric().transform(small), rel=1e-6)
 
@@ -146,7 +146,7 @@ def test_sparse_queries_among_dense_documents():
 
 def test_labels_that_are_huge_numbers():
     """scikit-learn looks whether they are whole by a cast that overflows."""
-    for call in (lambda y: BoostMetric().fit(X, y), lambda y: evaluate(None, X, y, k=1)):
+    for call in (lambda y: BoostMetric.paper().fit(X, y), lambda y: evaluate(None, X, y, k=1)):
         with pytest.raises(ValueError, match="Unknown label type: continuous"):
             call(Y * 1e300)
 
@@ -168,7 +168,7 @@ def test_hard_negatives_as_far_as_can_be_held():
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("scale", [1e-110, 1e110])
 def test_streams_of_any_size(scale):
-    metric = BoostMetric(regularization=0.1).partial_fit(X * scale, Y)
+    metric = BoostMetric.paper(regularization=0.1).partial_fit(X * scale, Y)
     assert np.isfinite(metric.components_).all()
 
 

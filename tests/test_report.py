@@ -42,7 +42,7 @@ WICKED = "</script><script>alert(1)</script><!-- \"&'<img src=x onerror=alert(2)
 
 @pytest.fixture(scope="module")
 def model():
-    return BoostMetric(max_iter=15).fit(X[::2], Y[::2])
+    return BoostMetric.paper(max_iter=15).fit(X[::2], Y[::2])
 
 
 @pytest.fixture(scope="module")

@@ -106,7 +106,7 @@ def test_very_small_and_very_large_points(scale, n_queries):
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_distances_are_those_of_the_metric(backend):
     need(backend)
-    learner = BoostMetric(max_iter=5).fit(X, Y)
+    learner = BoostMetric.paper(max_iter=5).fit(X, Y)
     for metric in (learner, METRIC, None):
         ids, distances = MetricIndex(metric, backend=backend).add(X).search(X[::10], 3)
         plain = metric or MahalanobisMetric(np.eye(4))
@@ -392,7 +392,7 @@ def test_ids_survive_with_their_types(ids, tmp_path_factory):
 @pytest.mark.parametrize("metric", [None, METRIC, "learned"])
 def test_an_index_comes_back_whole(tmp_path, backend, metric):
     need(backend)
-    metric = BoostMetric(max_iter=3).fit(X, Y) if metric == "learned" else metric
+    metric = BoostMetric.paper(max_iter=3).fit(X, Y) if metric == "learned" else metric
     options = {"probes": 3} if backend == "faiss-ivf" else None
     index = MetricIndex(metric, backend=backend, backend_options=options).add(X, [f"{n}" for n in range(150)])
     index.remove(["3", "149"]).add(X[:1], ids=[1000])

@@ -32,7 +32,7 @@ FORMS = [sparse.csr_array, sparse.csr_matrix, sparse.csc_array, sparse.coo_array
 @pytest.mark.parametrize("form", FORMS)
 def test_sparse_equals_dense(n_words, form):
     X, y = documents(n=800 if n_words == 700 else 120, n_words=n_words)
-    dense, thin = (BoostMetric(max_iter=6, random_state=0).fit(points, y) for points in (X, form(X)))
+    dense, thin = (BoostMetric.paper(max_iter=6, random_state=0).fit(points, y) for points in (X, form(X)))
     assert np.allclose(thin.step_sizes_, dense.step_sizes_, rtol=1e-6)
     assert np.allclose(thin.directions_, dense.directions_, atol=1e-6)
     assert np.allclose(thin.transform(form(X)), dense.transform(X), atol=1e-6)
@@ -51,16 +51,16 @@ def test_comparisons_of_sparse_points():
 def test_early_stopping_and_streams_of_sparse_points():
     X, y = documents(n=300)
     thin = sparse.csr_array(X)
-    metric = BoostMetric(max_iter=10, random_state=0).fit(thin[:200], y[:200], eval_set=(thin[200:], y[200:]))
-    dense = BoostMetric(max_iter=10, random_state=0).fit(X[:200], y[:200], eval_set=(X[200:], y[200:]))
+    metric = BoostMetric.paper(max_iter=10, random_state=0).fit(thin[:200], y[:200], eval_set=(thin[200:], y[200:]))
+    dense = BoostMetric.paper(max_iter=10, random_state=0).fit(X[:200], y[:200], eval_set=(X[200:], y[200:]))
     assert metric.n_iter_ == dense.n_iter_
-    by_batch = [BoostMetric().partial_fit(p[:100], y[:100]).partial_fit(p[100:], y[100:]) for p in (X, thin)]
+    by_batch = [BoostMetric.paper().partial_fit(p[:100], y[:100]).partial_fit(p[100:], y[100:]) for p in (X, thin)]
     assert np.allclose(by_batch[0].get_mahalanobis_matrix(), by_batch[1].get_mahalanobis_matrix(), atol=1e-8)
 
 
 def test_streams_in_high_dimension():
     X, y = documents(n=600, n_words=700)
-    metric = BoostMetric(n_components=5, random_state=0)
+    metric = BoostMetric.paper(n_components=5, random_state=0)
     for start in range(0, 600, 100):
         metric.partial_fit(sparse.csr_array(X[start : start + 100]), y[start : start + 100])
     assert metric.components_.shape == (5, 700)
@@ -77,8 +77,8 @@ def test_streams_in_high_dimension():
 
 def test_rank_is_limited_by_the_best_truncation():
     X, y = documents()
-    whole = BoostMetric(max_iter=8).fit(sparse.csr_array(X), y)
-    small = BoostMetric(max_iter=8, n_components=2).fit(sparse.csr_array(X), y)
+    whole = BoostMetric.paper(max_iter=8).fit(sparse.csr_array(X), y)
+    small = BoostMetric.paper(max_iter=8, n_components=2).fit(sparse.csr_array(X), y)
     values, vectors = np.linalg.eigh(whole.get_mahalanobis_matrix())
     best = (vectors[:, -2:] * values[-2:]) @ vectors[:, -2:].T
     assert small.get_mahalanobis_matrix() == pytest.approx(best, abs=1e-9 * values[-1])
@@ -125,8 +125,8 @@ def test_metric_takes_sparse_points():
 def test_points_without_entries():
     X, y = documents()
     X[::2] = 0.0
-    assert BoostMetric(max_iter=3).fit(sparse.csr_array(X), y).n_iter_ == 3
-    empty = BoostMetric().fit(sparse.csr_array(X.shape), y)
+    assert BoostMetric.paper(max_iter=3).fit(sparse.csr_array(X), y).n_iter_ == 3
+    empty = BoostMetric.paper().fit(sparse.csr_array(X.shape), y)
     assert not empty.components_.any()
     assert ComparisonBoostMetric().fit([[0, 2, 4]], points=sparse.csr_array(X)).n_iter_ == 0
 

@@ -155,7 +155,7 @@ ESTIMATORS = {
 def test_estimator(options, dtype, tolerance):
     X, y = overlapping()
     X = X.astype(dtype)
-    cpu, device = (BoostMetric(device=d, random_state=0, **options).fit(X, y) for d in ("cpu", DEVICE))
+    cpu, device = (BoostMetric.paper(device=d, random_state=0, **options).fit(X, y) for d in ("cpu", DEVICE))
     assert relative(device.get_mahalanobis_matrix(), cpu.get_mahalanobis_matrix()) < tolerance
     assert device.stop_reason_ is cpu.stop_reason_
     if "early_stopping" in options:
@@ -180,7 +180,7 @@ def test_recommended(dtype, tolerance):
 def test_streams(n_impostors, dtype, tolerance):
     X, y = overlapping()
     X = X.astype(dtype)
-    cpu, device = (BoostMetric(device=d, n_impostors=n_impostors, random_state=0) for d in ("cpu", DEVICE))
+    cpu, device = (BoostMetric.paper(device=d, n_impostors=n_impostors, random_state=0) for d in ("cpu", DEVICE))
     for begin in (0, 50, 100):
         for estimator in (cpu, device):
             estimator.partial_fit(X[begin : begin + 50], y[begin : begin + 50])
@@ -222,16 +222,16 @@ def test_a_resumed_fit_ends_as_if_never_stopped(n_impostors, dtype, tmp_path):
     X, y = overlapping()
     X = X.astype(dtype)
     options = {"n_impostors": n_impostors, "device": DEVICE}
-    whole = BoostMetric(max_iter=20, **options).fit(X, y)
-    BoostMetric(max_iter=9, callbacks=[Checkpoint(tmp_path / "c.npz")], **options).fit(X, y)
-    resumed = BoostMetric(max_iter=20, **options).fit(X, y, resume_from=tmp_path / "c.npz")
+    whole = BoostMetric.paper(max_iter=20, **options).fit(X, y)
+    BoostMetric.paper(max_iter=9, callbacks=[Checkpoint(tmp_path / "c.npz")], **options).fit(X, y)
+    resumed = BoostMetric.paper(max_iter=20, **options).fit(X, y, resume_from=tmp_path / "c.npz")
     assert resumed.components_.tobytes() == whole.components_.tobytes()
     assert resumed.n_iter_ == 20
 
 
 def test_an_estimator_with_a_device_is_like_any_other():
     X, y = load_iris(return_X_y=True)
-    estimator = BoostMetric(device=DEVICE, max_iter=3)
+    estimator = BoostMetric.paper(device=DEVICE, max_iter=3)
     assert estimator.get_params()["device"] == DEVICE
     assert clone(estimator).device == DEVICE
     fitted = pickle.loads(pickle.dumps(clone(estimator).fit(X, y)))
@@ -248,25 +248,25 @@ def test_a_gpu_must_be_there(device, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     X, y = load_iris(return_X_y=True)
     with pytest.raises(ValueError, match=rf"device='{device}': there is no such GPU; torch sees none\. Use device='a"):
-        BoostMetric(device=device).fit(X, y)
+        BoostMetric.paper(device=device).fit(X, y)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     with pytest.raises(ValueError, match=r"there is no such GPU; torch sees 2, numbered from 0\. Use"):
-        BoostMetric(device="cuda:2").fit(X, y)
+        BoostMetric.paper(device="cuda:2").fit(X, y)
 
 
 def test_sparse_points_are_refused():
     X, y = load_iris(return_X_y=True)
     with pytest.raises(TypeError, match=r"device='torch:cpu' takes dense points.*Use device='cpu'.*X\.toarray\(\)"):
-        BoostMetric(device=DEVICE).fit(sparse.csr_array(X), y)
-    fitted = BoostMetric(device="auto", max_iter=2).fit(sparse.csr_array(X), y)  # for which it chooses the CPU
+        BoostMetric.paper(device=DEVICE).fit(sparse.csr_array(X), y)
+    fitted = BoostMetric.paper(device="auto", max_iter=2).fit(sparse.csr_array(X), y)  # for which it chooses the CPU
     assert fitted.n_iter_ == 2
 
 
 @pytest.mark.parametrize(("n_impostors", "shard"), [(3, DeviceListShard), ("all", DeviceBlockShard)])
 def test_out_of_memory(n_impostors, shard, monkeypatch):
     X, y = overlapping()
-    estimator = BoostMetric(n_impostors=n_impostors, device=DEVICE, max_iter=3)
+    estimator = BoostMetric.paper(n_impostors=n_impostors, device=DEVICE, max_iter=3)
     expected = clone(estimator).fit(X, y)
     work = shard._move
     calls, held = [], []
@@ -530,7 +530,7 @@ def test_long_fits_in_single_precision_come_as_far():
     """Raw features of all sizes: rounding makes the loss rise now and then, and that is no reason to stop."""
     X, y = load_breast_cancer(return_X_y=True)
     cpu, device = (
-        BoostMetric(n_impostors="all", max_iter=150, device=d).fit(X[::2].astype(np.float32), y[::2])
+        BoostMetric.paper(n_impostors="all", max_iter=150, device=d).fit(X[::2].astype(np.float32), y[::2])
         for d in ("cpu", DEVICE)
     )
     assert device.n_iter_ == cpu.n_iter_ == 150
@@ -549,7 +549,9 @@ def test_features_of_different_sizes(n_impostors, size):
     y = rng.integers(0, 2, 120)
     X = (rng.standard_normal((120, 2)) + y[:, None]) * [1.0, size]
     cpu, device = (
-        BoostMetric(n_impostors=n_impostors, init=np.diag([1, 1 / size]), max_iter=1, regularization=0.0, device=d)
+        BoostMetric.paper(
+            n_impostors=n_impostors, init=np.diag([1, 1 / size]), max_iter=1, regularization=0.0, device=d
+        )
         for d in ("cpu", DEVICE)
     )
     losses = [[record.loss for record in metric.fit(X, y).history_] for metric in (device, cpu)]
@@ -561,7 +563,7 @@ def test_equal_distances_are_violated(dtype):
     rng = np.random.default_rng(0)
     X = rng.integers(0, 4, (150, 3)).astype(dtype)
     y = (X.sum(axis=1) + rng.integers(0, 2, 150) > 5).astype(int)
-    metric = BoostMetric(n_impostors="all", init="identity", max_iter=1, device=DEVICE).fit(X, y)
+    metric = BoostMetric.paper(n_impostors="all", init="identity", max_iter=1, device=DEVICE).fit(X, y)
     i, j, k, m = np.array(list(Comparisons.from_labels(X, y, n_impostors="all").quadruplets())).T
     mapped = metric.transform(X.astype(float))
     near, far_ones = (np.square(mapped[a] - mapped[b]).sum(axis=1) for a, b in ((i, j), (k, m)))
@@ -570,7 +572,7 @@ def test_equal_distances_are_violated(dtype):
 
 def test_callbacks_may_want_gradients():
     seen = []
-    BoostMetric(max_iter=2, device=DEVICE, callbacks=[Watching(seen)]).fit(*load_iris(return_X_y=True))
+    BoostMetric.paper(max_iter=2, device=DEVICE, callbacks=[Watching(seen)]).fit(*load_iris(return_X_y=True))
     assert seen == [True, True]
 
 

@@ -30,7 +30,7 @@ DTYPES = {
 
 @pytest.fixture(scope="module")
 def fitted():
-    return BoostMetric(max_iter=5).fit(X, Y)
+    return BoostMetric.paper(max_iter=5).fit(X, Y)
 
 
 def tensor(array, dtype=None):
@@ -57,7 +57,7 @@ def test_transform_of_a_tensor(given, fitted):
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 def test_unit_length_on_the_device(dtype):
-    metric = BoostMetric(max_iter=5, normalize=True).fit(X, Y).get_metric()
+    metric = BoostMetric.paper(max_iter=5, normalize=True).fit(X, Y).get_metric()
     abs_ = 1e-12 if dtype == torch.float64 else 1e-5
     samples = tensor(X, dtype).requires_grad_()
     answer = metric.transform(samples)
@@ -160,8 +160,8 @@ def test_fit_to_tensors(dtype):
     array = as_numpy(samples)
     assert array.dtype == (np.float64 if dtype == torch.float64 else np.float32)
     weights = np.linspace(1, 2, len(Y))
-    expected = BoostMetric(max_iter=5).fit(array, Y, weights, eval_set=(array[::3], Y[::3]))
-    learner = BoostMetric(max_iter=5)
+    expected = BoostMetric.paper(max_iter=5).fit(array, Y, weights, eval_set=(array[::3], Y[::3]))
+    learner = BoostMetric.paper(max_iter=5)
     held_out = (samples[::3], labels[::3])
     assert learner.fit(samples.requires_grad_(), labels, tensor(weights), eval_set=held_out) is learner
     assert np.array_equal(learner.components_, expected.components_)
@@ -219,4 +219,4 @@ def test_what_is_no_tensor_is_left_alone():
     for given in (None, [1, 2], X, sparse.csr_array(X)):
         assert as_numpy(given) is given
     with pytest.raises(TypeError, match="must be dense"):
-        BoostMetric().fit(tensor(X).to_sparse(), Y)
+        BoostMetric.paper().fit(tensor(X).to_sparse(), Y)

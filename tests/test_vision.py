@@ -408,7 +408,7 @@ def test_a_pipeline_learns_from_a_list_of_paths(tmp_path):
     labels = ["rectangles", "checks"] * 8
     paths = save(tmp_path / "pictures", pictures)
     words = vision(8, upright=True, cache_dir=tmp_path / "cache")
-    pipeline = make_pipeline(words, BoostMetric(n_neighbors=2, max_iter=20), KNeighborsClassifier(2))
+    pipeline = make_pipeline(words, BoostMetric.paper(n_neighbors=2, max_iter=20), KNeighborsClassifier(2))
     scores = cross_val_score(pipeline, paths, labels, cv=4, error_score="raise")
     assert scores.mean() >= 0.9
 

@@ -40,7 +40,7 @@ class Callback(Protocol):
     >>> class GoodEnough:
     ...     def on_iteration(self, record):
     ...         return record.violated < 0.1
-    >>> metric = BoostMetric(callbacks=[GoodEnough()]).fit(*load_iris(return_X_y=True))
+    >>> metric = BoostMetric.paper(callbacks=[GoodEnough()]).fit(*load_iris(return_X_y=True))
     >>> str(metric.stop_reason_)
     'A callback asked to stop.'
     """
@@ -70,12 +70,7 @@ class ProgressBar:
 
     def __init__(self, max_iter: int) -> None:
         self._max_iter = max_iter
-        self._bar = _Bar("Starting")
-        self._errors: list[float] = []
-
-    def on_candidate(self, candidate: Any) -> None:
-        """Remember the error of a candidate of "auto"; the first is the Euclidean distance."""
-        self._errors.append(candidate.error)
+        self._bar = _Bar("Learning")
 
     def __enter__(self) -> Self:
         self._bar.start()
@@ -83,7 +78,6 @@ class ProgressBar:
 
     def on_iteration(self, record: Iteration) -> bool:
         """Move the bar."""
-        self._bar.description = "Learning"
         self._bar.update(record.number, self._max_iter, lambda: self._figures(record))
         return False
 
@@ -93,8 +87,6 @@ class ProgressBar:
             figures.append(f"rank {min(record.so_far().directions.shape)}")
         if record.held_out is not None and not math.isnan(record.held_out):
             figures.append(f"held-out {record.held_out:.3f}")
-        elif self._errors:
-            figures.append(f"held-out {1 - min(self._errors):.3f}, base {1 - self._errors[0]:.3f}")
         return ", ".join(figures)
 
     def __exit__(
@@ -221,8 +213,8 @@ class Checkpoint:
     >>> from sklearn.datasets import load_wine
     >>> X, y = load_wine(return_X_y=True)
     >>> path = Path(tempfile.mkdtemp()) / "wine.npz"
-    >>> part = BoostMetric(max_iter=20, callbacks=[Checkpoint(path)]).fit(X, y)
-    >>> whole = BoostMetric(max_iter=50).fit(X, y, resume_from=path)
+    >>> part = BoostMetric.paper(max_iter=20, callbacks=[Checkpoint(path)]).fit(X, y)
+    >>> whole = BoostMetric.paper(max_iter=50).fit(X, y, resume_from=path)
     >>> whole.n_iter_
     50
     """

@@ -88,7 +88,8 @@ def fit(
     init: Annotated[
         str | None,
         typer.Option(
-            help="Metric to start from: zero, identity, standardized; with labels also rca, standardized-rca, auto.",
+            help="Metric to start from: zero, identity, standardized; with labels also rca, standardized-rca, lda, "
+            "geometric-mean, auto.",
             rich_help_panel=_LEARNING,
         ),
     ] = None,
@@ -229,7 +230,7 @@ def fit(
     cluster = RayEngine(address, workers, workers_per_process) if engine else None
     choose = setting == "recommended"
     learner = ComparisonBoostMetric if comparisons else BoostMetric
-    estimator: Any = (learner.recommended if choose else learner)(**overrides, random_state=seed)
+    estimator: Any = (learner.recommended if choose else learner.paper)(**overrides, random_state=seed)
     shown = f"setting: {setting}, {' '.join(repr(estimator).split())}"
     try:  # before files are read, which may take long
         estimator.set_params(n_jobs=jobs, device=device, engine=cluster).check_parameters()

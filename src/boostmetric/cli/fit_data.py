@@ -91,13 +91,17 @@ class FitData(ABC):
         """What knows the number of features, and their names."""
 
     @abstractmethod
-    def fit(self, estimator: Any, eval_set: Any, resume_from: Path | None) -> None:
-        """Learn."""
+    def fit(self, estimator: Any, *, choose: bool, resume_from: Path | None) -> None:
+        """Learn; with `choose`, what is held out may decide when to stop."""
 
     @property
     @abstractmethod
-    def eval_set(self) -> Any:
-        """What is held out, as the estimator takes it; None if nothing is."""
+    def can_use_all(self) -> bool:
+        """Whether what is held out was drawn here, and may be learned from after the evaluation."""
+
+    @abstractmethod
+    def refit(self, estimator: Any) -> None:
+        """Learn from everything, with the setting of the fit."""
 
     @abstractmethod
     def judge(self, metric: MahalanobisMetric, seed: int, *, choose: bool) -> Judged:
@@ -119,6 +123,7 @@ class LabelledData(FitData):
     train: PointTable
     held_out: PointTable | None
     how: str
+    whole: PointTable | None = None
 
     @classmethod
     def read(cls, files: Sequence[str], reading: Reading, hold_out: HoldOut) -> Self:
@@ -135,7 +140,7 @@ class LabelledData(FitData):
         assert table.labels is not None
         kept, drawn = split_rows(table.labels, fraction, hold_out.seed)
         how = f"{100 * fraction:g} % of each class, drawn with seed {hold_out.seed}"
-        return cls(table.take(kept), table.take(drawn), how)
+        return cls(table.take(kept), table.take(drawn), how, table)
 
     def __post_init__(self) -> None:
         if self.held_out is None:
@@ -164,14 +169,19 @@ class LabelledData(FitData):
         """What knows the number of features, and their names."""
         return self.train
 
-    @property
-    def eval_set(self) -> Any:
-        """Points and labels."""
-        return None if self.held_out is None else (self.held_out.points, self.held_out.labels)
+    def fit(self, estimator: Any, *, choose: bool, resume_from: Path | None) -> None:
+        """Learn from points and labels; what is held out is only evaluated on."""
+        estimator.fit(self.train.points, self.train.labels, resume_from=resume_from)
 
-    def fit(self, estimator: Any, eval_set: Any, resume_from: Path | None) -> None:
-        """Learn from points and labels."""
-        estimator.fit(self.train.points, self.train.labels, eval_set=eval_set, resume_from=resume_from)
+    @property
+    def can_use_all(self) -> bool:
+        """Whether rows were drawn to hold out."""
+        return self.whole is not None
+
+    def refit(self, estimator: Any) -> None:
+        """Learn from all rows."""
+        assert self.whole is not None
+        estimator.refit(self.whole.points, self.whole.labels)
 
     def judge(self, metric: MahalanobisMetric, seed: int, *, choose: bool) -> Judged:
         """Evaluate only: the estimator has chosen, with the Euclidean distance as a candidate."""
@@ -216,6 +226,7 @@ class ComparedData(FitData):
     held_out: Comparisons | None
     how: str
     points: PointTable
+    can_use_all: bool = False
 
     @classmethod
     def read(cls, files: Sequence[str], reading: Reading, feedback: Feedback, hold_out: HoldOut) -> Self:
@@ -239,21 +250,21 @@ class ComparedData(FitData):
         if not hold_out.fraction_of_anchors:
             return cls(table, table.comparisons, None, hold_out.by_anchors, points)
         train, held_out = table.comparisons.split(hold_out.fraction_of_anchors, hold_out.seed)
-        return cls(table, train, held_out, hold_out.by_anchors, points)
+        return cls(table, train, held_out, hold_out.by_anchors, points, can_use_all=True)
 
     @property
     def features(self) -> PointTable | OpenedFiles:
         """What knows the number of features, and their names."""
         return self.points
 
-    @property
-    def eval_set(self) -> Any:
-        """Comparisons."""
-        return self.held_out
-
-    def fit(self, estimator: Any, eval_set: Any, resume_from: Path | None) -> None:
+    def fit(self, estimator: Any, *, choose: bool, resume_from: Path | None) -> None:
         """Learn from comparisons."""
+        eval_set = self.held_out if choose else None
         estimator.fit(self.train, points=self.table.points, eval_set=eval_set, resume_from=resume_from)
+
+    def refit(self, estimator: Any) -> None:
+        """Learn from all comparisons, for as many iterations."""
+        estimator.set_params(max_iter=estimator.n_iter_).fit(self.table.comparisons, points=self.table.points)
 
     def judge(self, metric: MahalanobisMetric, seed: int, *, choose: bool) -> Judged:
         """Evaluate, and keep the base where the metric is not better."""
@@ -327,14 +338,19 @@ class SharedData(FitData):
         """What knows the number of features, and their names."""
         return self.train
 
-    @property
-    def eval_set(self) -> Any:
-        """Files."""
-        return None if self.held_out is None else self.held_out.files
-
-    def fit(self, estimator: Any, eval_set: Any, resume_from: Path | None) -> None:
+    def fit(self, estimator: Any, *, choose: bool, resume_from: Path | None) -> None:
         """Learn from files."""
+        eval_set = self.held_out.files if choose and self.held_out is not None else None
         estimator.fit(self.train.files, eval_set=eval_set, resume_from=resume_from)
+
+    @property
+    def can_use_all(self) -> bool:
+        """No: a fit on a cluster is long, and is not repeated."""
+        return False
+
+    def refit(self, estimator: Any) -> None:
+        """Not done, see `can_use_all`."""
+        raise NotImplementedError
 
     def judge(self, metric: MahalanobisMetric, seed: int, *, choose: bool) -> Judged:
         """Evaluate, and keep the base where the metric is not better."""

@@ -6,15 +6,14 @@ import os
 import signal
 import threading
 from contextlib import ExitStack
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 from types import FrameType
 from typing import Any, Self
 
-import numpy as np
-
-from boostmetric.callbacks import Checkpoint, ProgressBar
+from boostmetric.callbacks import Checkpoint
 from boostmetric.cli.fit_data import FitData
 from boostmetric.cli.output import paragraph
 from boostmetric.metric import MahalanobisMetric
@@ -41,6 +40,8 @@ class FitOutcome:
     interrupted : bool
     seconds : float
         Time of the fit.
+    learned_from_all : bool
+        Whether the metric was learned again from everything, after the evaluation.
     """
 
     metric: MahalanobisMetric
@@ -49,6 +50,7 @@ class FitOutcome:
     is_base: bool
     interrupted: bool
     seconds: float
+    learned_from_all: bool
 
 
 def checkpoint_of(output: Path) -> Path:
@@ -78,26 +80,29 @@ def run(
     """
     checkpoint = checkpoint_of(output)
     checkpoint.parent.mkdir(parents=True, exist_ok=True)
-    eval_set = data.eval_set if choose else None
-    interrupt = Interrupt(choosing="auto" in (estimator.init, estimator.solver) and eval_set is None)
+    interrupt = Interrupt(choosing=getattr(estimator, "n_neighbors", None) == "auto")
     callbacks: list[Any] = [interrupt, Checkpoint(checkpoint, _EVERY, _SECONDS)]
     begun = monotonic()
     with ExitStack() as stack:
         stack.enter_context(interrupt)
-        if not quiet:
-            progress = ProgressBar(estimator.max_iter * estimator.n_passes)
-            callbacks.append(stack.enter_context(progress))
-        estimator.set_params(callbacks=callbacks)
-        data.fit(estimator, eval_set, checkpoint if resume else None)
-    seconds = monotonic() - begun
-    estimator.set_params(callbacks=None, engine=None)  # the model file need not name them
-
-    is_identity = isinstance(estimator.init_, str) and estimator.init_ == "identity"
-    judged = data.judge(estimator.get_metric(), seed, choose=choose)
-    is_base = judged.is_base or (getattr(estimator, "n_passes_", 1) == 0 and is_identity)
-    judged.metric.feature_names = data.features.feature_names
-    judged.metric.about["data"] = data.as_dict()
-    return FitOutcome(judged.metric, estimator, judged.evaluation, is_base, interrupt.asked, seconds)
+        estimator.set_params(callbacks=callbacks, verbose=int(not quiet))
+        data.fit(estimator, choose=choose, resume_from=checkpoint if resume else None)
+        seconds = monotonic() - begun
+        is_identity = isinstance(estimator.init_, str) and estimator.init_ == "identity"
+        judged = data.judge(estimator.get_metric(), seed, choose=choose)
+        is_base = judged.is_base or (getattr(estimator, "n_passes_", 1) == 0 and is_identity)
+        metric, learned_from_all = judged.metric, False
+        if data.can_use_all and not is_base and not interrupt.asked and estimator.n_iter_:
+            whole = copy(estimator).set_params(callbacks=[interrupt])
+            begun = monotonic()
+            data.refit(whole)
+            seconds += monotonic() - begun
+            if not interrupt.asked:
+                estimator, metric, learned_from_all = whole, whole.get_metric(), True
+    estimator.set_params(callbacks=None, engine=None, verbose=0)  # the model file need not name them
+    metric.feature_names = data.features.feature_names
+    metric.about["data"] = data.as_dict()
+    return FitOutcome(metric, estimator, judged.evaluation, is_base, interrupt.asked, seconds, learned_from_all)
 
 
 class Interrupt:
@@ -163,9 +168,16 @@ def as_text(outcome: FitOutcome, output: Path, *, chosen: bool, next_steps: list
     if outcome.evaluation is not None:
         table = str(outcome.evaluation).splitlines()[:-2]
         lines += [*table, "", paragraph(outcome.evaluation.sentence)]
-        if chosen:
+        if chosen and not hasattr(estimator, "chosen_"):
             lines.append(
                 paragraph("What was held out also decided about the model: test it on others (boostmetric evaluate).")
+            )
+        if outcome.learned_from_all:
+            lines.append(
+                paragraph(
+                    "After this evaluation the model was learned again from everything, also from what was held out, "
+                    "with the same setting."
+                )
             )
     elif (errors := _validation_errors(estimator)) is not None:
         base, learned = errors
@@ -210,6 +222,7 @@ def as_dict(outcome: FitOutcome, data: FitData, output: Path) -> dict[str, Any]:
         "rank": len(outcome.metric.components),
         "normalize": outcome.metric.normalize,
         "n_iterations": outcome.estimator.n_iter_,
+        "learned_from_all": outcome.learned_from_all,
         "chosen": _chosen(outcome.estimator),
         "stop_reason": _why(outcome.estimator),
         "seconds": outcome.seconds,
@@ -220,21 +233,29 @@ def as_dict(outcome: FitOutcome, data: FitData, output: Path) -> dict[str, Any]:
 
 
 def _chosen(estimator: Any) -> dict[str, Any]:
-    return {
+    chosen = {
         "init": estimator.init_,
         "solver": estimator.solver_,
         "loss": estimator.loss,
         "n_passes": getattr(estimator, "n_passes_", 1),
     }
+    if hasattr(estimator, "n_neighbors_"):
+        chosen |= {"n_neighbors": estimator.n_neighbors_, "n_impostors": estimator.n_impostors_}
+    return chosen
 
 
 def _setting(estimator: Any) -> str:
     chosen = _chosen(estimator)
-    passes = f", {plural(chosen['n_passes'], 'pass', 'passes')}" if hasattr(estimator, "n_passes_") else ""
-    return (
-        f"start {chosen['init']}, {chosen['solver']} solver, {chosen['loss']} loss{passes}, "
-        f"{plural(estimator.n_iter_, 'iteration')}"
-    )
+    words = [f"start {chosen['init']}"]
+    if "n_neighbors" in chosen:
+        words += [plural(chosen["n_neighbors"], "target"), f"{chosen['n_impostors']} impostors"]
+    words += [f"{chosen['solver']} solver", f"{chosen['loss']} loss"]
+    if "n_neighbors" in chosen:
+        words.append(plural(chosen["n_passes"], "pass", "passes"))
+    words.append(plural(estimator.n_iter_, "iteration"))
+    if len(getattr(estimator, "chosen_", ())) > 1:
+        words.append(f"averaged with {estimator.chosen_[1].recipe}")
+    return ", ".join(words)
 
 
 def _why(estimator: Any) -> str:
@@ -246,10 +267,4 @@ def _why(estimator: Any) -> str:
 def _validation_errors(estimator: Any) -> tuple[float, float] | None:
     """Validation errors of the Euclidean distance, and of what "auto" chose."""
     candidates = getattr(estimator, "candidates_", None)
-    if not candidates:
-        return None
-    wanted = (estimator.init_, estimator.solver_), estimator.n_passes_
-    for candidate in candidates:
-        if (tuple(candidate.path), candidate.n_passes) == wanted and not isinstance(estimator.init_, np.ndarray):
-            return candidates[0].error, candidate.error
-    return None
+    return (candidates[0].error, estimator.chosen_[0].error) if candidates else None

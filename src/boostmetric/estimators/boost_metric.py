@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, Self, cast
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.utils import Tags, check_random_state
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from boostmetric.arrays.errors import ParameterError
 from boostmetric.arrays.numbering import check_weights
@@ -20,12 +21,11 @@ from boostmetric.comparisons.labels import check_labels, check_numbers
 from boostmetric.estimators.boosting import Also, Boosting, Earlier
 from boostmetric.estimators.learner import all_or_nothing
 from boostmetric.estimators.parameters import documented, extends
-from boostmetric.estimators.selection import AUTO, Choice, Decision, Recipe
+from boostmetric.estimators.selection import AUTO, Candidate, Choice, Decision
 from boostmetric.estimators.sklearn_callbacks import with_callbacks
 from boostmetric.metric.starts import STARTS, Init, check_init
 from boostmetric.oracles.losses import LossName
 from boostmetric.solver.learn import SOLVERS
-from boostmetric.solver.plan import SolverName
 from boostmetric.solver.result import Boosted
 from boostmetric.solver.sources import Labelled
 
@@ -53,18 +53,18 @@ class BoostMetric(Boosting):
     """Mahalanobis metric learned from class labels by boosting.
 
     Each sample's nearest samples of its own class (targets) should be closer than its nearest samples of other
-    classes (impostors). The metric is a sum of rank-one matrices, added one at a time: the method, and the default
-    values, of Shen, Kim, Wang and van den Hengel [1]_. `ComparisonBoostMetric` learns from other comparisons
-    than those of labels.
+    classes (impostors). The metric is a sum of rank-one matrices, added one or a few at a time: the method of Shen,
+    Kim, Wang and van den Hengel [1]_. The defaults are the best single setting we know, `paper` has the paper's, and
+    `recommended` chooses one by validation. `ComparisonBoostMetric` learns from other comparisons than those of labels.
 
     Parameters
     ----------
     %(n_components)s
-    n_neighbors : int, default=3
-        Targets of each sample.
-    n_impostors : int or "all", default=3
-        Impostors of each sample.
-    n_passes : int, default=1
+    n_neighbors : int or "auto", default=5
+        Targets of each sample. "auto" chooses by validation, see `init`.
+    n_impostors : int, "all" or "auto", default=10
+        Impostors of each sample. "auto" chooses by validation, see `init`.
+    n_passes : int, default=10
         Most passes. In each after the first, targets and impostors are searched again under the metric learned so far,
         and boosting continues with them for up to `max_iter` iterations. With more than one pass comparisons are held
         out as with `early_stopping`, and passes end when they no longer improve; with "auto" validation chooses how
@@ -76,19 +76,21 @@ class BoostMetric(Boosting):
         and so reaches the minimum of the objective; its iterations are fewer and longer, and the time grows faster with
         the number of features. "auto" chooses by validation, see `init`.
     %(regularization)s
-    max_iter : int, default=500
-        Most iterations of each pass; each adds one direction. With "auto", passes of the corrective solver have a fifth
-        of them.
+    max_iter : int, default=40
+        Most iterations of each pass; each adds one direction, or `block_size`. Where validation chooses, passes of the
+        corrective solver have a fifth of them, and passes with blocks a tenth.
     %(optimisation)s
-    init : {"zero", "identity", "standardized", "rca", "standardized-rca", "auto"}, metric or array, default="zero"
+    init : str, metric or array, default="standardized"
         The metric to start from. It is the first weak learner: its weight comes from the same line search as that of
-        any direction. "identity" is the Euclidean distance, "standardized" that of features in units of their standard
-        deviation, "rca" (relevant component analysis) that of samples whose covariance within the classes is made the
-        identity, and "standardized-rca" the same for features of different units. Or a `MahalanobisMetric`, such as an
-        earlier model's ``get_metric()``, or the array of its components. Targets and impostors are the nearest in this
-        metric; with "zero" in the Euclidean distance. "auto" chooses among all named here but "zero", and how many
-        passes are best, from none to `n_passes`, by the errors of nearest neighbours on samples that are left out in
-        turn (or on the `eval_set`); then it learns from all samples.
+        any direction. "zero" is none. "identity" is the Euclidean distance, "standardized" that of features in units of
+        their standard deviation, "rca" (relevant component analysis) that of samples whose covariance within the
+        classes is made the identity, "standardized-rca" the same for features of different units, "lda" (linear
+        discriminant analysis) the part of RCA in which the means of classes differ, and "geometric-mean" lies halfway
+        between the inverse of the scatter within the classes and the scatter between them. Or a `MahalanobisMetric`,
+        such as an earlier model's ``get_metric()``, or the array of its components. Targets and impostors are the
+        nearest in this metric; with "zero" in the Euclidean distance. "auto" chooses among all named here but "zero",
+        and how many passes are best, from none to `n_passes`, by the neighbours of samples that are left out (or of the
+        `eval_set`); then it learns from all samples.
     %(early_stopping)s
     validation_fraction : float, default=0.1
         Fraction of the anchors to hold out, see `Comparisons.split`; used with `early_stopping` and `n_passes`.
@@ -109,8 +111,12 @@ class BoostMetric(Boosting):
         Passes that led to the metric.
     init_, solver_ : str
         The start (or the metric or array given as such) and the solver used.
+    n_neighbors_, n_impostors_, block_size_ : int
+        The numbers of targets and impostors, and the block size used.
     candidates_ : list of Candidate
-        What "auto" chose from: start, solver, number of passes, and validation error of each.
+        What "auto" chose from: recipe, number of passes, and validation error of each.
+    chosen_ : list of Candidate
+        What it chose; with few samples there are two, the mean of whose metrics is the result.
     %(fit_attributes)s
 
     References
@@ -188,9 +194,9 @@ class BoostMetric(Boosting):
         Returns
         -------
         BoostMetric
-            With the logistic loss, in up to ten passes of 20 iterations (a fifth of that with the corrective solver).
-            The start, the solver and the number of passes are chosen by validation inside the training data
-            (``"auto"``), with the Euclidean distance as a candidate. Then it learns from all of the data.
+            With the logistic loss, in up to ten passes of 20 iterations. The start, the numbers of targets and
+            impostors, and the number of passes are chosen by validation inside the training data (``"auto"``), with the
+            Euclidean distance as a candidate. Then it learns from all of the data.
 
         Examples
         --------
@@ -226,8 +232,7 @@ class BoostMetric(Boosting):
             impostor of others; leave it out of `X` if it should not be. "auto" counts errors without weights.
         eval_set : tuple (X, y), optional
             Held-out samples: stops early and keeps the metric that satisfies most of their comparisons, as
-            `early_stopping` does with a part of the training comparisons. With "auto", the samples to validate on: the
-            fit itself is then validated, watched by callbacks, and not repeated on more data.
+            `early_stopping` does with a part of the training comparisons. With "auto", the samples to validate on.
         resume_from : str or Path, optional
             Continue from a file that `boostmetric.callbacks.Checkpoint` wrote in a fit to the same data. "auto" chooses
             again: set `random_state` so that it makes the same choice.
@@ -244,6 +249,33 @@ class BoostMetric(Boosting):
             samples.warn_of_small_classes()
         return self._fit(samples, held_out, resume_from, (X, y))
 
+    @all_or_nothing
+    @with_callbacks
+    def refit(
+        self, X: ArrayLike | sparse.spmatrix | sparse.sparray, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Learn from other samples with what "auto" chose in the last fit, for example from more of them.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, tensor} of shape (n_samples, n_features)
+            Samples, with the same features.
+        y : array-like of shape (n_samples,)
+            Class labels.
+        sample_weight : array-like of shape (n_samples,), optional
+            As in `fit`.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self, "components_")
+        self.check_parameters()
+        samples = self._labelled(X, y, sample_weight, reset=False)
+        check_labels(samples.y)
+        decision = self._decided(samples, self.chosen_) if hasattr(self, "chosen_") else None
+        return self._fit(samples, None, None, (X, y), decision=decision)
+
     @property
     def _is_auto(self) -> bool:
         """Whether validation chooses something."""
@@ -254,11 +286,8 @@ class BoostMetric(Boosting):
         """As the parameters say, or by validation."""
         if not self._is_auto:
             return super()._decide(source, held_out, earlier)
-        if earlier.fit is not None and hasattr(self, "init_"):
-            recipe = Recipe(
-                self.init_, cast(SolverName, self.solver_), self.n_neighbors_, self.n_impostors_, self.block_size_
-            )
-            return self._decided(source, recipe, self.n_passes_)
+        if earlier.fit is not None and hasattr(self, "chosen_"):
+            return self._decided(source, self.chosen_[:1])
         if held_out is not None and not np.isin(held_out.y, source.y).any():
             raise ValueError(
                 f"None of the labels of eval_set, such as {held_out.y.tolist()[0]!r}, is among those of y, such "
@@ -279,24 +308,31 @@ class BoostMetric(Boosting):
         )
         with Steps("Choosing", visible=bool(self.verbose)) as steps:
             chosen, found = choice.decide(lambda candidate: tell(self.callbacks or [], candidate), steps.update)
-        best, *others = [self._decided(source, candidate.recipe, candidate.n_passes) for candidate in chosen]
-        return replace(best, candidates=found, beside=tuple(others))
+        self.chosen_: list[Candidate] = chosen
+        self.candidates_: list[Candidate] = found
+        return self._decided(source, chosen)
 
-    def _decided(self, source: Labelled, recipe: Recipe, n_passes: int) -> Decision:
-        return Decision(
-            recipe.applied_to(source),
-            recipe.init,
-            recipe.solver,
-            recipe.block_size,
-            recipe.max_iter(self.max_iter, n_passes),
-            is_validated=True,
-        )
+    def _decided(self, source: Labelled, chosen: Sequence[Candidate]) -> Decision:
+        """Learn what was chosen."""
+        best, *others = [
+            Decision(
+                candidate.recipe.applied_to(source),
+                candidate.recipe.init,
+                candidate.recipe.solver,
+                candidate.recipe.block_size,
+                candidate.recipe.max_iter(self.max_iter, candidate.n_passes),
+                is_validated=True,
+            )
+            for candidate in chosen
+        ]
+        return replace(best, beside=tuple(others))
 
     def _conclude(self, decision: Decision, boosted: Boosted, also: Also) -> None:
         super()._conclude(decision, boosted, also)
         source = cast(Labelled, decision.source)
         self.n_neighbors_, self.n_impostors_ = source.n_neighbors, source.n_impostors
-        self.n_averaged_: int = 1 + len(decision.beside)
+        if not decision.is_validated:
+            self._forget("candidates_", "chosen_")
         self.n_passes_: int = len({0, *boosted.pass_ends, len(boosted.history)}) - 1
 
     def _held_out(self, eval_set: Any) -> Labelled:

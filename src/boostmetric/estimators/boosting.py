@@ -108,6 +108,7 @@ class Boosting(MetricLearner):
         resume_from: str | Path | None,
         fit_data: tuple[object, object],
         also: Also = lambda components: {},
+        decision: Decision | None = None,
     ) -> Self:
         """Decide, plan, learn, conclude: the same for labels, comparisons and files.
 
@@ -121,9 +122,11 @@ class Boosting(MetricLearner):
             What was given to `fit`.
         also : callable
             Further fitted attributes.
+        decision : Decision, optional
+            What was decided before.
         """
         earlier = self._earlier(source.n_features, resume_from)
-        decision = self._decide(source, held_out, earlier)
+        decision = decision or self._decide(source, held_out, earlier)
         beside = [learn_in_passes(self._plan(other, None, Earlier())) for other in decision.beside]
         plan = self._plan(decision, held_out, earlier)
         with self._watched(sum(plan.max_iter), fit_data, partial(self._attributes, also=also)) as callbacks:
@@ -205,7 +208,7 @@ class Boosting(MetricLearner):
         reason = boosted.stop_reason
         if decision.max_iter == (0,):
             reason = StopReason.KEPT_START
-        elif decision.candidates and reason is StopReason.ITERATION_LIMIT:
+        elif decision.is_validated and reason is StopReason.ITERATION_LIMIT:
             reason = StopReason.VALIDATED
         self._warn_of(boosted, converges=len(decision.max_iter) == 1 and not decision.is_validated)
         self._set(self._attributes(boosted, also))
@@ -215,9 +218,7 @@ class Boosting(MetricLearner):
         self.solver_: str = decision.solver
         self.block_size_: int = decision.block_size
         self._boosted: Progress = boosted
-        self._forget("_stream", "n_batches_", "candidates_")
-        if decision.candidates is not None:
-            self.candidates_ = decision.candidates
+        self._forget("_stream", "n_batches_")
 
     def _follow(self, batch: Problem, also: Also = lambda components: {}) -> None:
         """Learn from one batch of a stream, and set the fitted attributes."""
@@ -242,7 +243,8 @@ class Boosting(MetricLearner):
         self.stop_reason_ = StopReason.BATCH
         self.duality_gap_ = np.nan
         # Of a fit before the stream.
-        self._forget("init_", "solver_", "block_size_", "n_neighbors_", "n_impostors_", "n_passes_", "candidates_")
+        self._forget("init_", "solver_", "block_size_", "n_neighbors_", "n_impostors_", "n_passes_")
+        self._forget("candidates_", "chosen_")
 
     def _attributes(
         self, progress: Progress, also: Also, orthogonal: NDArray[np.float64] | None = None

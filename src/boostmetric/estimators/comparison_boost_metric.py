@@ -103,6 +103,28 @@ class ComparisonBoostMetric(Boosting):
     """
 
     @classmethod
+    def paper(cls, **overrides: Any) -> Self:
+        """The paper's method, with its setting, which is also the default.
+
+        Parameters
+        ----------
+        **overrides
+            Parameters to override.
+
+        Returns
+        -------
+        ComparisonBoostMetric
+            With the exponential loss, starting from zero, and adding one direction in each of 500 iterations.
+
+        Examples
+        --------
+        >>> from boostmetric import ComparisonBoostMetric
+        >>> ComparisonBoostMetric.paper(max_iter=100)
+        ComparisonBoostMetric(max_iter=100)
+        """
+        return cls(**overrides)
+
+    @classmethod
     def recommended(cls, **overrides: Any) -> Self:
         """The setting that does best without being tuned.
 

@@ -2,9 +2,10 @@
 
 A *recipe* says where a fit starts, how many targets and impostors it compares, and what an iteration does. Its *trial*
 learns from a part of the data in passes; the metric after each pass is a candidate, and so is the start. Candidates are
-judged on samples that the trial has not seen, by soft neighbours: each sample picks a neighbour at random, nearer ones
-more likely, and its loss is minus the logarithm of the probability that this neighbour has its label (Goldberger et
-al., "Neighbourhood components analysis", 2004). That changes smoothly with the metric, unlike counted errors.
+judged on samples that the trial has not seen, by the errors of nearest neighbours and by soft neighbours: each sample
+picks a neighbour at random, nearer ones more likely, and its loss is minus the logarithm of the probability that this
+neighbour has its label (Goldberger et al., "Neighbourhood components analysis", 2004). That changes smoothly with the
+metric, unlike counted errors, and so tells more metrics apart; by itself it favours few dimensions too much.
 
 First the starts are judged. Then trials begin from the best of them, and after a few passes only the better half goes
 on (successive halving; Jamieson and Talwalkar, 2016). With few samples the best is so partly by chance, and the mean of
@@ -51,18 +52,20 @@ _GOOD_START: Init = "standardized"
 # Passes after which the worse half of the trials is given up.
 _RUNGS, _RUNGS_OF_LARGE = (2, 4), (1, 3)
 # A trial ends after this many passes that are no better than an earlier one.
-_PATIENCE = 2
+_PATIENCE = 3
 # In large data, one sample in four is validated on, up to this many, and each pass of a trial compares this many
 # anchors, drawn again, with all others. In small data all samples are validated on in turn, in three folds, and in the
 # smallest data in five.
 _VALIDATED_OF_LARGE, _MOST_VALIDATED, _MOST_ANCHORS = 4, 2500, 4000
 _N_FOLDS, _N_FOLDS_OF_SMALLEST, _SMALLEST = 3, 5, 500
 # Nearest samples that soft neighbours are picked from; the widths to pick them with, as fractions of the mean squared
-# distance of the ten nearest, of which the best is used; and the least probability.
-_N_NEIGHBORS = 50
-_WIDTHS = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
-_LEAST_PROBABILITY = 1e-3
-# Numbers of neighbours whose errors are averaged, for people to read.
+# distance of the ten nearest, of which the best is used; the probability that any label is right; and the weight of
+# their loss beside the error.
+_N_NEIGHBORS = 20
+_WIDTHS = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, np.inf)
+_LEAST_PROBABILITY = 0.05
+_WEIGHT_OF_SOFT = 0.5
+# Numbers of neighbours whose errors are averaged.
 _VOTERS = (1, 3, 5)
 
 
@@ -108,7 +111,7 @@ class Candidate:
     n_passes : int
         Passes of the recipe; 0 for the metric it begins with.
     losses : ndarray of shape (n_validated,)
-        Minus the log-likelihood of the label of each validation sample, by soft neighbours.
+        For each validation sample, its error plus half of minus the log-likelihood of its label by soft neighbours.
     errors : ndarray of shape (n_validated,)
         How often nearest neighbours get each of them wrong, averaged over 1, 3 and 5 neighbours.
     """
@@ -144,8 +147,6 @@ class Decision:
         Most iterations of each pass.
     is_validated : bool
         Whether it was chosen by validation.
-    candidates : list of Candidate, optional
-        What it was chosen from.
     beside : tuple of Decision
         Other fits, to take the mean of all metrics.
     """
@@ -156,7 +157,6 @@ class Decision:
     block_size: int
     max_iter: tuple[int, ...]
     is_validated: bool = False
-    candidates: list[Candidate] | None = None
     beside: tuple[Decision, ...] = ()
 
 
@@ -341,7 +341,7 @@ class Choice:
         order = np.argsort(np.concatenate([fold.numbers for fold in folds]), kind="stable")
         losses = np.concatenate([soft for soft, _ in judged], axis=1)[:, order]
         errors = np.concatenate([wrong for _, wrong in judged])[order]
-        return Candidate(recipe, n_passes, losses[losses.mean(axis=1).argmin()], errors)
+        return Candidate(recipe, n_passes, errors + _WEIGHT_OF_SOFT * losses[losses.mean(axis=1).argmin()], errors)
 
 
 def choose(found: Sequence[Candidate], n_samples: int) -> list[Candidate]:
@@ -375,7 +375,7 @@ def soft_losses(train: Labelled, test: Labelled, components: FloatArray) -> tupl
     for width in _WIDTHS:
         weights = np.exp(-beyond / width)
         probability = (weights * is_same).sum(axis=1) / weights.sum(axis=1)
-        losses.append(-np.log(np.maximum(probability, _LEAST_PROBABILITY)))
+        losses.append(-np.log(_LEAST_PROBABILITY + (1 - _LEAST_PROBABILITY) * probability))
     wrong = [vote(labels[:, :k]) != test.y for k in _VOTERS]
     return np.array(losses), np.mean(wrong, axis=0)
 

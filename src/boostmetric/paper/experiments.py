@@ -181,7 +181,7 @@ class Laboratory:
         _, part = self._split(task)
         k = int(task.system)
         n_triplets = Comparisons.from_labels(part.X_train, part.y_train, k, k).n_comparisons
-        return {"triplets": n_triplets, **_outcome(BoostMetric(n_neighbors=k, n_impostors=k), part)}
+        return {"triplets": n_triplets, **_outcome(BoostMetric.paper(n_neighbors=k, n_impostors=k), part)}
 
     def _convergence(self, task: FitTask) -> dict[str, Any]:
         benchmark, part = self._split(task)
@@ -194,7 +194,7 @@ class Laboratory:
         points, labels = circles_in_noise(_N_TRIPLETS, int(task.data), task.seed)
         comparisons = Comparisons.from_labels(points, labels, n_neighbors=1, n_impostors=1)
         learners: dict[str, Callable[[], Any]] = {
-            "BoostMetric": lambda: BoostMetric(n_neighbors=1, n_impostors=1).fit(points, labels),
+            "BoostMetric": lambda: BoostMetric.paper(n_neighbors=1, n_impostors=1).fit(points, labels),
             "LMNN": lambda: LMNN().fit(points, comparisons=comparisons),
         }
         start = perf_counter()

@@ -53,7 +53,7 @@ def circles(verbose: int = 0) -> Circles:
         As in `boostmetric.BoostMetric`.
     """
     X, y = concentric_circles(seed=0)
-    metric = BoostMetric(verbose=verbose).fit(X, y)
+    metric = BoostMetric.paper(verbose=verbose).fit(X, y)
     split = TrainTestSplit(X, y, *concentric_circles(seed=1))
     projections = {
         "PCA": PCA(2).fit_transform(X),

@@ -40,7 +40,7 @@ CUTS = (5, 10, 15, 20)
 METRICS: dict[str, Callable[[], Any]] = {
     "Euclidean": lambda: None,
     "LMNN": lambda: LMNN(n_neighbors=3),
-    "BoostMetric": lambda: BoostMetric(n_neighbors=3, n_impostors=3),
+    "BoostMetric": lambda: BoostMetric.paper(n_neighbors=3, n_impostors=3),
     "recommended": lambda: BoostMetric.recommended(random_state=0),
 }
 SVM = "linear SVM"
@@ -109,7 +109,7 @@ def measure(task: FitTask, data_dir: Path | None) -> dict[str, Any]:
         n_triplets = Comparisons.from_labels(part.X_train, part.y_train, k, k).n_comparisons
         return {
             "triplets": n_triplets,
-            **_learn(BoostMetric(n_neighbors=k, n_impostors=k), part, TrainTestSplit.error, "error"),
+            **_learn(BoostMetric.paper(n_neighbors=k, n_impostors=k), part, TrainTestSplit.error, "error"),
         }
     if task.experiment == "motorbikes":
         return _learn(METRICS[task.system](), part, TrainTestSplit.error, "error")

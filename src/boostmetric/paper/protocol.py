@@ -63,7 +63,7 @@ class Outcome:
 
 def paper_setting(benchmark: Benchmark) -> BoostMetric:
     """BoostMetric as the paper ran it."""
-    return BoostMetric(n_neighbors=benchmark.n_neighbors, n_impostors=benchmark.n_neighbors)
+    return BoostMetric.paper(n_neighbors=benchmark.n_neighbors, n_impostors=benchmark.n_neighbors)
 
 
 def run(metric: Any, split: TrainTestSplit) -> Outcome:

@@ -124,7 +124,7 @@ def search(
 
     learned_from = np.intersect1d(usable, taken)
     say(f"Learning a metric from {len(learned_from):,} pictures in {len(set(labels[learned_from]))} folders")
-    metric = BoostMetric(n_neighbors=n_neighbors, n_impostors=_N_NEIGHBORS)
+    metric = BoostMetric.paper(n_neighbors=n_neighbors, n_impostors=_N_NEIGHBORS)
     metric.fit(histograms[learned_from], labels[learned_from])
 
     answers = []
