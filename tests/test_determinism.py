@@ -45,7 +45,10 @@ print("triplets", bits(metric.components_, metric.transform(X)))
 print("more than 512 dimensions", bits(ComparisonBoostMetric(n_jobs=n_jobs, max_iter=3, random_state=0).fit(
     t[:900], points=rng.standard_normal((600, 530))).components_))
 print("float32", bits(BoostMetric.paper(n_jobs=n_jobs, max_iter=5).fit(X.astype(np.float32), y).components_))
-print("stream", bits(BoostMetric.paper(n_jobs=n_jobs).partial_fit(X[::2], y[::2]).partial_fit(X[1::2], y[1::2]).components_))
+stream = BoostMetric.paper(n_jobs=n_jobs).partial_fit(X[::2], y[::2])
+print("stream", bits(stream.partial_fit(X[1::2], y[1::2]).components_))
+blocks = BoostMetric.paper(n_jobs=n_jobs, block_size=3, max_iter=5, loss="logistic").fit(X, y)
+print("blocks", bits(blocks.components_))
 auto = BoostMetric.recommended(random_state=0, n_jobs=n_jobs, max_iter=3, n_passes=1)
 print("auto", bits(auto.fit(X[few, :4], y[few]).components_))
 for learner in (LMNN(max_iter=5), PSDBoost(max_iter=3)):

@@ -7,11 +7,12 @@ from sklearn.datasets import load_iris, load_wine
 
 from boostmetric import BoostMetric, MahalanobisMetric
 from boostmetric.callbacks import Checkpoint
-from boostmetric.estimators.selection import Candidate, Choice, Path, choose
+from boostmetric.estimators.selection import Candidate, Choice, Recipe, choose, soft_losses
 from boostmetric.evaluation import knn_error
+from boostmetric.metric.starts import STARTS
 from boostmetric.solver.plan import Settings
 from boostmetric.solver.result import StopReason
-from boostmetric.solver.sources import Labelled
+from boostmetric.solver.sources import AnchorSample, Labelled
 from conftest import labelled
 
 X, Y = load_wine(return_X_y=True)
@@ -23,75 +24,46 @@ def mean_error(train, test, components):
     return np.mean([knn_error(mapped(train[0]), train[1], mapped(test[0]), test[1], k) for k in (1, 3, 5)])
 
 
-def test_never_worse_than_euclidean_on_its_own_validation_samples():
+def test_candidates_are_all_starts_and_passes_from_the_best():
     metric = BoostMetric.recommended(**QUICK).fit(X, Y)
-    euclidean, *others = metric.candidates_
-    assert euclidean.path.init == "identity"
-    assert euclidean.n_passes == 0
-    chosen = choose(metric.candidates_, len(Y))
-    assert chosen.path == Path(metric.init_, metric.solver_)
-    assert chosen.n_passes == metric.n_passes_
-    assert chosen.error < euclidean.error
-    assert {other.path.init for other in others} == {"standardized", "rca", "standardized-rca"}
-    assert {other.path.solver for other in others} == {"stagewise", "corrective"}
-    best_start = min([euclidean, *others], key=lambda c: c.error if c.n_passes == 0 else np.inf)
-    assert {other.path.init for other in others if other.n_passes > 0} == {best_start.path.init}
+    starts = [candidate for candidate in metric.candidates_ if candidate.n_passes == 0]
+    assert [start.recipe.init for start in starts] == list(STARTS[1:])
+    best = min(starts, key=lambda start: start.loss)
+    learned = [candidate for candidate in metric.candidates_ if candidate.n_passes]
+    assert {candidate.recipe.init for candidate in learned} == {best.recipe.init, "standardized"}
+    assert {(c.recipe.n_neighbors, c.recipe.n_impostors) for c in learned} == {(3, 3), (5, 10), (10, 20)}
+    chosen, *others = metric.chosen_
+    assert chosen.loss == min(candidate.loss for candidate in metric.candidates_)
+    assert chosen.error < metric.candidates_[0].error
+    assert (metric.init_, metric.n_passes_) == (chosen.recipe.init, chosen.n_passes)
+    assert (metric.n_neighbors_, metric.n_impostors_) == (chosen.recipe.n_neighbors, chosen.recipe.n_impostors)
+    assert len(others) == (chosen.n_passes > 0)
 
 
 def test_errors_are_those_on_the_eval_set():
     X, Y = labelled("balance")
     order = np.random.default_rng(0).permutation(len(Y))
     train, test = ((X[part], Y[part]) for part in np.split(order, [400]))
-    metric = BoostMetric.recommended(**QUICK, n_neighbors=2).fit(*train, eval_set=test)
-    euclidean = next(c for c in metric.candidates_ if c.path.init == "identity" and c.n_passes == 0)
+    metric = BoostMetric.recommended(**QUICK).fit(*train, eval_set=test)
+    euclidean = metric.candidates_[0]
+    assert euclidean.recipe.init == "identity"
     assert euclidean.error == pytest.approx(mean_error(train, test, np.eye(X.shape[1])))
-    # With samples set aside, the chosen metric is the one that was judged.
-    chosen = choose(metric.candidates_, len(train[1]))
-    assert chosen.n_passes > 0
-    assert mean_error(train, test, metric.components_) == pytest.approx(chosen.error)
 
 
 class Watch:
     """A callback that counts, and stops or fails when it is told to."""
 
-    def __init__(self, stop_after=None, fail_after=None):
+    def __init__(self, fail_after=None):
         self.numbers, self.candidates = [], []
-        self.stop_after, self.fail_after = stop_after, fail_after
+        self.fail_after = fail_after
 
     def on_iteration(self, record):
         self.numbers.append(record.number)
         if len(self.numbers) == self.fail_after:
             raise KeyboardInterrupt
-        return len(self.numbers) == self.stop_after
 
     def on_candidate(self, candidate):
         self.candidates.append(candidate)
-
-
-@pytest.fixture(scope="module")
-def several_passes():
-    """Three classes that take several passes, with samples to validate on."""
-    rng = np.random.default_rng(0)
-    points = rng.standard_normal((600, 8))
-    labels = (points[:, 0] * points[:, 1] > 0).astype(int) + (points[:, 2] > 0.5)
-    points[:, 3:] *= 3
-    return (points[:400], labels[:400]), (points[400:], labels[400:])
-
-
-MORE = {"n_passes": 4, "max_iter": 6, "random_state": 0, "solver": "stagewise"}
-
-
-def test_with_an_eval_set_what_is_validated_is_the_fit(several_passes):
-    train, test = several_passes
-    watch = Watch()
-    metric = BoostMetric.recommended(**MORE, callbacks=[watch]).fit(*train, eval_set=test)
-    assert metric.n_passes_ > 1
-    assert watch.candidates == metric.candidates_
-    n_passes = sum(candidate.n_passes > 0 for candidate in metric.candidates_)
-    assert watch.numbers == list(range(1, 6 * n_passes + 1))  # each iteration once: nothing is learned again
-    assert metric.n_iter_ == 6 * metric.n_passes_
-    further = metric.n_passes_ < n_passes
-    assert metric.stop_reason_ is (StopReason.VALIDATED if further else StopReason.ITERATION_LIMIT)
 
 
 class Enough(Watch):
@@ -103,76 +75,64 @@ class Enough(Watch):
 def test_a_callback_may_have_seen_enough_candidates():
     data = labelled("balance")
     watch = Enough()
-    metric = BoostMetric.recommended(**MORE, callbacks=[watch]).fit(*data)
+    metric = BoostMetric.recommended(**QUICK, callbacks=[watch]).fit(*data)
     assert watch.candidates == metric.candidates_
-    assert [candidate.n_passes for candidate in metric.candidates_] == [0, 0, 0, 0, 1]
-    chosen = choose(metric.candidates_, len(data[1]))
-    assert (metric.init_, metric.n_passes_) == (chosen.path.init, chosen.n_passes)  # learned from all samples
-    assert watch.numbers == list(range(1, metric.n_iter_ + 1))
+    assert [candidate.n_passes for candidate in metric.candidates_] == [0] * 6 + [1]
+    assert watch.numbers == list(range(1, metric.n_iter_ + 1))  # trials are not watched, the fit is
 
 
-def test_stopped_by_a_callback_the_best_so_far_is_kept(several_passes):
-    train, test = several_passes
-    metric = BoostMetric.recommended(**MORE, callbacks=[Watch(stop_after=8)]).fit(*train, eval_set=test)
-    assert metric.stop_reason_ is StopReason.CALLBACK
-    assert max(candidate.n_passes for candidate in metric.candidates_) == 2  # the second pass is not whole
-    chosen = choose(metric.candidates_, len(train[1]))
-    assert mean_error(train, test, metric.components_) == pytest.approx(chosen.error)
-
-
-@pytest.mark.parametrize(
-    ("solver", "fail_after"), [*(("stagewise", n) for n in (2, 6, 7, 15)), ("auto", 9), ("auto", 26), ("corrective", 3)]
-)
-def test_a_validated_fit_goes_on_from_its_checkpoint_to_the_same_metric(several_passes, solver, fail_after, tmp_path):
-    train, test = several_passes
-    setting = {**MORE, "solver": solver}
-    whole = BoostMetric.recommended(**setting).fit(*train, eval_set=test)
+@pytest.mark.parametrize("fail_after", [2, 5, 6])
+def test_a_fit_goes_on_from_its_checkpoint_to_the_same_metric(fail_after, tmp_path):
+    data = labelled("balance")
+    whole = BoostMetric.recommended(**QUICK).fit(*data)
+    assert whole.n_passes_ == 2
+    assert len(whole.chosen_) == 2
     path = tmp_path / "fit.npz"
-    watching = [Checkpoint(path, every=1), Watch(fail_after=fail_after)]
     with pytest.raises(KeyboardInterrupt):
-        BoostMetric.recommended(**setting, callbacks=watching).fit(*train, eval_set=test)
-    again = BoostMetric.recommended(**setting).fit(*train, eval_set=test, resume_from=path)
+        BoostMetric.recommended(**QUICK, callbacks=[Checkpoint(path, every=1), Watch(fail_after)]).fit(*data)
+    again = BoostMetric.recommended(**QUICK).fit(*data, resume_from=path)
     assert again.components_.tobytes() == whole.components_.tobytes()
-    assert [c.error for c in again.candidates_] == pytest.approx([c.error for c in whole.candidates_])
 
 
-def test_stopped_again_after_a_resume_nothing_is_lost(several_passes, tmp_path):
-    train, test = several_passes
-    path = tmp_path / "fit.npz"
-    setting = MORE
-    stopped = BoostMetric.recommended(**setting, callbacks=[Checkpoint(path, every=1), Watch(stop_after=20)])
-    stopped.fit(*train, eval_set=test)
-    assert stopped.n_passes_ > 0
-    watch = Watch(stop_after=1)
-    again = BoostMetric.recommended(**setting, callbacks=[Checkpoint(path, every=1), watch])
-    again.fit(*train, eval_set=test, resume_from=path)
-    assert watch.numbers == [21]  # and no earlier one again
-    assert again.stop_reason_ is StopReason.CALLBACK
-    chosen = choose(again.candidates_, len(train[1]))
-    assert chosen.error <= choose(stopped.candidates_, len(train[1])).error
-    assert mean_error(train, test, again.components_) == pytest.approx(chosen.error)
-    assert len(Checkpoint.load(path).history) == 21
-
-
-@pytest.mark.filterwarnings("ignore:max_iter=. was reached before tol")
-def test_the_result_is_learned_from_all_samples_as_if_it_had_been_asked_for():
+def test_the_result_is_the_mean_of_what_was_chosen_learned_from_all_samples():
     X, Y = labelled("balance")
     metric = BoostMetric.recommended(**QUICK).fit(X, Y)
-    assert metric.n_passes_ > 0
-    same = BoostMetric.recommended(**QUICK).fit(X, Y)
-    assert same.components_.tobytes() == metric.components_.tobytes()
-    max_iter = 5 if metric.solver_ == "stagewise" else 1
-    asked = BoostMetric.recommended(
-        init=metric.init_, solver=metric.solver_, n_passes=1, max_iter=max_iter, random_state=0
-    ).fit(X, Y)
-    assert metric.history_[: asked.n_iter_] == asked.history_
+    assert BoostMetric.recommended(**QUICK).fit(X, Y).components_.tobytes() == metric.components_.tobytes()
+    scatter, matrices = np.cov(X, rowvar=False), []
+    for candidate in metric.chosen_:
+        recipe = candidate.recipe
+        alone = BoostMetric.recommended(**QUICK)
+        alone.chosen_ = [candidate]
+        source = Labelled(X, Y, None, recipe.n_neighbors, recipe.n_impostors)
+        alone._fit(source, None, None, (X, Y), decision=alone._decided(source, [candidate]))
+        assert alone.n_passes_ == candidate.n_passes
+        matrices.append(alone.get_mahalanobis_matrix())
+    sizes = [np.vdot(matrix, scatter) for matrix in matrices]
+    expected = np.mean([matrix / size for matrix, size in zip(matrices, sizes, strict=True)], axis=0)
+    learned = metric.get_mahalanobis_matrix()
+    assert learned / np.vdot(learned, scatter) == pytest.approx(expected, rel=1e-9)
+
+
+def test_refit_learns_what_was_chosen_without_choosing():
+    X, Y = labelled("balance")
+    whole = BoostMetric.recommended(**QUICK).fit(X, Y)
+    watch = Watch()
+    metric = BoostMetric.recommended(**QUICK).fit(X[::2], Y[::2])
+    chosen = metric.chosen_
+    metric.set_params(callbacks=[watch]).refit(X, Y)
+    assert metric.chosen_ == chosen
+    assert not watch.candidates
+    if chosen == whole.chosen_:
+        assert metric.components_.tobytes() == whole.components_.tobytes()
+    paper = BoostMetric.paper(max_iter=5).fit(X[::2], Y[::2])
+    assert paper.refit(X, Y).components_.tobytes() == BoostMetric.paper(max_iter=5).fit(X, Y).components_.tobytes()
 
 
 def test_overrides_and_clones():
     metric = BoostMetric.recommended(n_components=2, n_neighbors=5)
     assert metric.n_components == 2
     assert metric.n_neighbors == 5
-    assert metric.init == metric.solver == "auto"
+    assert metric.init == metric.n_impostors == "auto"
     assert metric.loss == "logistic"
     assert clone(metric).get_params() == metric.get_params()
     with pytest.raises(TypeError, match="unexpected keyword"):
@@ -182,21 +142,21 @@ def test_overrides_and_clones():
 
 @pytest.mark.parametrize("init", ["identity", "zero", np.eye(13)], ids=["identity", "zero", "array"])
 def test_only_what_is_auto_is_chosen(init):
-    metric = BoostMetric.recommended(**QUICK, init=init).fit(X, Y)
+    metric = BoostMetric.recommended(**QUICK, init=init, n_neighbors=4).fit(X, Y)
     assert metric.init_ is init or metric.init_ == "identity"
     learned = [candidate for candidate in metric.candidates_ if candidate.n_passes > 0]
-    assert all(candidate.path.init is init for candidate in learned)
-    stagewise = BoostMetric.recommended(**QUICK, solver="stagewise").fit(X, Y)
-    assert {candidate.path.solver for candidate in stagewise.candidates_} == {"stagewise"}
+    assert all(candidate.recipe.init is init for candidate in learned)
+    assert {candidate.recipe.n_neighbors for candidate in learned} == {4}
+    assert {candidate.recipe.solver for candidate in learned} == {"stagewise"}
+    both = BoostMetric.recommended(**QUICK, solver="auto").fit(X, Y)
+    assert {candidate.recipe.solver for candidate in both.candidates_} == {"stagewise", "corrective"}
 
 
-def test_no_headroom_is_said():
+def test_a_start_that_is_kept_is_said():
     rng = np.random.default_rng(0)
-    points = np.concatenate([rng.standard_normal((60, 2)), rng.standard_normal((60, 2)) + np.array([4.0, 0.0])])
-    y = np.repeat([0, 1], 60)
-    metric = BoostMetric.recommended(random_state=0, init="identity", n_passes=2).fit(points, y)
-    euclidean = metric.candidates_[0]
-    assert not any(candidate.is_clearly_better(euclidean, 2.0) for candidate in metric.candidates_)
+    points = np.concatenate([rng.standard_normal((60, 2)), rng.standard_normal((60, 2)) + np.array([20.0, 0.0])])
+    metric = BoostMetric.recommended(random_state=0, init="identity", n_passes=2).fit(points, np.repeat([0, 1], 60))
+    assert metric.candidates_[0].error == 0.0
     assert metric.stop_reason_ is StopReason.KEPT_START
     assert str(metric.stop_reason_).startswith("Kept the start")
     assert metric.n_passes_ == metric.n_iter_ == 0
@@ -204,83 +164,111 @@ def test_no_headroom_is_said():
     assert matrix == pytest.approx(matrix[0, 0] * np.eye(2))
 
 
-def test_only_what_is_clearly_better_is_chosen():
-    n = 100
-    errors = {share: (np.arange(n) < share).astype(float) for share in (1, 2, 10, 12, 14, 30)}
-    euclidean, rca = Path("identity", "stagewise"), Path("rca", "stagewise")
-
-    def chosen(*found):
-        return choose([Candidate(path, n_passes, errors[share]) for path, n_passes, share in found], n)
-
-    assert chosen((euclidean, 0, 14), (rca, 0, 12)).path == euclidean  # two errors of a hundred are chance
-    assert chosen((euclidean, 0, 30), (rca, 0, 12), (rca, 1, 10)).n_passes == 0
-    assert chosen((euclidean, 0, 30), (rca, 0, 12), (rca, 1, 2), (rca, 2, 2)).n_passes == 1
-    assert chosen((euclidean, 0, 14), (rca, 0, 12), (rca, 3, 1)).n_passes == 3
+EUCLIDEAN, RCA = (Recipe(init, "stagewise", 5, 10, 1) for init in ("identity", "rca"))
 
 
-def candidates_of(data, follow, held_out=None, solver="auto", n_passes=1):
+def test_the_smallest_loss_is_chosen_and_few_samples_get_a_second():
+    def found(*figures):
+        return [Candidate(recipe, n, np.full(4, loss), np.zeros(4)) for recipe, n, loss in figures]
+
+    every = found((EUCLIDEAN, 0, 0.5), (RCA, 0, 0.3), (EUCLIDEAN, 1, 0.2), (RCA, 1, 0.1), (RCA, 2, 0.1))
+    assert choose(every, 100) == [every[3], every[2]]  # the fewest passes among equals
+    assert choose(every, 10_000) == [every[3]]
+    assert choose(every[:2], 100) == [every[1]]  # a start is not averaged
+
+
+def test_soft_losses_are_the_definition():
+    rng = np.random.default_rng(0)
+    train, test = (Labelled(rng.standard_normal((n, 3)), rng.integers(0, 2, n), None, 3, 3) for n in (15, 7))
+    losses, errors = soft_losses(train, test, 2 * np.eye(3))
+    squares = 4 * ((test.X[:, None] - train.X) ** 2).sum(axis=2)
+    unit = np.sort(squares, axis=1)[:, :10].mean()
+    weights = np.exp(-squares / (0.4 * unit))
+    probability = (weights * (train.y == test.y[:, None])).sum(axis=1) / weights.sum(axis=1)
+    assert losses[3] == pytest.approx(-np.log(0.05 + 0.95 * probability))
+    assert errors.mean() == pytest.approx(mean_error((train.X, train.y), (test.X, test.y), np.eye(3)))
+
+
+def candidates_of(data, follow, held_out=None, n_passes=1):
     class Following(Choice):
-        def _follow(self, part, path):
-            return follow(part, path)
+        def _follow(self, train, recipe):
+            return follow(train, recipe)
 
-    options = {"init": "auto", "solver": solver, "n_passes": n_passes, "max_iter": 1, "rank": None}
+    options = {
+        "init": "auto",
+        "solver": "stagewise",
+        "n_neighbors": "auto",
+        "n_impostors": "auto",
+        "block_size": "auto",
+    }
     told = []
-    found = Following(data, held_out, settings=Settings(), **options).candidates(
-        lambda candidate: False, lambda done, total: told.append((done, total))
-    )
+    choice = Following(data, held_out, settings=Settings(), n_passes=n_passes, max_iter=1, rank=None, **options)
+    found = choice.candidates(lambda candidate: False, lambda done, total, what: told.append((done, total)))
     done = [number for number, _ in told]
     assert done == sorted(done)
     assert told[-1][0] == told[-1][1]
     return found
 
 
-def test_paths_never_see_what_they_are_judged_on():
+def test_trials_never_see_what_they_are_judged_on():
     n = 100
     data = Labelled(np.arange(2.0 * n).reshape(n, 2), np.arange(n) % 2, None, 3, 3)
     seen = []
 
-    def follow(part, path):
-        seen.append(part.X[:, 0])
-        yield np.eye(2)
+    def follow(train, recipe):
+        seen.append(tuple(train.X[:, 0]))
         yield np.eye(2)
 
-    found = candidates_of(data, follow, solver="stagewise")
-    parts = [tuple(part) for part in seen[:10]]  # five folds, twice
-    left_out = [set(data.X[:, 0]) - set(part) for part in parts]
-    assert [len(part) for part in left_out] == [20] * 10
-    assert set.union(*left_out[:5]) == set.union(*left_out[5:]) == set(data.X[:, 0])
-    assert all(tuple(part) in parts for part in seen)
-    assert len(found) == 4 + 1  # four starts, and a pass from the best
+    found = candidates_of(data, follow)
+    left_out = [set(data.X[:, 0]) - set(part) for part in seen[:5]]
+    assert [len(part) for part in left_out] == [20] * 5
+    assert set.union(*left_out) == set(data.X[:, 0])
+    assert set(seen) == set(seen[:5])
+    n_starts = len({candidate.recipe.init for candidate in found if candidate.n_passes})
+    assert len(found) == 6 + 3 * n_starts  # six starts, and a pass with three sizes
 
 
 def test_large_data_are_validated_on_once():
     rng = np.random.default_rng(0)
-    data = Labelled(rng.standard_normal((2000, 40)), rng.integers(0, 2, 2000), None, 3, 3)
+    data = Labelled(rng.standard_normal((2000, 140)), rng.integers(0, 2, 2000), None, 3, 3)
     asked = []
 
-    def follow(part, path):
-        asked.append((path, len(part.y)))
-        yield np.eye(40)
-        yield np.eye(40)
+    def follow(train, recipe):
+        asked.append((recipe, len(train.y)))
+        yield np.eye(140)
 
-    found = candidates_of(data, follow)
+    candidates_of(data, follow)
     assert {n for _, n in asked} == {1500}
-    assert {path.solver for path, _ in asked} == {"stagewise"}  # too many features for the other one
-    assert len(found) == 4 + 1
+    assert {(recipe.n_neighbors, recipe.n_impostors) for recipe, _ in asked} == {(10, 50), (20, 100)}
+    assert {recipe.block_size for recipe, _ in asked} == {32}
 
 
-@pytest.mark.parametrize(("set_aside", "patience"), [(False, 3), (True, 2)])
-def test_a_path_that_gets_no_better_is_given_up(set_aside, patience):
-    data = Labelled(np.arange(40.0).reshape(20, 2), np.arange(20) % 2, None, 3, 3)
+def test_the_worse_half_is_given_up_and_so_is_what_gets_no_better():
+    data = Labelled(np.random.default_rng(0).standard_normal((120, 2)), np.arange(120) % 2, None, 3, 3)
     taken = []
 
-    def follow(part, path):
-        for n in range(100):
-            taken.append(n)
+    def follow(train, recipe):
+        for n in range(1, 100):
+            taken.append((recipe, n))
             yield np.eye(2)
 
-    candidates_of(data, follow, held_out=data if set_aside else None, solver="stagewise", n_passes=99)
-    assert max(taken) == patience
+    candidates_of(data, follow, n_passes=99)
+    most = [max(n for tried, n in taken if tried == recipe) for recipe in {recipe for recipe, _ in taken}]
+    assert max(most) == 3  # no pass is better than the start
+    assert sorted(most)[: len(most) // 2] == [2] * (len(most) // 2)
+
+
+def test_anchors_are_drawn_again_for_every_metric():
+    sample = AnchorSample(10, seed=3)
+    first, again, other = (sample.drawn(50, None, under) for under in (np.eye(2), np.eye(2), 2 * np.eye(2)))
+    assert first.sum() == other.sum() == 10
+    assert np.array_equal(first, again)
+    assert not np.array_equal(first, other)
+    assert sample.drawn(10, None, None) is None
+    data = Labelled(np.random.default_rng(0).standard_normal((50, 3)), np.arange(50) % 2, None, 3, 4, sample=sample)
+    comparisons = data.problem(np.eye(3)).comparisons
+    assert comparisons.n_groups == 10
+    assert set(comparisons.anchors) == set(np.flatnonzero(sample.drawn(50, None, np.eye(3))))
 
 
 @pytest.mark.filterwarnings("ignore:.*fewer than n_neighbors")
@@ -298,12 +286,12 @@ def test_auto_and_early_stopping_exclude_each_other():
 
 def test_warm_start_goes_on_with_what_was_chosen():
     X, Y = labelled("balance")
-    metric = BoostMetric.recommended(**QUICK, warm_start=True, solver="stagewise").fit(X, Y)
-    n_iter, loss = metric.n_iter_, metric.history_[-1].loss
+    metric = BoostMetric.recommended(**QUICK, warm_start=True).fit(X, Y)
+    n_iter, chosen = metric.n_iter_, metric.chosen_
     assert n_iter > 0
     metric.set_params(max_iter=8).fit(X, Y)
     assert metric.n_iter_ > n_iter
-    assert metric.history_[-1].loss < loss
+    assert metric.chosen_ == chosen
 
 
 def test_a_stream_and_a_fit_in_turn():
@@ -317,10 +305,9 @@ def test_a_stream_and_a_fit_in_turn():
 
 def test_candidates_are_judged_with_the_rank_they_will_have():
     train, test = (X[::2], Y[::2]), (X[1::2], Y[1::2])
-    for rank in (1, 2):
-        metric = BoostMetric.recommended(**QUICK, n_components=rank).fit(*train, eval_set=test)
-        chosen = choose(metric.candidates_, len(train[1]))
-        assert mean_error(train, test, metric.components_) == pytest.approx(chosen.error)
+    metric = BoostMetric.recommended(**QUICK, n_components=1).fit(*train, eval_set=test)
+    euclidean = metric.candidates_[0]
+    assert euclidean.error == pytest.approx(mean_error(train, test, np.eye(13)[:1]))
 
 
 def test_weights_that_are_zero_in_most_samples():
