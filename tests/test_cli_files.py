@@ -125,8 +125,10 @@ def test_fit_by_folds_chooses_among_starts(folder, tmp_path):
 
 def test_the_base_is_kept_where_nothing_is_learned(tmp_path):
     rng = np.random.default_rng(0)
-    np.savez(tmp_path / "noise.npz", X=rng.standard_normal((300, 4)), y=rng.integers(2, size=300))
-    arguments = ["fit", tmp_path / "noise.npz", "--label", "y", "--validation-fraction", "0.3"]
+    y = np.arange(300) % 2
+    np.savez(tmp_path / "apart.npz", X=rng.standard_normal((300, 4)) + 20.0 * y[:, None], y=y)
+    np.savez(tmp_path / "noise.npz", X=rng.standard_normal((300, 4)), y=y)
+    arguments = ["fit", tmp_path / "apart.npz", "--label", "y", "--validation-fraction", "0.3"]
     result = run(*arguments, "--init", "identity", "--passes", "2", "-o", tmp_path / "m")
     assert "Keep the base" in result.stdout
     assert "the model is the Euclidean distance itself" in " ".join(result.stdout.split())
@@ -179,7 +181,7 @@ def test_wrong_parameters_are_told_before_files_are_read(tmp_path, option, expec
 def test_dry_run_learns_nothing(wine, tmp_path):
     result = run("fit", wine, *LABELLED, "--where", "part=train", "-o", tmp_path / "m", "--dry-run")
     assert "labels: column 'kind', 3 classes" in result.stdout
-    assert "setting: recommended, BoostMetric.paper(init='auto'" in result.stdout
+    assert "setting: recommended, BoostMetric(init='auto'" in result.stdout
     assert list(tmp_path.iterdir()) == []
     found = json_of("fit", wine, *LABELLED, "--ignore", "part", "-o", tmp_path / "m", "--dry-run")
     assert found["data"]["n_points"] == 178
@@ -504,8 +506,9 @@ def test_unit_length_is_chosen_by_the_user(wine, model, tmp_path):
 
 def test_a_base_that_is_kept_has_no_unit_length(tmp_path):
     rng = np.random.default_rng(0)
-    np.savez(tmp_path / "noise.npz", X=rng.standard_normal((300, 4)), y=rng.integers(2, size=300))
-    arguments = ["fit", tmp_path / "noise.npz", "--label", "y", "--validation-fraction", "0.3", "--normalize"]
+    y = np.arange(300) % 2
+    np.savez(tmp_path / "apart.npz", X=rng.standard_normal((300, 4)) + 20.0 * y[:, None], y=y)
+    arguments = ["fit", tmp_path / "apart.npz", "--label", "y", "--validation-fraction", "0.3", "--normalize"]
     result = run(*arguments, "--init", "identity", "--passes", "2", "-o", tmp_path / "m")
     said = " ".join(result.stdout.split())
     kept = MahalanobisMetric.load(tmp_path / "m")

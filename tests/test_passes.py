@@ -153,7 +153,7 @@ def test_starts_of_sparse_data():
 
 
 def test_wrong_starts_are_named():
-    with pytest.raises(ValueError, match=r"init must be one of 'zero', .*'standardized-rca', 'auto'. Got 'one'"):
+    with pytest.raises(ValueError, match=r"init must be one of 'zero', .*'geometric-mean', 'auto'. Got 'one'"):
         BoostMetric.paper(init="one").fit(X, Y)
     with pytest.raises(ValueError, match=r"init must be one of 'zero', 'identity', 'standardized'. Got 'rca'"):
         ComparisonBoostMetric(init="rca").fit([[0, 1, 2]], points=X)

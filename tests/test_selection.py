@@ -12,7 +12,7 @@ from boostmetric.evaluation import knn_error
 from boostmetric.metric.starts import STARTS
 from boostmetric.solver.plan import Settings
 from boostmetric.solver.result import StopReason
-from boostmetric.solver.sources import AnchorSample, Labelled
+from boostmetric.solver.sources import DrawnAnchors, Labelled
 from conftest import labelled
 
 X, Y = load_wine(return_X_y=True)
@@ -259,7 +259,7 @@ def test_the_worse_half_is_given_up_and_so_is_what_gets_no_better():
 
 
 def test_anchors_are_drawn_again_for_every_metric():
-    sample = AnchorSample(10, seed=3)
+    sample = DrawnAnchors(10, seed=3)
     first, again, other = (sample.drawn(50, None, under) for under in (np.eye(2), np.eye(2), 2 * np.eye(2)))
     assert first.sum() == other.sum() == 10
     assert np.array_equal(first, again)

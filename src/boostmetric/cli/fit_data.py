@@ -184,12 +184,21 @@ class LabelledData(FitData):
         estimator.refit(self.whole.points, self.whole.labels)
 
     def judge(self, metric: MahalanobisMetric, seed: int, *, choose: bool) -> Judged:
-        """Evaluate only: the estimator has chosen, with the Euclidean distance as a candidate."""
+        """Evaluate, and keep the base where the metric is worse."""
         if self.held_out is None:
             return Judged(metric, None, is_base=False)
+        evaluation = self._evaluated(metric, seed)
+        difference = evaluation[evaluation.headline].difference
+        if not choose or difference is None or difference >= 0:
+            return Judged(metric, evaluation, is_base=False)
+        base = base_of(metric)
+        return Judged(base, self._evaluated(base, seed), is_base=True)
+
+    def _evaluated(self, metric: MahalanobisMetric, seed: int) -> Any:
         assert self.train.labels is not None
+        assert self.held_out is not None
         assert self.held_out.labels is not None
-        evaluation = evaluate(
+        return evaluate(
             metric,
             self.held_out.points,
             self.held_out.labels,
@@ -198,7 +207,6 @@ class LabelledData(FitData):
             n_neighbors=min(3, len(self.train)),
             random_state=seed,
         )
-        return Judged(metric, evaluation, is_base=False)
 
     def describe(self) -> str:
         """What was understood, for people."""

@@ -87,22 +87,27 @@ def run(
         stack.enter_context(interrupt)
         estimator.set_params(callbacks=callbacks, verbose=int(not quiet))
         data.fit(estimator, choose=choose, resume_from=checkpoint if resume else None)
-        seconds = monotonic() - begun
+        seconds, engine = monotonic() - begun, estimator.engine
         is_identity = isinstance(estimator.init_, str) and estimator.init_ == "identity"
-        judged = data.judge(estimator.get_metric(), seed, choose=choose)
+        judged = data.judge(_described(estimator), seed, choose=choose)
         is_base = judged.is_base or (getattr(estimator, "n_passes_", 1) == 0 and is_identity)
         metric, learned_from_all = judged.metric, False
         if data.can_use_all and not is_base and not interrupt.asked and estimator.n_iter_:
-            whole = copy(estimator).set_params(callbacks=[interrupt])
+            whole = copy(estimator).set_params(callbacks=[interrupt], engine=engine, verbose=int(not quiet))
             begun = monotonic()
             data.refit(whole)
             seconds += monotonic() - begun
             if not interrupt.asked:
-                estimator, metric, learned_from_all = whole, whole.get_metric(), True
-    estimator.set_params(callbacks=None, engine=None, verbose=0)  # the model file need not name them
+                estimator, metric, learned_from_all = whole, _described(whole), True
     metric.feature_names = data.features.feature_names
     metric.about["data"] = data.as_dict()
     return FitOutcome(metric, estimator, judged.evaluation, is_base, interrupt.asked, seconds, learned_from_all)
+
+
+def _described(estimator: Any) -> MahalanobisMetric:
+    """The metric; the model file need not name how this process ran the fit."""
+    metric: MahalanobisMetric = estimator.set_params(callbacks=None, engine=None, verbose=0).get_metric()
+    return metric
 
 
 class Interrupt:

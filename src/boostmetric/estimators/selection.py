@@ -31,7 +31,7 @@ from boostmetric.neighbors import nearest, rounding_of_distances
 from boostmetric.solver.passes import Passes
 from boostmetric.solver.plan import Plan, Settings, SolverName
 from boostmetric.solver.result import Progress
-from boostmetric.solver.sources import AnchorSample, Labelled, Source
+from boostmetric.solver.sources import DrawnAnchors, Labelled, Source
 
 AUTO: Literal["auto"] = "auto"
 NImpostors = int | Literal["all"]
@@ -445,5 +445,5 @@ def _folds(data: Labelled, rng: np.random.RandomState) -> Iterator[Fold]:
         if len(test) and len(sizes) > 1 and compared.any():
             learned = data.take(train)
             if is_large:
-                learned = replace(learned, sample=AnchorSample(_MOST_ANCHORS, rng.randint(2**31 - 1)))
+                learned = replace(learned, sample=DrawnAnchors(_MOST_ANCHORS, rng.randint(2**31 - 1)))
             yield Fold(learned, data.take(test), test)

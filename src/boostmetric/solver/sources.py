@@ -44,7 +44,7 @@ class Source(Protocol):
         ...
 
 
-class AnchorSample(NamedTuple):
+class DrawnAnchors(NamedTuple):
     """A sample of the anchors, drawn again for every metric.
 
     Attributes
@@ -83,7 +83,7 @@ class Labelled:
         Number of impostors per sample.
     device : str, default="cpu"
         Where to search targets and impostors, see `boostmetric.parallel.devices`.
-    sample : AnchorSample, optional
+    sample : DrawnAnchors, optional
         Which samples to compare with others, in each pass; by default all.
     """
 
@@ -93,7 +93,7 @@ class Labelled:
     n_neighbors: int
     n_impostors: int | Literal["all"]
     device: str = "cpu"
-    sample: AnchorSample | None = None
+    sample: DrawnAnchors | None = None
 
     @property
     def n_features(self) -> int:
