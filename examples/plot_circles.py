@@ -37,12 +37,12 @@ X_new, y_new = circles_in_noise(rng)
 # Learning
 # --------
 # For each point, ``BoostMetric`` moves the three nearest points of its own circle closer than the three nearest points
-# of other circles. ``n_components=2`` keeps the two most important directions.
+# of other circles, with the setting of the paper. ``n_components=2`` keeps the two most important directions.
 
 projections = {
     "PCA": PCA(2).fit(X),
     "LDA": LinearDiscriminantAnalysis(n_components=2).fit(X, y),
-    "BoostMetric": BoostMetric(n_components=2).fit(X, y),
+    "BoostMetric": BoostMetric.paper(n_components=2).fit(X, y),
 }
 metric = projections["BoostMetric"]
 print("What the metric looks at, in units of the most important direction:")

@@ -39,7 +39,7 @@ X_train, X_test, y_train, y_test = train_test_split(X, y, train_size=900, strati
 # The metric knows nothing about lamps. It sees 900 pictures and their labels, and learns from comparisons: the nearest
 # pictures of the same digit should be closer than the nearest pictures of other digits.
 
-metric = BoostMetric(n_impostors=10).fit(X_train, y_train)
+metric = BoostMetric(random_state=0).fit(X_train, y_train)
 result = evaluate(metric, X_test, y_test, reference=(X_train, y_train))
 print(result)
 

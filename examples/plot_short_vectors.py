@@ -48,11 +48,12 @@ print(f"{len(texts)} texts, {X.shape[1]} dimensions")
 # %%
 # Learning and cutting
 # --------------------
-# We fit once; ``scores_by_rank`` then cuts the metric to any number of dimensions. For comparison, we also cut the
-# original vectors, in which latent semantic analysis puts the directions of largest variance first.
+# We fit once; ``scores_by_rank`` then cuts the metric to any number of dimensions. The paper's method adds one
+# direction after the other and starts from none, so the longest directions are those that were learned. For comparison, we also cut the original vectors, in which
+# latent semantic analysis puts the directions of largest variance first.
 
 X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.5, stratify=y, random_state=0)
-metric = BoostMetric(n_impostors=10, max_iter=200).fit(X_train, y_train)
+metric = BoostMetric.paper(n_impostors=10, max_iter=200).fit(X_train, y_train)
 task = LabelTask.of(X_test, y_test, reference=(X_train, y_train))
 ranks = [1, 2, 4, 8, 16, 32, 64, 100]
 learned = dict(scores_by_rank(metric, task, ranks=ranks))
