@@ -39,9 +39,9 @@ sets = {
 # ------------
 # PCA does not use labels. LDA, RCA and MMC look at classes as a whole: RCA at the variation within them, MMC at the
 # distances between them. NCA, LMNN and BoostMetric look at neighbours. We run BoostMetric with the paper's setting,
-# ``BoostMetric.paper``, and with its default setting, in up to ten passes, each of which finds the neighbours again under
-# the current metric. With ``init="zero"`` it starts from no metric, as the paper does: what it would otherwise start from
-# has all dimensions, and two of these say little.
+# ``BoostMetric.paper``, and with its default setting, in up to ten passes, each of which finds the neighbours again
+# under the current metric. With ``init="zero"`` it starts from no metric, as the paper does. The default start has all
+# dimensions, and two of these would say little.
 
 learners = {
     "PCA": PCA(2),

@@ -49,8 +49,9 @@ print(f"{len(texts)} texts, {X.shape[1]} dimensions")
 # Learning and cutting
 # --------------------
 # We fit once; ``scores_by_rank`` then cuts the metric to any number of dimensions. The paper's method adds one
-# direction after the other and starts from none, so the longest directions are those that were learned. For comparison, we also cut the original vectors, in which
-# latent semantic analysis puts the directions of largest variance first.
+# direction after the other and starts from none, so the longest directions are those that were learned. For
+# comparison, we also cut the original vectors, in which latent semantic analysis puts the directions of largest
+# variance first.
 
 X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.5, stratify=y, random_state=0)
 metric = BoostMetric.paper(n_impostors=10, max_iter=200).fit(X_train, y_train)

@@ -85,4 +85,4 @@ def test_the_walk_of_a_fit_names_what_is_there():
     assert len(walk) == 21
     for module, text in walk:
         for name in re.findall(r"`([\w.]+)`", text):
-            assert pydoc.locate(f"boostmetric.{module.replace('/', '.')}.{name}") is not None or name in ("components_", "recommended")
+            assert pydoc.locate(f"boostmetric.{module.replace('/', '.')}.{name}") is not None or name == "components_"
