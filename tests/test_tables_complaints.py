@@ -3,6 +3,7 @@
 import contextlib
 import gzip
 import json
+import pickle
 import re
 import sys
 from pathlib import Path
@@ -10,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from boostmetric.tables import PointTable, TableError, TableNotFoundError, opening, read_points
-from boostmetric.tables.identifiers import Identifiers
+from boostmetric.arrays.identifiers import Identifiers
+from boostmetric.tables import PointTable, TableError, TableNotFoundError, formats, read_points
 
 
 @pytest.fixture(autouse=True)
@@ -148,9 +149,9 @@ def test_the_first_few_of_a_kind_and_the_number_of_the_others():
 
 
 def test_complaints_of_all_chunks_are_counted(monkeypatch):
-    from boostmetric.tables import text
+    from boostmetric.tables import formats
 
-    monkeypatch.setattr(text, "VALUES_PER_CHUNK", 2)
+    monkeypatch.setattr(formats, "BYTES_PER_BLOCK", 20)
     assert "... and 95 more like these" in complaint(write("p.csv", "a,b\n1,2\n" + "x,1\n" * 100))
 
 
@@ -252,9 +253,9 @@ def test_numbers_that_are_hardly_features_are_not_used_unasked(name):
 
 
 def test_fields_that_turn_up_late(monkeypatch):
-    from boostmetric.tables import text
+    from boostmetric.tables import formats
 
-    monkeypatch.setattr(text, "BYTES_PER_CHUNK", 1)
+    monkeypatch.setattr(formats, "FIRST_ROWS", 1)
     path = write("p.jsonl", '{"a": 1}\n{"a": 2}\n{"a": 3, "b": 4}\n')
     assert complaint(path).startswith("p.jsonl, line 3: has 'b', which the rows before do not have.")
     assert read_points(path, columns=["a"]).points.tolist() == [[1], [2], [3]]
@@ -405,8 +406,8 @@ def test_files_that_go_away_while_they_are_read(name, when, monkeypatch):
 
         return looked
 
-    table = f"{opening.__name__}.{'_check' if when == 'found' else '_open'}"
-    monkeypatch.setattr(table, remove_after(opening._check if when == "found" else opening._open))
+    table = f"{formats.__name__}.{'_check' if when == 'found' else '_open'}"
+    monkeypatch.setattr(table, remove_after(formats._check if when == "found" else formats._open))
     expected = f"{name}: there is no such file. Check the path; it is looked for in the current folder."
     with pytest.raises(TableNotFoundError, match=f"^{re.escape(expected)}$"):
         read_points(name)
@@ -434,17 +435,23 @@ def test_files_that_may_not_be_read(monkeypatch):
     assert complaint("p.csv") == "p.csv: may not be read by this user. Change its permissions."
 
 
-def test_parquet_without_pyarrow(monkeypatch):
-    write("p.parquet", "x")
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(ImportError, match=r"Reading Parquet files needs the package pyarrow, .* 'boostmetric\[data\]'"):
-        read_points("p.parquet")
-    assert read_points(write("p.csv", "a\n1\n")).points.tolist() == [[1]]
-    assert read_points(write("p.jsonl", '{"a": 1}')).points.tolist() == [[1]]
+@pytest.mark.parametrize(
+    ("name", "kind"), [("p.parquet", "Parquet"), ("p.csv", "CSV"), ("p.tsv", "TSV"), ("p.jsonl.gz", "JSON lines")]
+)
+def test_without_pyarrow(name, kind, monkeypatch):
+    write(name, "x")
+    np.savez("p.npz", X=np.eye(2), id=np.array(["a", "b"]))
+    for module in [name for name in sys.modules if name.partition(".")[0] == "pyarrow"]:
+        monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ImportError, match=rf"Reading {kind} files needs the package pyarrow, .* 'boostmetric\[data\]'"):
+        read_points(name)
+    assert read_points("p.npz", id="id").ids.tolist() == ["a", "b"]
+    np.save("p.npy", np.eye(2))
+    assert read_points("p.npy").points.tolist() == [[1, 0], [0, 1]]
 
 
 def test_the_id_that_may_have_been_meant():
-    ids = Identifiers(["sku-1", "Sku-22", "0042", "x y"])
+    ids = Identifiers(np.array(["sku-1", "Sku-22", "0042", "x y"], dtype=object))
     assert ids.closest("SKU-1") == "sku-1"
     assert ids.closest(" sku-22") == "Sku-22"
     assert ids.closest("42") == "0042"
@@ -461,3 +468,37 @@ def test_whole_numbers_and_their_text_are_one_id():
     texts = PointTable(np.eye(3), ids=np.array(["7", "07", "x"], dtype=object))
     assert texts.find([7, 0]).tolist() == [0, -1]
     assert texts.find(["07", "x"]).tolist() == [1, 2]
+
+
+def test_errors_name_parameters_as_data():
+    path = write("{id}.csv", "{columns},x\n{label},1\n")
+    with pytest.raises(TableError) as caught:
+        read_points(path)
+    error = pickle.loads(pickle.dumps(caught.value))
+    for options, (i, label, ignore, columns) in (
+        ({}, ("id", "label", "ignore", "columns")),
+        ({"id": "--id", "ignore": "--ignore"}, ("--id", "label", "--ignore", "columns")),
+    ):
+        assert error.told(options) == (
+            f"{{id}}.csv: column '{{columns}}' holds no numbers but, for example, '{{label}}'. Say what they are ({i}, "
+            f"{label}), leave them out ({ignore}), or name the features ({columns})."
+        )
+    assert str(error) == error.told({}) == str(caught.value)
+    assert isinstance(error, ValueError)
+    assert error.parameters == ("id", "label", "ignore", "columns")
+
+
+def test_complaints_name_parameters_as_data():
+    lists = write("{x}.jsonl", '{"v": [1]}\n{"v": "{vector}"}\n')
+    with pytest.raises(TableError) as caught:
+        read_points(lists)
+    assert pickle.loads(pickle.dumps(caught.value)).told({"vector": "--vector"}) == (
+        "{x}.jsonl, line 2, column 'v': '{vector}' is not a list of numbers. A list of numbers is needed here: correct "
+        "these values, or name another column as --vector."
+    )
+    with pytest.raises(TableNotFoundError) as missing:
+        read_points("{id}.npy")
+    again = pickle.loads(pickle.dumps(missing.value))
+    assert type(again) is TableNotFoundError
+    assert str(again) == str(missing.value)
+    assert str(again).startswith("{id}.npy: there is no such file.")

@@ -1,14 +1,12 @@
 """Points, ids, labels and comparisons from files: CSV, TSV, JSON lines, Parquet, npy and npz.
 
-One can follow the data by file name: `sources` finds the files and knows their formats; `text`, `parquet` and `arrays`
-read them as columns in chunks (`reading`); `values` turns columns into numbers, vectors and ids; `points`,
-`comparisons` and `judgements` put these together. What is wrong on the way becomes `complaints`.
+`formats` finds, opens and reads the files, in chunks whose columns `reading` converts to numbers, vectors and ids.
+`point_table` and `building` make points and comparisons of them. `complaints` collects the errors.
 """
 
 from boostmetric.tables.comparison_files import ComparisonFiles
-from boostmetric.tables.comparison_table import ComparisonTable, read_comparisons
+from boostmetric.tables.comparison_table import ComparisonTable, read_comparisons, read_positives, read_relevance
 from boostmetric.tables.complaints import TableError, TableNotFoundError
-from boostmetric.tables.judgements import read_positives, read_relevance
 from boostmetric.tables.point_table import PointTable, read_points
 
 __all__ = [

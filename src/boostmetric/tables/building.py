@@ -1,239 +1,380 @@
-"""Comparisons from rows, checked so that what is wrong with a row is said with its line and not with a number."""
+"""Comparisons from the rows of files: kinds known by their columns, points looked up by id, errors located by line."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from boostmetric.arrays.ragged import run_starts
+from boostmetric.arrays.errors import ParameterError, listed, literal, plural, shown
+from boostmetric.arrays.identifiers import as_texts
+from boostmetric.arrays.numbering import RowsError
+from boostmetric.arrays.ragged import Ragged, run_starts
 from boostmetric.arrays.types import IntArray
 from boostmetric.arrays.validation import warn
 from boostmetric.comparisons import Comparisons
-from boostmetric.tables.complaints import Complaints, NoComparisonsError, TableError, plural
-from boostmetric.tables.lookup import ComparisonRows
+from boostmetric.comparisons.rankings import cuts_of
+from boostmetric.tables.complaints import Complaints, NoComparisonsError, TableError, refuse
+from boostmetric.tables.formats import ArrayTable, FilePaths, open_tables
+from boostmetric.tables.point_table import PointTable
+from boostmetric.tables.reading import Chunk, Table, TableSet, Wanted
 
-_REMOVE = "Remove these rows."
-_KEEP_ONE = "Keep one of each: remove the others."
-# Each weight of similar pairs is combined with each of dissimilar ones.
-_MOST_WEIGHTS = 100
-
-
-def from_triplets(rows: ComparisonRows, grouped: bool) -> Comparisons:
-    """See `Comparisons.from_triplets`."""
-    t = np.stack([rows["anchor"], rows["near"], rows["far"]], axis=1)
-    same = (t[:, 0] == t[:, 1]) | (t[:, 0] == t[:, 2]) | (t[:, 1] == t[:, 2])
-    _refuse(rows, same, lambda row: f"{_named(rows, t[row])} are not three different points", _REMOVE)
-    return Comparisons.from_triplets(t, rows.weights, grouped=grouped)
-
-
-def from_quadruplets(rows: ComparisonRows, grouped: bool) -> Comparisons:
-    """See `Comparisons.from_quadruplets`."""
-    q = np.stack([rows["a"], rows["b"], rows["c"], rows["d"]], axis=1)
-    itself = (q[:, 0] == q[:, 1]) | (q[:, 2] == q[:, 3])
-    _refuse(rows, itself, lambda row: f"in {_named(rows, q[row])} a point is paired with itself", _REMOVE)
-    same = (np.sort(q[:, :2]) == np.sort(q[:, 2:])).all(axis=1)
-    _refuse(rows, same, lambda row: f"in {_named(rows, q[row])} a pair is compared with itself", _REMOVE)
-    return Comparisons.from_quadruplets(q, rows.weights, grouped=grouped)
+# Roles of columns that name points, and those of them that name queries, where queries have a table of their own.
+POINTS = ("query", "anchor", "a", "c", "b", "d", "near", "far", "document")
+QUERIES = ("query", "anchor", "a", "c")
+# Roles whose columns often have another name.
+_OTHER_NAMES = {
+    "near": ("positive",),
+    "far": ("negative",),
+    "document": ("doc", "item"),
+    "grade": ("relevance",),
+    "clicked": ("click",),
+}
 
 
-def from_pairs(rows: ComparisonRows) -> Comparisons:
-    """See `Comparisons.from_pairs`; with weights, one group for each two of them.
+class Kind(NamedTuple):
+    """Kind of comparisons: its description, and the roles of its columns in the order of a matrix."""
 
-    A comparison of a similar with a dissimilar pair weighs the product of their weights, as if each pair were given as
-    often as its weight says.
-    """
-    pairs, sign = np.stack([rows["a"], rows["b"]], axis=1), rows["sign"]
-    if (sign == 0).any() and (sign == -1).any():
+    title: str
+    roles: tuple[str, ...]
+
+
+KINDS = {
+    "triplets": Kind("triplets: anchor is closer to near than to far", ("anchor", "near", "far")),
+    "quadruplets": Kind("quadruplets: a and b are closer to each other than c and d", ("a", "b", "c", "d")),
+    "pairs": Kind("pairs: similar ones should be closer than dissimilar ones", ("a", "b", "sign")),
+    "grades": Kind(
+        "graded results: those with a larger grade should be closer to the query", ("query", "document", "grade")
+    ),
+    "clicks": Kind(
+        "click log: what was clicked should be closer to the query than what was passed over above it",
+        ("query", "position", "document", "clicked"),
+    ),
+    "rankings": Kind(
+        "rankings: results in order of position should be in order of closeness to the query",
+        ("query", "position", "document"),
+    ),
+}
+_ROLES = (*dict.fromkeys(role for kind in KINDS.values() for role in kind.roles), "session", "weight")
+
+
+def recognise(
+    table: Table, kind: str | None, names: Mapping[str, str], max_per_query: int | None = None
+) -> tuple[str, dict[str, str]]:
+    """Return the kind of comparisons in a table and the column of each role; `names` gives other names of columns."""
+    for role in names:
+        if role not in _ROLES:
+            known = ", ".join(map(repr, _ROLES))
+            raise ParameterError("A role in {names} must be one of {known}. Got {role!r}.", known=known, role=role)
+    columns = {}
+    for role in _ROLES:
+        there = [name for name in (role, *_OTHER_NAMES.get(role, ())) if name in table.columns]
+        if role in names:
+            there = [table.column(names[role], f"for {role} called").name]
+        if len(there) > 1:
+            remedy = f"Say which with {{names}}={{{{{role!r}: ...}}}}."
+            raise table.error(f"{listed(there)} could all be the {role}.", remedy)
+        if there:
+            columns[role] = there[0]
+    kind = kind or _only_kind(table, columns)
+    roles = KINDS[kind].roles
+    optional = ("session", "weight") if "position" in roles else ("weight",)
+    needed = f"{kind.capitalize()} need {', '.join(roles)}, and may have {', '.join(optional)}"
+    for role in roles:
+        if role not in columns:
+            table.column(role, f"for {kind} called", f"{needed}, under these names or those given with {{names}}.")
+    for role in names:
+        if role not in (*roles, *optional):
+            raise table.error(f"{kind} have no {role!r}, which", f"{{names}} gives. {needed}.")
+    if max_per_query is not None and "query" not in roles:
+        only = f"{{max_per_query}} is for grades, clicks and rankings; these are {kind}"
+        raise table.error("", f"{only}, which have no {{max_per_query}}. Leave it out.")
+    return kind, {role: columns[role] for role in (*roles, *optional) if role in columns}
+
+
+def _only_kind(table: Table, found: Mapping[str, str]) -> str:
+    # Rankings must be asked for: a click log looks like them if the column of clicks is missing or called otherwise.
+    kinds = [name for name, kind in KINDS.items() if name != "rankings" and {*kind.roles} <= found.keys()]
+    if len(kinds) == 1:
+        return kinds[0]
+    columns = f"the columns {listed(table.columns)}"
+    if kinds:
+        raise table.error(f"{columns} could be {listed(kinds)}.", "Say which ({kind}).")
+    if {*KINDS["rankings"].roles} <= found.keys():
+        clicks = "A click log needs one more column, clicked; another name of it is given ({names})."
+        problem = f"{columns} are those of rankings, which are read only if that is said: kind 'rankings'"
+        raise table.error(problem, f"({{kind}}). {clicks}")
+    needs = "; ".join(f"{name} ({', '.join(kind.roles)})" for name, kind in KINDS.items())
+    remedy = "Rename the columns, or give their names ({names}) and the {kind}."
+    raise table.error(f"{columns} are not those of any kind of comparisons. There are: {needs}.", remedy)
+
+
+def open_comparisons(path: FilePaths, kind: str | None, names: Mapping[str, str]) -> tuple[TableSet[Table], str | None]:
+    """Open tables of comparisons; the kind is that of a matrix, if it is not given."""
+    table_set = open_tables(path)
+    kinds = [_name_columns(table, kind, names) if isinstance(table, ArrayTable) else kind for table in table_set.tables]
+    return table_set, kinds[0]
+
+
+def _name_columns(table: ArrayTable, kind: str | None, names: Mapping[str, str]) -> str | None:
+    """Name the columns of a matrix after the roles of its kind, which is returned; other arrays stay as they are."""
+    matrices = [name for name, column in table.columns.items() if column.kind == "list"]
+    vectors = table.columns.keys() - matrices
+    has_columns = names or any(vectors.issuperset(known.roles) for known in KINDS.values())
+    if table.format == "npz" and (has_columns or not matrices):
+        return kind
+    called = [name for name in matrices if name in KINDS and kind in (None, name)]
+    if len(called) != 1 and len(matrices) != 1:
+        which = f"there are several matrices ({listed(matrices)})" if matrices else "there is no matrix of numbers"
+        form = "Comparisons are one array of shape (rows, columns), called after the kind in npz"
+        raise table.error(f"{which}. {form}: {listed(KINDS)}.")
+    name = called[0] if len(called) == 1 else matrices[0]
+    width = table.shapes[name][0][1]
+    kind = kind or (name if name in KINDS else {3: "triplets", 4: "quadruplets"}.get(width))
+    if kind is None:
+        raise table.error(f"{width} columns in a matrix say nothing about the kind of comparisons.", "Say it ({kind}).")
+    roles = KINDS[kind].roles
+    points = tuple(role for role in roles if role in POINTS)
+    if width == len(points) == len(roles) - 1:
+        roles = points  # the sign of pairs, the grade of results, in an array of its own
+    if width != len(roles):
+        raise table.error(f"{kind} need {len(roles)} columns, {', '.join(roles)}; the matrix has {width}.")
+    table.name_columns(name, roles)
+    return kind
+
+
+_TRUTH = {"1": 1, "true": 1, "0": 0, "false": 0}
+_FIX_SIGN = "Similar pairs are marked by 1, true or similar, dissimilar ones by -1, 0, false or dissimilar."
+_FIX_CLICK = "What was clicked is marked by 1 or true, what was not by 0 or false."
+_MARKS = {"sign": (_TRUTH | {"similar": 1, "dissimilar": 0, "-1": -1}, _FIX_SIGN), "clicked": (_TRUTH, _FIX_CLICK)}
+_FIX_WEIGHT = "Weights are at least 0: correct these rows. 0 leaves a row out."
+_FIX_ROW = "Points without ids go by row, counted from 0. If these are ids, name the points' column of ids ({id})."
+_NUMBERS = ("weight", "grade", "position")
+_MOST_NAMED = 5
+_MOST_WEIGHTS = 100  # of similar pairs times those of dissimilar ones, which are all combined
+
+
+class ComparisonRows(dict[str, NDArray[Any]]):
+    """Values of each role, one a row. Points, found by id or row, are numbered after the queries of another table."""
+
+    def __init__(
+        self, table_set: TableSet[Table], columns: Mapping[str, str], points: PointTable, queries: PointTable | None
+    ) -> None:
+        self.table_set, self.columns, self.points, self.queries = table_set, columns, points, queries
+        self.n_queries = 0 if queries is None else len(queries)
+        self.notes = list[str]()  # lines for the description
+        self.refuse = partial(refuse, table_set.location)
+        tables = dict.fromkeys([role for role in columns if role in POINTS], points)
+        if queries is not None:
+            tables |= dict.fromkeys([role for role in columns if role in QUERIES], queries)
+        unknown = {role: (list[int](), list[str | int]()) for role in tables}
+        sessions: dict[str, int] = {}
+
+        def values(chunk: Chunk, role: str, column: str) -> NDArray[Any]:
+            if role in tables:
+                ids = chunk.ids(column)
+                numbers = tables[role].identifiers.find(ids)
+                missing = np.flatnonzero(numbers < 0)
+                unknown[role][0].extend(chunk.rows[missing].tolist())
+                unknown[role][1].extend(ids[missing[:_MOST_NAMED]].tolist())
+                return numbers if role in QUERIES else numbers + self.n_queries
+            if role in _MARKS:
+                return chunk.marks(column, *_MARKS[role])
+            if role == "session":
+                return np.array([sessions.setdefault(text, len(sessions)) for text in as_texts(chunk.ids(column))])
+            return chunk.numbers(column)
+
+        numbers = [column for role, column in columns.items() if role in _NUMBERS]
+        names = [column for role, column in columns.items() if role not in _NUMBERS]
+        parts = [
+            {role: values(chunk, role, column) for role, column in columns.items()}
+            for chunk in table_set.chunks(Wanted(names, numbers))
+        ]
+        super().__init__({role: np.concatenate([part[role] for part in parts]) for role in columns})
+        complaints = Complaints(table_set.location)
+        for role, (rows, ids) in unknown.items():
+            elsewhere = (
+                "; queries may have a file of their own ({queries})" if queries is None and role in QUERIES else ""
+            )
+            hint = elsewhere if len(rows) == len(self[role]) else None
+            _complain_of_unknown(complaints, rows, ids, tables[role], columns[role], hint)
+        complaints.raise_if_any()
+
+    def name(self, *points: Any) -> str:
+        """Names of points in their files, for a message."""
+        names = []
+        for point in points:
+            table, row = (self.points, point - self.n_queries) if point >= self.n_queries else (self.queries, point)
+            names.append(f"row {row}" if table is None or table.ids is None else shown(table.ids[[row]].tolist()[0]))
+        return ", ".join(names)
+
+
+def _complain_of_unknown(
+    complaints: Complaints, rows: list[int], ids: list[str | int], table: PointTable, column: str, elsewhere: str | None
+) -> None:
+    """Complain of rows with ids that are not in a table; `elsewhere` is where they may be, if none is in the table."""
+    source, known = literal(table.source), table.ids
+    is_named = known is not None and (table.origin is None or table.origin.columns.id is not None)
+    problem, remedy = f"is not an id of {table.source}", f"Add these points to {source}, or remove these rows."
+    if not is_named:
+        # Of points that were chosen by their rows, it is not known how many there are.
+        range_of_rows = f", which has rows 0 to {len(table) - 1:,}" if known is None else ""
+        problem, remedy = f"is not a row of {table.source}{range_of_rows}", _FIX_ROW
+    elif known is not None and elsewhere is not None:
+        such = f"{'text' if known.dtype == object else 'whole numbers'}, such as {listed(known[:3].tolist())}"
+        remedy = literal(f"None of column {column!r} is. The ids of {table.source} are {such}.")
+        remedy += f" Check that the files belong together, and the names of the columns{elsewhere}."
+
+    def told(i: int) -> str:
+        close = table.identifiers.closest(str(ids[i])) if is_named else None
+        return f"{shown(ids[i])} {problem}" + (f" (is {shown(close)} meant?)" if close is not None else "")
+
+    complaints.add(rows, told, remedy, column)
+
+
+def compare(rows: ComparisonRows, kind: str, max_per_query: int | None, grouped: bool) -> Comparisons:
+    """Build comparisons from rows."""
+    table_set, weights = rows.table_set, rows.get("weight")
+    if weights is not None:
+        negative = np.flatnonzero(weights < 0)
+        rows.refuse(negative, lambda row: f"the weight is {weights[row]:g}", _FIX_WEIGHT, rows.columns["weight"])
+        if not weights.any():
+            problem = "all weights are 0, which leaves out every row. Give a positive weight to some."
+            raise table_set.error(problem, kind=NoComparisonsError)
+    try:
+        if kind == "pairs":
+            return _from_pairs(rows)
+        if "query" in rows:
+            return _from_rankings(rows, max_per_query)
+        return _from_single(rows, kind, grouped)
+    except TableError:
+        raise
+    except ValueError as error:
+        raise table_set.error(str(error)) from error
+
+
+def _from_single(rows: ComparisonRows, kind: str, grouped: bool) -> Comparisons:
+    """See `Comparisons.from_triplets` and `Comparisons.from_quadruplets`."""
+    points = np.stack([rows[role] for role in KINDS[kind].roles], axis=1)
+    build = Comparisons.from_triplets if kind == "triplets" else Comparisons.from_quadruplets
+    try:
+        return build(points, rows.get("weight"), grouped=grouped)
+    except RowsError as error:
+        problem = "({}) are not three different points" if kind == "triplets" else f"in ({{}}) {error.reason}"
+        rows.refuse(error.rows, lambda row: problem.format(rows.name(*points[row])))
+        raise
+
+
+def _from_pairs(rows: ComparisonRows) -> Comparisons:
+    """See `Comparisons.from_pairs`. The weight of a comparison is the product of the weights of its two pairs."""
+    pairs, sign, weights = np.stack([rows["a"], rows["b"]], axis=1), rows["sign"], rows.get("weight")
+    if np.isin([0, -1], sign).all():
         place = rows.table_set.location(int(np.argmax(sign == 0)), rows.columns["sign"])
         raise TableError(f"{place}: 0, but elsewhere dissimilar pairs are marked by -1. Use one of them for all.")
-    _refuse(rows, pairs[:, 0] == pairs[:, 1], lambda row: f"{_named(rows, pairs[row])} is one point", _REMOVE)
-    similar, marks = sign == 1, {True: "similar", False: "dissimilar"}
+    rows.refuse(np.flatnonzero(pairs[:, 0] == pairs[:, 1]), lambda row: f"({rows.name(*pairs[row])}) is one point")
+    sides = {"similar": sign == 1, "dissimilar": sign != 1}
+    rows.notes.append(f"{plural(int(np.sum(sign == 1)), 'similar pair')}, {int(np.sum(sign != 1)):,} dissimilar")
     ordered = np.sort(pairs)
     order = np.lexsort((sign, ordered[:, 1], ordered[:, 0]))
-    both = (np.diff(ordered[order], axis=0) == 0).all(axis=1) & (np.diff(sign[order]) != 0)
-    _refuse_two(
-        rows,
-        [(order[i], order[i + 1]) for i in np.flatnonzero(both)],
-        lambda row: f"{_named(rows, pairs[row])} is {marks[similar[row]]} here and {marks[not similar[row]]}",
-        "Remove one of each.",
+    both = np.flatnonzero((np.diff(ordered[order], axis=0) == 0).all(axis=1) & (np.diff(sign[order]) != 0))
+
+    def contradicts(row: int) -> str:
+        here, there = sides if sign[row] == 1 else reversed(sides)
+        return f"({rows.name(*pairs[row])}) is {here} here and {there} in"
+
+    one, other = order[both], order[both + 1]
+    rows.refuse(np.maximum(one, other), contradicts, "Remove one of each.", others=np.minimum(one, other))
+    for mark, side in sides.items():
+        if not side.any():
+            problem = f"no pair is {mark}. Similar pairs are compared with dissimilar ones: both are needed."
+            raise rows.table_set.error(problem)
+    if weights is None:
+        return Comparisons.from_pairs(*(pairs[side] for side in sides.values()))
+    near, far = (
+        [(float(weight), pairs[side & (weights == weight)]) for weight in np.unique(weights[side & (weights > 0)])]
+        for side in sides.values()
     )
-    for mark, there in (("similar", similar), ("dissimilar", ~similar)):
-        if not there.any():
-            raise TableError(
-                f"{rows.table_set}: no pair is {mark}. Similar pairs are compared with dissimilar ones: both are "
-                "needed."
-            )
-    if rows.weights is None:
-        return Comparisons.from_pairs(pairs[similar], pairs[~similar])
-    near, far = (_by_weight(pairs[side], rows.weights[side]) for side in (similar, ~similar))
     if len(near) * len(far) > _MOST_WEIGHTS:
-        raise TableError(
-            f"{rows.table_set}: {len(near)} different weights of similar pairs and {len(far)} of dissimilar ones. Each "
-            f"is combined with each, and {_MOST_WEIGHTS} combinations can be: round the weights."
-        )
+        problem = f"{len(near)} different weights of similar pairs and {len(far)} of dissimilar ones. Each is combined"
+        raise rows.table_set.error(f"{problem} with each, and {_MOST_WEIGHTS} combinations can be: round the weights.")
     if not near or not far:
-        raise TableError(
-            f"{rows.table_set}: the weights of all pairs of one kind are 0. Give a positive weight to some."
-        )
-    combined = [(a, b, v * w) for v, a in near for w, b in far]
-    return Comparisons.from_groups(
-        [a for a, _, _ in combined], [b for _, b, _ in combined], [w for _, _, w in combined]
-    )
+        raise rows.table_set.error("the weights of all pairs of one kind are 0. Give a positive weight to some.")
+    groups = zip(*((a, b, v * w) for v, a in near for w, b in far), strict=True)
+    return Comparisons.from_groups(*map(list, groups))
 
 
-def _by_weight(pairs: NDArray[Any], weights: NDArray[Any]) -> list[tuple[float, NDArray[Any]]]:
-    return [(float(weight), pairs[weights == weight]) for weight in np.unique(weights[weights > 0])]
-
-
-@dataclass(frozen=True)
-class _Lists:
-    """ComparisonRows in lists: those of one query (and session) follow each other in `order`, from `first` on."""
-
-    order: IntArray
-    first: IntArray
-
-    @property
-    def of_row(self) -> IntArray:
-        """The list of each row in order."""
-        return np.repeat(np.arange(len(self.first)), self.sizes)
-
-    @property
-    def sizes(self) -> IntArray:
-        return np.diff(np.append(self.first, len(self.order)))
-
-
-def from_rankings(rows: ComparisonRows, max_per_query: int | None, notes: list[str]) -> Comparisons:
-    """See `Comparisons.from_rankings`: graded results, clicks, or results in order of position.
-
-    Lists of which nothing follows are left out, which `notes` then say.
-    """
-    lists = _lists(rows)
-    _check_lists(rows, lists)
-    value = rows.values.get("grade", rows.values.get("clicked"))
-    useful = _useful(lists, None if value is None else value[lists.order], clicks="clicked" in rows.values)
-    _leave_out(rows, lists, useful, notes)
-
-    chosen = useful[lists.of_row]
-    order, sizes = lists.order[chosen], lists.sizes[useful]
-    first = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+def _from_rankings(rows: ComparisonRows, max_per_query: int | None) -> Comparisons:
+    """See `Comparisons.from_rankings`. Lists that give no comparison are left out, with a note."""
+    # Rows of one list, of a query and perhaps a session, follow each other in this order, from `first` on.
+    keys = [rows[role] for role in ("query", "session") if role in rows]
+    order = np.lexsort([*(rows[role] for role in ("position",) if role in rows), *reversed(keys)])
+    first = run_starts(*(key[order] for key in keys))
+    sizes = np.diff(np.append(first, len(order)))
+    of_row = np.repeat(np.arange(len(first)), sizes)
+    _check_lists(rows, order, of_row)
+    rows.notes.append(plural(len(np.unique(rows["query"])), "query", "queries") + f" in {plural(len(first), 'list')}")
+    useful = _useful(rows, order, first, sizes)
+    order, sizes = order[useful[of_row]], sizes[useful]
+    first = np.cumsum(sizes) - sizes
     query = rows["query"][order]
     several = len(np.unique(query[first])) < len(first)  # lists of one query, which a flat table would make one
 
     def shaped(role: str) -> Any:
-        if role not in rows.values:
+        if role not in rows:
             return None
-        flat = rows[role][order]
-        return np.split(flat, first[1:]) if several else flat
+        return np.split(rows[role][order], first[1:]) if several else rows[role][order]
 
-    notes.insert(
-        0, plural(len(np.unique(rows["query"])), "query", "queries") + f" in {plural(len(lists.first), 'list')}"
-    )
+    queries = query[first] if several else query
+    document, grade, clicks, weights = map(shaped, ("document", "grade", "clicked", "weight"))
     return Comparisons.from_rankings(
-        query[first] if several else query,
-        shaped("document"),
-        shaped("grade"),
-        clicks=shaped("clicked"),
-        weights=shaped("weight"),
-        max_per_query=max_per_query,
+        queries, document, grade, clicks=clicks, weights=weights, max_per_query=max_per_query
     )
 
 
-def _lists(rows: ComparisonRows) -> _Lists:
-    keys = [rows["query"], *(rows[role] for role in ("session",) if role in rows.values)]
-    within = [rows["position"]] if "position" in rows.values else []
-    order = np.lexsort([*within, *reversed(keys)])
-    return _Lists(order, run_starts(*(key[order] for key in keys)))
+def _check_lists(rows: ComparisonRows, order: IntArray, of_row: IntArray) -> None:
+    """Refuse lists with the query itself or with duplicates."""
+    query, document = rows["query"], rows["document"]
+    itself = "the result {} is the query itself, whose distance is always 0"
+    rows.refuse(np.flatnonzero(document == query), lambda row: itself.format(rows.name(document[row])))
+    remedy = "Keep one of each: remove the others."
+    if "position" in rows and "session" not in rows:
+        remedy = "If these are several occasions, add a column that tells them apart (session); else keep one of each."
+    for role in [role for role in ("position", "document") if role in rows]:
+        values = rows[role][order]
+        again = np.lexsort((order, values, of_row))
+        same = np.flatnonzero((np.diff(values[again]) == 0) & (np.diff(of_row[again]) == 0))
 
-
-def _check_lists(rows: ComparisonRows, lists: _Lists) -> None:
-    document, of_row = rows["document"], lists.of_row
-    _refuse(
-        rows,
-        document == rows["query"],
-        lambda row: f"the result {rows.name(document[row])} is the query itself, whose distance is always 0",
-        _REMOVE,
-    )
-    session = "session" in rows.values
-    occasions = _KEEP_ONE
-    if "position" in rows.values and not session:
-        occasions = (
-            "If these are several occasions, add a column that tells them apart (session); else keep one of each."
-        )
-    for role in ("position", "document"):
-        if role not in rows.values:
-            continue
-        values = rows[role][lists.order]
-        again = np.lexsort((lists.order, values, of_row))
-        same = (np.diff(values[again]) == 0) & (np.diff(of_row[again]) == 0)
-        twice = [(lists.order[again[i]], lists.order[again[i + 1]]) for i in np.flatnonzero(same)]
-
-        def problem(row: int, role: str = role) -> str:
+        def twice(row: int, role: str = role) -> str:
             value = rows.name(document[row]) if role == "document" else f"{rows[role][row]:g}"
-            return f"query {rows.name(rows['query'][row])} has {role} {value} here and"
+            return f"query {rows.name(query[row])} has {role} {value} here and in"
 
-        _refuse_two(rows, twice, problem, occasions)
-
-
-def _useful(lists: _Lists, value: NDArray[Any] | None, *, clicks: bool) -> NDArray[np.bool_]:
-    """Whether anything follows from each list; `value` is in the order of the lists."""
-    if value is None:
-        return lists.sizes > 1
-    if not clicks:
-        return np.asarray(np.maximum.reduceat(value, lists.first) > np.minimum.reduceat(value, lists.first))
-    place = np.arange(len(value))
-    last_click = np.maximum.reduceat(np.where(value == 1, place, -1), lists.first)
-    first_skipped = np.minimum.reduceat(np.where(value == 1, len(value), place), lists.first)
-    return np.asarray(first_skipped < last_click)
+        rows.refuse(order[again[same + 1]], twice, remedy, others=order[again[same]])
 
 
-def _leave_out(rows: ComparisonRows, lists: _Lists, useful: NDArray[np.bool_], notes: list[str]) -> None:
+def _useful(rows: ComparisonRows, order: IntArray, first: IntArray, sizes: IntArray) -> NDArray[np.bool_]:
+    """Whether each list gives a comparison; if some give none, add a note, and if all, raise an error."""
+    clicks, grade = "clicked" in rows, rows["grade"][order] if "grade" in rows else None
+    cuts = cuts_of(Ragged.from_starts(order, first), grade, rows["clicked"][order] == 1 if clicks else None)
+    useful = np.isin(np.arange(len(first)), cuts.of_list)
     if useful.all():
-        return
-    row = int(lists.order[lists.first[np.argmin(useful)]])
-    size = int(lists.sizes[np.argmin(useful)])
-    clicks = "clicked" in rows.values
+        return useful
+    n, row, size = int(np.sum(~useful)), int(order[first[np.argmin(useful)]]), int(sizes[np.argmin(useful)])
+    reason = f"has {size} results of the same grade"
     if size == 1:
         reason = "has one result, and a comparison needs two"
     elif clicks:
         reason = f"has {size} results, but none that was passed over above a clicked one"
-    else:
-        reason = f"has {size} results of the same grade"
-    first = f"query {rows.name(rows['query'][row])} ({rows.table_set.location(row)}) {reason}"
-    if not useful.any():
+    where = f"query {rows.name(rows['query'][row])} ({rows.table_set.location(row)}) {reason}"
+    if n == len(useful):
         remedy = "Give all results that were shown, with their positions" if clicks else "Add results of other grades"
-        raise NoComparisonsError(f"{rows.table_set}: no list gives a comparison. The first, of {first}. {remedy}.")
-    gives, are = ("gives", "is") if (~useful).sum() == 1 else ("give", "are")
-    left_out = f"{int((~useful).sum()):,} of {len(useful):,} lists {gives} no comparison and {are} left out"
-    note = f"{left_out}; the first, of {first}"
-    notes.append(note)
+        problem = f"no list gives a comparison. The first, of {where}. {remedy}."
+        raise rows.table_set.error(problem, kind=NoComparisonsError)
+    give, are = ("gives", "is") if n == 1 else ("give", "are")
+    note = f"{n:,} of {len(useful):,} lists {give} no comparison and {are} left out; the first, of {where}"
+    rows.notes.append(note)
     if not clicks:  # of clicks that is usual: the first result is clicked most
         warn(f"{rows.table_set}: {note}.")
-
-
-def _named(rows: ComparisonRows, points: NDArray[Any]) -> str:
-    return f"({', '.join(rows.name(point) for point in points.tolist())})"
-
-
-def _refuse(rows: ComparisonRows, bad: NDArray[np.bool_], problem: Callable[[int], str], remedy: str) -> None:
-    complaints = Complaints()
-    for row in np.flatnonzero(bad).tolist():
-        complaints.add(partial(rows.table_set.location, row), partial(problem, row), remedy)
-    complaints.raise_if_any()
-
-
-def _refuse_two(rows: ComparisonRows, places: list[Any], problem: Callable[[int], str], remedy: str) -> None:
-    """Refuse rows that contradict or repeat another one."""
-
-    def both(first: int, again: int) -> str:
-        return f"{problem(again)} in {rows.table_set.location(first)}"
-
-    complaints = Complaints()
-    for one, other in places:
-        first, again = sorted((int(one), int(other)))
-        complaints.add(partial(rows.table_set.location, again), partial(both, first, again), remedy)
-    complaints.raise_if_any()
+    return useful

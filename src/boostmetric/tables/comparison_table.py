@@ -1,45 +1,45 @@
-"""Comparisons from files, by the ids of the points that they are about."""
+"""Comparisons, grades and positives from files that name points by id."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from boostmetric.arrays.errors import listed, plural
 from boostmetric.arrays.validation import check_choice, check_count
 from boostmetric.comparisons import Comparisons
-from boostmetric.tables import building
-from boostmetric.tables.complaints import Complaints, NoComparisonsError, TableError, plural
-from boostmetric.tables.kinds import KINDS, recognise, with_named_columns
-from boostmetric.tables.lookup import ComparisonRows, read_rows
-from boostmetric.tables.opening import FilePaths, open_tables
+from boostmetric.tables.building import KINDS, QUERIES, ComparisonRows, compare, open_comparisons, recognise
+from boostmetric.tables.complaints import TableError
+from boostmetric.tables.formats import FilePaths
 from boostmetric.tables.point_table import PointTable
-from boostmetric.tables.reading import TableSet
+from boostmetric.tables.reading import Table
 
-_FIX_WEIGHT = "Weights are at least 0: correct these rows. 0 leaves a row out."
+# What the two columns of positives may be called: query and document, anchor and positive, or any two points.
+_ROLES = ("query", "document")
+_PAIRS = (_ROLES, ("query", "doc"), ("query", "item"), ("anchor", "positive"), ("anchor", "near"), ("a", "b"))
 
 
 @dataclass(frozen=True, eq=False)
 class ComparisonTable:
-    r"""Comparisons and the points that they are about, as `read_comparisons` returns them.
+    r"""Comparisons and their points, as returned by `read_comparisons`.
 
     Attributes
     ----------
     comparisons : Comparisons
     points : ndarray of shape (n_points, n_features)
-        What the comparisons number. Where queries have a table of their own, they come first.
+        Points that the comparisons refer to by number. Queries from a separate table come first.
     kind : str
         One of "triplets", "quadruplets", "pairs", "grades", "clicks" and "rankings".
     n_rows : int
-        ComparisonRows of the file.
+        Number of rows of the file.
     n_queries : int
-        How many of the points are from the table of queries.
+        Number of points from the table of queries.
     source : str
-        The file, as messages name it.
+        Name of the file in messages.
 
     Examples
     --------
@@ -67,7 +67,7 @@ class ComparisonTable:
     _lines: tuple[str, ...] = ()
 
     def describe(self) -> str:
-        """What was understood, for people: file, kind, columns, what followed from it; one line each."""
+        """Describe what was read: file, kind, columns and number of comparisons, one line each."""
         return "\n  ".join(self._lines)
 
 
@@ -89,9 +89,9 @@ def read_comparisons(
         .csv, .tsv, .jsonl, .ndjson (all also .gz) or .parquet with named columns; .npz with arrays of these names; or
         a matrix whose columns are in the order below, in .npy, or in .npz called after the kind.
     points : PointTable
-        The points that the rows name by id, or by row number, counted from 0, if they were read without ids.
+        Points that the rows name by id, or by row number from 0 if they were read without ids.
     kind : str, optional
-        What the rows say. Unless given, the one whose columns there are:
+        What the rows contain. By default, it is recognised by the names of the columns:
 
         - "triplets": anchor, near, far;
         - "quadruplets": a, b, c, d: a and b are closer to each other than c and d;
@@ -102,13 +102,13 @@ def read_comparisons(
 
         All may have a column ``weight``.
     queries : PointTable, optional
-        Where the ids of queries are looked up (``query``, ``anchor``, ``a`` and ``c``) if queries and documents are in
-        two tables. An id may then be in both.
+        Table of the queries (``query``, ``anchor``, ``a`` and ``c``) if queries and documents are in two tables. An id
+        may then be in both.
     names : mapping of str to str, optional
-        The columns that have other names, such as ``{"document": "sku"}``. Known without it are positive and negative
-        for near and far, doc and item for document, relevance for grade, and click for clicked.
+        Columns with other names, such as ``{"document": "sku"}``. Always known are positive and negative for near and
+        far, doc and item for document, relevance for grade, and click for clicked.
     max_per_query : int, optional
-        Most comparisons of a query, see `boostmetric.Comparisons.from_rankings`.
+        Maximum number of comparisons per query, see `boostmetric.Comparisons.from_rankings`.
     grouped : bool, default=True
         Whether triplets may form groups, see `boostmetric.Comparisons.from_triplets`.
 
@@ -119,7 +119,7 @@ def read_comparisons(
     Raises
     ------
     TableError
-        If anything is not as it should be, with the file, the line and the column.
+        If anything is wrong, with the file, the line and the column.
 
     Examples
     --------
@@ -140,114 +140,126 @@ def read_comparisons(
         check_choice("kind", kind, KINDS)
     if max_per_query is not None:
         check_count("max_per_query", max_per_query, alternative=", or None")
-    names = names or {}
-    files = open_tables(path)
-    tables, kinds = zip(*(with_named_columns(table, kind, names) for table in files.tables), strict=True)
-    table_set = TableSet(tables)
-    kind, columns = recognise(table_set.first, kinds[0], names)
-    if max_per_query is not None and "query" not in columns:
-        raise TableError(
-            f"{table_set}: max_per_query is for grades, clicks and rankings; these are {kind}. Leave it out."
-        )
+    table_set, kind = open_comparisons(path, kind, names or {})
+    kind, columns = recognise(table_set.first, kind, names or {}, max_per_query)
     stacked = stack(points, queries)
-    rows, comparisons, notes = compare(table_set, kind, columns, points, queries, max_per_query, grouped)
-    lines = _description(table_set, kind, rows, comparisons, notes)
-    return ComparisonTable(
-        comparisons, stacked, kind, len(rows), 0 if queries is None else len(queries), str(table_set), lines
-    )
-
-
-def compare(
-    table_set: TableSet,
-    kind: str,
-    columns: Mapping[str, str],
-    points: PointTable,
-    queries: PointTable | None,
-    max_per_query: int | None,
-    grouped: bool,
-) -> tuple[ComparisonRows, Comparisons, list[str]]:
-    """Comparisons from tables whose kind and columns are known: their rows, what follows from them, and what was noted.
-
-    Points are numbered as `stack` puts them.
-    """
-    rows = read_rows(table_set, KINDS[kind], columns, points, queries)
-    _check_weights(rows)
-    notes: list[str] = []
-    try:
-        return rows, _build(kind, rows, max_per_query, grouped, notes), notes
-    except TableError:
-        raise
-    except ValueError as error:
-        raise TableError(f"{table_set}: {error}") from error
-
-
-def _build(kind: str, rows: ComparisonRows, max_per_query: int | None, grouped: bool, notes: list[str]) -> Comparisons:
-    if kind == "triplets":
-        return building.from_triplets(rows, grouped)
-    if kind == "quadruplets":
-        return building.from_quadruplets(rows, grouped)
-    if kind == "pairs":
-        similar = int((rows["sign"] == 1).sum())
-        notes.append(f"{plural(similar, 'similar pair')}, {len(rows) - similar:,} dissimilar")
-        return building.from_pairs(rows)
-    return building.from_rankings(rows, max_per_query, notes)
+    rows = ComparisonRows(table_set, columns, points, queries)
+    comparisons = compare(rows, kind, max_per_query, grouped)
+    n_rows, source = len(rows[KINDS[kind].roles[0]]), str(table_set)
+    head = f"{source}: {table_set.format}, {plural(n_rows, 'row')}", KINDS[kind].title
+    lines = (*head, *_description(rows, comparisons))
+    return ComparisonTable(comparisons, stacked, kind, n_rows, rows.n_queries, source, lines)
 
 
 def stack(points: PointTable, queries: PointTable | None) -> NDArray[Any]:
-    """Queries above documents."""
+    """Stack queries above documents."""
     if queries is None:
         return points.points
     if queries.n_features != points.n_features:
-        raise TableError(
-            f"{queries.source} has {plural(queries.n_features, 'feature')}, {points.source} has {points.n_features:,}. "
-            "Queries and documents must have the same features."
-        )
-    names = queries.feature_names, points.feature_names
-    if names[0] is not None and names[1] is not None and names[0] != names[1] and set(names[0]) == set(names[1]):
-        raise TableError(
-            f"{queries.source} and {points.source} have the same features in different orders. Read one of them with "
-            "the names of the other (columns)."
-        )
+        has = f"{queries.source} has {plural(queries.n_features, 'feature')}, {points.source} has"
+        raise TableError(f"{has} {points.n_features:,}. Queries and documents must have the same features.")
+    names = queries.feature_names or [], points.feature_names or []
+    if names[0] != names[1] and set(names[0]) == set(names[1]):
+        problem = f"{queries.source} and {points.source} have the same features in different orders."
+        raise TableError(problem, "Read one of them with the names of the other ({columns}).")
     return np.concatenate([queries.points, points.points])
 
 
-def _check_weights(rows: ComparisonRows) -> None:
-    if rows.weights is None:
-        return
-    complaints = Complaints()
-    for row in np.flatnonzero(rows.weights < 0).tolist():
-        place = partial(rows.table_set.location, row, rows.columns["weight"])
-        complaints.add(place, f"the weight is {rows.weights[row]:g}", _FIX_WEIGHT)
-    complaints.raise_if_any()
-    if not rows.weights.any():
-        raise NoComparisonsError(
-            f"{rows.table_set}: all weights are 0, which leaves out every row. Give a positive weight to some."
-        )
-
-
-def _description(
-    table_set: TableSet, kind: str, rows: ComparisonRows, comparisons: Comparisons, notes: list[str]
-) -> tuple[str, ...]:
-    known = KINDS[kind]
-    where = f"{rows.points.source}, by {_by(rows.points)}"
+def _description(rows: ComparisonRows, comparisons: Comparisons) -> list[str]:
+    tables = {"": rows.points}
     if rows.queries is not None:
-        where = f"{', '.join(known.queries)} in {rows.queries.source}, by {_by(rows.queries)}; others in {where}"
+        asked = ", ".join(role for role in rows.columns if role in QUERIES)
+        tables = {f"{asked} in ": rows.queries, "others in ": rows.points}
+    by = [f"{what}{table.source}, by {'row number' if table.ids is None else 'id'}" for what, table in tables.items()]
     columns = ", ".join(column if role == column else f"{column} ({role})" for role, column in rows.columns.items())
-    lines = [
-        f"{table_set}: {table_set.format}, {plural(len(rows), 'row')}",
-        f"{known.title}",
-        f"columns: {columns}",
-        f"points: {where}",
-        *notes,
-    ]
-    if rows.weights is not None:
-        lines.append(f"weights: {rows.weights.min():g} to {rows.weights.max():g}")
-    lines.append(
-        f"{plural(comparisons.n_comparisons, 'comparison')} of {plural(comparisons.n_pairs, 'pair')} in "
-        f"{plural(comparisons.n_groups, 'group')}"
-    )
-    return tuple(lines)
+    weights = [f"weights: {rows['weight'].min():g} to {rows['weight'].max():g}"] if "weight" in rows else []
+    counts = plural(comparisons.n_comparisons, "comparison"), plural(comparisons.n_pairs, "pair")
+    groups = f"{counts[0]} of {counts[1]} in {plural(comparisons.n_groups, 'group')}"
+    return [f"columns: {columns}", f"points: {'; '.join(by)}", *rows.notes, *weights, groups]
 
 
-def _by(table: PointTable) -> str:
-    return "row number" if table.ids is None else "id"
+def read_relevance(
+    path: FilePaths, points: PointTable, *, queries: PointTable | None = None, names: Mapping[str, str] | None = None
+) -> NDArray[np.float64]:
+    r"""Read grades of documents for queries, for `boostmetric.evaluation.evaluate_rankings`.
+
+    Parameters
+    ----------
+    path : path, pattern or sequence of them
+        With the columns query, document and grade.
+    points, queries, names
+        As for `boostmetric.tables.read_comparisons`.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, 3)
+        Row numbers of the query and of the document in their tables, and the grade.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from boostmetric.tables import PointTable, read_relevance
+    >>> path = Path(tempfile.mkdtemp()) / "grades.csv"
+    >>> _ = path.write_text("query,document,grade\nq,b,2\n")
+    >>> documents = PointTable(np.eye(2), ids=np.array(["a", "b"], dtype=object))
+    >>> read_relevance(path, documents, queries=PointTable(np.eye(2)[:1], ids=np.array(["q"], dtype=object)))
+    array([[0., 1., 2.]])
+    """
+    table_set, _ = open_comparisons(path, "grades", names or {})
+    _, columns = recognise(table_set.first, "grades", names or {})
+    columns.pop("weight", None)
+    rows = ComparisonRows(table_set, columns, points, queries)
+    return np.stack([rows["query"], rows["document"] - rows.n_queries, rows["grade"]], axis=1, dtype=np.float64)
+
+
+def read_positives(
+    path: FilePaths, points: PointTable, *, queries: PointTable | None = None, names: Mapping[str, str] | None = None
+) -> NDArray[np.int64]:
+    r"""Read pairs of a query and a matching document, for `boostmetric.mining`.
+
+    Parameters
+    ----------
+    path : path, pattern or sequence of them
+        With the columns query and document (or doc, item), anchor and positive (or near), or a and b; or a matrix of
+        two columns.
+    points, queries, names
+        As for `boostmetric.tables.read_comparisons`; the roles are query and document.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, 2)
+        Row numbers of the query and of the document in their tables.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from boostmetric.tables import PointTable, read_positives
+    >>> path = Path(tempfile.mkdtemp()) / "positives.csv"
+    >>> _ = path.write_text("anchor,positive\nb,a\n")
+    >>> read_positives(path, PointTable(np.eye(2), ids=np.array(["a", "b"], dtype=object)))
+    array([[1, 0]])
+    """
+    table_set, _ = open_comparisons(path, "pairs", names or {})
+    columns = _columns_of_positives(table_set.first, names or {})
+    rows = ComparisonRows(table_set, columns, points, queries)
+    return np.stack([rows["query"], rows["document"] - rows.n_queries], axis=1)
+
+
+def _columns_of_positives(table: Table, names: Mapping[str, str]) -> dict[str, str]:
+    for role in names:
+        if role not in _ROLES:
+            problem = f"Positives have a query and a document, and no {role!r}, which is given a name"
+            raise TableError(problem, "({names}).")
+    for pair in _PAIRS:
+        columns = {**dict(zip(_ROLES, pair, strict=True)), **names}
+        if table.columns.keys() >= {*columns.values()}:
+            return columns
+    for role, name in names.items():
+        table.column(name, f"for {role} called")
+    known = "query and document, anchor and positive, or a and b"
+    problem = f"the columns {listed(table.columns)} are not those of positives: {known}."
+    raise table.error(problem, "Rename the columns, or give their names ({names}).")

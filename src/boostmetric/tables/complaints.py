@@ -1,21 +1,34 @@
-"""What is wrong with a file, said so that it can be found in an editor and put right."""
+"""Errors in files, with their place and remedy."""
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from boostmetric.arrays.errors import NamesParameters, literal, shown
+from boostmetric.arrays.identifiers import Identifiers, Ids
 
 # Of each kind of complaint, so that a wrong column of a million rows is one short message.
 _MOST_SHOWN = 5
-_LONGEST_VALUE = 60
+Location = Callable[[int, str | None], str]  # of a row, and of a column if given
+Problem = str | Callable[[int], str]
+Rows = Sequence[int] | NDArray[Any]
 
-Told = str | Callable[[], str]
 
+class TableError(NamesParameters, ValueError):
+    """Invalid file of points or comparisons. The message gives the place and the remedy.
 
-class TableError(ValueError):
-    """A file of points or comparisons that cannot be used, with the place and the remedy in its message.
+    Parameters
+    ----------
+    problem : str
+        What is wrong, and where.
+    remedy : str, default=""
+        What to do; fields such as ``{columns}`` name parameters.
 
     Examples
     --------
@@ -27,13 +40,20 @@ class TableError(ValueError):
     points.xlsx: there is no such file. Check the path; it is looked for in the current folder.
     """
 
+    def __init__(self, problem: str, remedy: str = "") -> None:
+        super().__init__(" ".join(filter(None, (literal(problem), remedy))))
+        self._parts = problem, remedy
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), self._parts
+
 
 class NoComparisonsError(TableError):
-    """Nothing follows from what a file says, though nothing in it is wrong."""
+    """Valid file that gives no comparisons."""
 
 
 class TableNotFoundError(TableError, FileNotFoundError):
-    """There is no file of this name.
+    """File not found.
 
     Examples
     --------
@@ -44,8 +64,8 @@ class TableNotFoundError(TableError, FileNotFoundError):
 
 
 @contextmanager
-def looking_for(path: Path) -> Iterator[None]:
-    """Around all that opens a file: it may go away after it was looked for, and is then told of in the same words."""
+def reading(path: Path, broken: tuple[type[Exception], ...] = (), kind: str = "") -> Iterator[None]:
+    """Convert the errors of opening or reading a file, which may disappear at any time or be damaged."""
     try:
         yield
     except TableError:
@@ -55,81 +75,62 @@ def looking_for(path: Path) -> Iterator[None]:
         raise TableNotFoundError(f"{path}: there is no such file. Check the path{where}.") from None
     except PermissionError:
         raise TableError(f"{path}: may not be read by this user. Change its permissions.") from None
+    except broken as error:
+        problem = f"{path}: not a whole {kind} file ({str(error).strip().rstrip('.')})."
+        raise TableError(problem, "Write it again, or copy it again if it was copied.") from None
 
 
 class Complaints:
-    """Complaints about a file, collected while it is read and raised together.
+    """Errors in rows, raised together: of each remedy, the first few are shown and the others are counted."""
 
-    Of each kind, the first few are told with their places, and the number of the others. A kind is known by its
-    remedy, which is told once.
-
-    Examples
-    --------
-    >>> from boostmetric.tables.complaints import Complaints
-    >>> complaints = Complaints()
-    >>> complaints.add("points.csv, line 3, column 'price'", "'n/a' is not a number", "Correct it.")
-    >>> complaints.raise_if_any()
-    Traceback (most recent call last):
-    boostmetric.tables.complaints.TableError: points.csv, line 3, column 'price': 'n/a' is not a number. Correct it.
-    """
-
-    def __init__(self) -> None:
+    def __init__(self, location: Location) -> None:
+        self._location = location
         self._shown: dict[str, list[str]] = {}
-        self._counts: dict[str, int] = {}
+        self._counts = Counter[str]()
 
-    def __bool__(self) -> bool:
-        return bool(self._counts)
-
-    def add(self, place: Told, problem: Told, remedy: str) -> None:
-        """Note one complaint; functions are called only if it will be shown, for there may be a million."""
-        self.count(remedy, 1)
-        shown = self._shown.setdefault(remedy, [])
-        if len(shown) < _MOST_SHOWN:
-            where, what = (told if isinstance(told, str) else told() for told in (place, problem))
-            shown.append(f"{where}: {what}")
-
-    def count(self, remedy: str, more: int) -> None:
-        """Note complaints that are not shown."""
-        self._counts[remedy] = self._counts.get(remedy, 0) + more
+    def add(self, rows: Rows, problem: Problem, remedy: str, column: str | None, element: int | None = None) -> None:
+        """Add an error in some rows; `problem` may be a function of the index in `rows`."""
+        if not len(rows):
+            return
+        self._counts[remedy] += len(rows)
+        first = self._shown.setdefault(remedy, [])
+        for i, row in enumerate(rows[: _MOST_SHOWN - len(first)]):
+            where = self._location(int(row), column) + ("" if element is None else f", element {element}")
+            first.append(f"{where}: {problem if isinstance(problem, str) else problem(i)}")
 
     def raise_if_any(self) -> None:
-        """Raise what was collected."""
-        if not self._counts:
-            return
+        """Raise the collected errors."""
         parts = []
-        for remedy, shown in self._shown.items():
-            if self._counts[remedy] == 1:
-                parts.append(f"{shown[0]}. {remedy}")
-                continue
-            hidden = self._counts[remedy] - len(shown)
-            more = [f"... and {hidden:,} more like {'these' if len(shown) > 1 else 'this'}"] if hidden else []
-            parts.append("\n".join([*shown, *more, remedy]))
-        raise TableError("\n".join(parts))
+        for remedy, first in self._shown.items():
+            lines, hidden = list(map(literal, first)), self._counts[remedy] - len(first)
+            if hidden:
+                lines.append(f"... and {hidden:,} more like these")
+            parts.append(f"{lines[0]}. {remedy}" if len(lines) == 1 else "\n".join([*lines, remedy]))
+        if parts:
+            raise TableError("", "\n".join(parts))
 
 
-def shown(value: object) -> str:
-    """A value as a message shows it: cut if it is long."""
-    text = repr(value)
-    return text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 4]}...{text[-1]}"
+def refuse(
+    location: Location,
+    rows: NDArray[Any],
+    problem: Callable[[int], str],
+    remedy: str = "Remove these rows.",
+    column: str | None = None,
+    others: NDArray[Any] | None = None,
+) -> None:
+    """Raise an error if there are `rows`; `others` are rows that they repeat or contradict, as the problem says."""
+    complaints = Complaints(location)
+
+    def told(i: int) -> str:
+        return problem(int(rows[i])) + ("" if others is None else f" {location(int(others[i]), None)}")
+
+    complaints.add(rows, told, remedy, column)
+    complaints.raise_if_any()
 
 
-def listed(names: Iterable[object], most: int = 10) -> str:
-    """Names for a message: the first ones, and how many there are."""
-    names = list(names)
-    text = ", ".join(map(shown, names[:most]))
-    return text if len(names) <= most else f"{text}, ... ({len(names):,} in all)"
-
-
-def plural(count: int, thing: str, things: str | None = None) -> str:
-    """A count with its noun."""
-    return f"{count:,} {thing if count == 1 else things or thing + 's'}"
-
-
-def missing_column(place: str, what: str, name: str, there: Sequence[str], remedy: str = "") -> TableError:
-    """The error for a column that was asked for and is not there."""
-    folded = {other.strip().casefold(): other for other in reversed(there)}
-    close = difflib.get_close_matches(name.strip().casefold(), folded, n=1, cutoff=0.8)
-    hint = f" Did you mean {folded[close[0]]!r}?" if close else ""
-    return TableError(
-        f"{place}: there is no {what} {name!r}.{hint} It has {listed(there, 20) if there else 'none'}.{remedy}"
-    )
+def refuse_repeated_ids(location: Location, ids: Ids, rows: NDArray[Any], column: str | None) -> None:
+    """Raise an error if an id, of the row of its place in `rows`, occurs twice."""
+    first, again = Identifiers(ids).repeated()
+    id_of = dict(zip(rows[again].tolist(), ids[again].tolist(), strict=True))
+    remedy = "Each id must be there once: remove or rename the others."
+    refuse(location, rows[again], lambda row: f"id {shown(id_of[row])} is also that of", remedy, column, rows[first])

@@ -1,41 +1,176 @@
-"""Points from files: a matrix of features, with ids and labels."""
+"""Points from files: the columns that are features, and a matrix of them with ids and labels."""
 
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Sequence
+import glob
+import re
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from boostmetric.tables.complaints import Complaints, TableError, listed, plural, shown
-from boostmetric.tables.features import Features, choose_features
-from boostmetric.tables.identifiers import Identifiers
-from boostmetric.tables.matrix import Matrix
-from boostmetric.tables.opening import FilePaths, open_tables
-from boostmetric.tables.reading import TableSet
-from boostmetric.tables.values import ColumnPart, Ids, joined
+from boostmetric.arrays.errors import listed, literal, plural, shown
+from boostmetric.arrays.identifiers import Identifiers, Ids, joined
+from boostmetric.tables.complaints import TableError, refuse_repeated_ids
+from boostmetric.tables.formats import ArrayTable, FilePaths, open_tables
+from boostmetric.tables.reading import Chunk, Column, Table, TableSet, Wanted
 
-_FIX_REPEATED = "Each id must be there once: remove or rename the others."
+# Numbers in columns of these names are seldom features, and a metric learned from a label among them looks perfect.
+_INDEX = {"", "Unnamed: 0", "__index_level_0__"}  # as pandas calls it
+_SELDOM_FEATURES = re.compile("|".join(["id", "index", "labels?", "class", "target", ".*_id", *_INDEX]), re.I | re.S)
+_SAY = "Say what they are ({id}, {label}), leave them out ({ignore}), or name the features ({columns})."
 
 
-@dataclass(frozen=True)
-class Origin:
-    """How points were in their file: format, features, and the columns of ids, labels and of what was left out."""
+class PointColumns(NamedTuple):
+    """Roles of columns, as in the parameters of `read_points`."""
+
+    id: str | None = None
+    label: str | None = None
+    vector: str | None = None
+    columns: str | Sequence[str] | None = None
+    ignore: str | Sequence[str] = ()
+    keep: str | Sequence[str] = ()
+
+    @property
+    def claimed(self) -> dict[str, str]:
+        """Columns that are not features, and what they are."""
+        keep = dict.fromkeys(several(self.keep), "to keep")
+        others = {self.id: "of ids", self.label: "of labels"}
+        return {name: what for name, what in (others | keep | others).items() if name is not None}
+
+
+class Features(NamedTuple):
+    """Columns of numbers, or one of vectors, as float32 if that is exact; if `chosen`, no parameter names them."""
+
+    names: tuple[str, ...]
+    is_vector: bool
+    left_out: tuple[str, ...]
+    chosen: bool
+    dtype: np.dtype[Any]
+
+    def describe(self) -> str:
+        """Describe the features in a line."""
+        what = "the vector in column" if self.is_vector else plural(len(self.names), "column") + ":"
+        return f"{what} {listed(self.names, 8)}, as {self.dtype}"
+
+    def of(self, chunk: Chunk, size: int | None = None) -> NDArray[Any]:
+        """Return the features of a chunk; `size` is the length of vectors, if known."""
+        if self.is_vector:
+            return chunk.vectors(self.names[0], size).astype(self.dtype, copy=False)
+        return np.stack([chunk.numbers(name) for name in self.names], axis=1, dtype=self.dtype)
+
+
+def features_of(table_set: TableSet[Table], asked: PointColumns) -> Features:
+    """Choose the features by the first table: named columns, the only column of lists, or all columns of numbers."""
+    table, claimed, vector = table_set.first, asked.claimed, asked.vector
+    for name, what in claimed.items():
+        table.column(name, what)
+    if vector is not None and asked.columns is not None:
+        given = literal(repr(vector)), literal(listed(several(asked.columns)))
+        raise TableError("", f"Give {{vector}} ({given[0]}) or {{columns}} ({given[1]}), not both.")
+    others = {*claimed, *_matching(table, several(asked.ignore), "to ignore")}
+    free = [column for name, column in table.columns.items() if name not in others]
+    names = [column.name for column in free]
+    if asked.columns is not None:
+        names = _matching(table, several(asked.columns), "of features", exclude=others)
+    elif vector is None:
+        vector = _only_vector(table, free)
+    elif table.column(vector, "of vectors").kind != "list":
+        problem = f"column {vector!r} does not hold lists of numbers{_such_as(table.columns[vector])}. Vectors are"
+        forms = "lists in Parquet and JSON lines, and matrices in npy and npz; CSV has a column for each number."
+        raise table.error(f"{problem} {forms}")
+    chosen = asked.columns is None and vector is None
+    if chosen:
+        _refuse_doubtful(table, free)
+    used = tuple(dict.fromkeys(names)) if vector is None else (vector,)
+    if not used:
+        raise table.error(f"there are no columns of numbers to use as features. It has {listed(table.columns, 20)}.")
+    for name in used:
+        if vector is None and table.columns[name].kind == "list":
+            problem = f"column {name!r} holds lists, and columns must hold one number each."
+            raise table.error(problem, "Use it alone, as {vector}.")
+    dtypes = []
+    for other in table_set.tables:
+        new = [name for name in other.columns if name not in table.columns]
+        if chosen and new:
+            problem = f"has {listed(new)}, which {table.path} does not have. All files must have the same columns,"
+            raise other.error(problem, "or the features must be named ({columns}).")
+        dtypes += [other.column(name, "of features").dtype for name in used]
+    left_out = tuple(name for name in table.columns if name not in used and name not in claimed)
+    return Features(used, vector is not None, left_out, chosen, np.result_type(np.float32, *dtypes))
+
+
+def _matching(table: Table, patterns: Sequence[str], what: str, exclude: Collection[str] = ()) -> list[str]:
+    """Find columns by name, or by a pattern such as ``"f*"``."""
+    names = []
+    for pattern in patterns:
+        found = fnmatch.filter(table.columns, pattern) if glob.has_magic(pattern) else []
+        exact = pattern in table.columns or not found
+        names += [table.column(pattern, what).name] if exact else [name for name in found if name not in exclude]
+    return names
+
+
+def _only_vector(table: Table, free: Sequence[Column]) -> str | None:
+    """Return the column of lists, or None to use columns of numbers."""
+    lists = [column.name for column in free if column.kind == "list"]
+    if isinstance(table, ArrayTable):
+        lists = ["X"] if "X" in lists else lists
+        arrays = ", ".join(f"{name} {dtype} {shape}" for name, (shape, dtype) in table.shapes.items())
+        if not lists:
+            raise table.error(
+                f"there is no matrix of numbers ({arrays}). Points are an array of shape (points, features)."
+            )
+        if len(lists) > 1:
+            raise table.error(f"there are several matrices ({arrays}).", "Name one as {vector}.")
+    if len(lists) > 1:
+        raise table.error(f"columns {listed(lists)} hold lists.", "Name the one to use as {vector}.")
+    return lists[0] if lists else None
+
+
+def _refuse_doubtful(table: Table, free: Sequence[Column]) -> None:
+    """Raise an error where a wrong guess would go unnoticed."""
+
+    def hold(columns: Sequence[Column]) -> str:
+        names = listed(column.name for column in columns)
+        return f"columns {names} hold" if len(columns) > 1 else f"column {names} holds"
+
+    texts = [column for column in free if column.kind != "number"]
+    if texts and any(len(values[texts[0].name]) for values in table.chunks(Wanted([texts[0].name]))):
+        brackets = any(isinstance(column.example, str) and column.example.startswith("[") for column in texts)
+        lists = " Lists of numbers are read from Parquet and JSON lines, not from CSV." if brackets else ""
+        raise table.error(f"{hold(texts)} no numbers{_such_as(texts[0])}.", _SAY + lists)
+    doubtful = [column for column in free if _SELDOM_FEATURES.fullmatch(column.name.strip())]
+    if doubtful and not texts:
+        is_index = any(column.name in _INDEX for column in doubtful)
+        index = " What pandas writes of its index is left away by index=False." if is_index else ""
+        problem = f"{hold(doubtful)} numbers that would be used as features, which by the name they seldom are."
+        raise table.error(problem, _SAY + index)
+
+
+def _such_as(column: Column) -> str:
+    return f" but, for example, {shown(column.example)}" if column.example not in (None, "") else ""
+
+
+def several(names: str | Sequence[str]) -> list[str]:
+    """Return a list of names, of which one may be given alone."""
+    return [names] if isinstance(names, str) else list(names)
+
+
+class Origin(NamedTuple):
+    """Format of the file of points, and its columns."""
 
     format: str
-    features: str
-    id: str | None
-    label: str | None
-    left_out: tuple[str, ...]
+    features: Features
+    columns: PointColumns
 
 
 @dataclass(frozen=True, eq=False)
 class PointTable:
-    """Points with what is known about them, as `read_points` returns it.
+    """Points with ids and labels, as returned by `read_points`.
 
     Attributes
     ----------
@@ -48,11 +183,11 @@ class PointTable:
     feature_names : list of str, optional
         None if the features are a vector.
     kept : dict of str to ndarray of shape (n_points,)
-        Other columns that were asked for.
+        Other columns, see ``keep`` in `read_points`.
     source : str
-        The file, as messages name it.
+        Name of the file in messages.
     origin : Origin, optional
-        What `describe` says about the file.
+        Format and columns of the file, for `describe`.
 
     Examples
     --------
@@ -80,14 +215,12 @@ class PointTable:
         return len(self.points)
 
     @cached_property
-    def identifiers(self) -> Identifiers | None:
-        """Finds points by their ids; None if they have none."""
-        if self.ids is None:
-            return None
-        return Identifiers(self.ids if self.ids.dtype.kind == "i" else list(self.ids))
+    def identifiers(self) -> Identifiers:
+        """Lookup by id, or by row number if there are no ids."""
+        return Identifiers(np.arange(len(self)) if self.ids is None else self.ids)
 
     def find(self, ids: Sequence[int | str] | NDArray[Any]) -> NDArray[np.int64]:
-        """The row of each id, -1 where no point has it; whole numbers and their text are the same id.
+        """Find the row of each id, or -1. A whole number and its text are the same id.
 
         Parameters
         ----------
@@ -97,45 +230,38 @@ class PointTable:
         -------
         ndarray of int64
         """
-        if self.identifiers is None:
-            raise TableError(f"{self.source} was read without ids. Name the column that holds them (id).")
-        values = ids.tolist() if isinstance(ids, np.ndarray) else list(ids)
-        if all(type(value) is int and abs(value) < 2**63 for value in values):
-            return self.identifiers.find(np.array(values, dtype=np.int64))
-        return self.identifiers.find(list(map(str, values)))
+        if self.ids is None:
+            raise TableError(f"{self.source} was read without ids.", "Name the column that holds them ({id}).")
+        values = np.array(ids)
+        is_whole = values.dtype.kind == "i"
+        return self.identifiers.find(values if is_whole else np.array(list(map(str, ids)), dtype=object))
 
     def take(self, rows: ArrayLike) -> PointTable:
-        """Some of the points, by row number or by a mask."""
+        """Select points by row number or by a mask."""
         rows = np.asarray(rows)
-        return replace(
-            self,
-            points=self.points[rows],
-            ids=None if self.ids is None else self.ids[rows],
-            labels=None if self.labels is None else self.labels[rows],
-            kept={name: values[rows] for name, values in self.kept.items()},
-        )
+        ids, labels = (None if values is None else values[rows] for values in (self.ids, self.labels))
+        kept = {name: values[rows] for name, values in self.kept.items()}
+        return replace(self, points=self.points[rows], ids=ids, labels=labels, kept=kept)
 
     def describe(self) -> str:
-        """What was understood, for people: file, format, features, ids, labels; one line each."""
+        """Describe what was read: file, format, features, ids and labels, one line each."""
         rows = f"{plural(len(self), 'point')} with {plural(self.n_features, 'feature')}"
         if self.origin is None:
             return f"{self.source}: {rows}"
-        lines = [f"{self.source}: {self.origin.format}, {rows}", f"features: {self.origin.features}"]
+        lines = [f"{self.source}: {self.origin.format}, {rows}", f"features: {self.origin.features.describe()}"]
         if self.ids is not None:
-            kind = "whole numbers" if self.ids.dtype.kind == "i" else "text"
-            lines.append(f"ids: column {self.origin.id!r}, {kind}, such as {listed(map(_plain, self.ids[:3]))}")
+            kind = "text" if self.ids.dtype == object else "whole numbers"
+            lines.append(f"ids: column {self.origin.columns.id!r}, {kind}, such as {listed(self.ids[:3].tolist())}")
         if self.labels is not None:
             classes, counts = np.unique(self.labels, return_counts=True)
             most = np.argsort(-counts, kind="stable")[:5]
-            told = ", ".join(f"{shown(_plain(classes[c]))} ({counts[c]:,})" for c in most)
-            more = ", ..." if len(classes) > len(most) else ""
-            lines.append(
-                f"labels: column {self.origin.label!r}, {plural(len(classes), 'class', 'classes')}: {told}{more}"
-            )
+            sizes = [f"{shown(classes[c].item())} ({counts[c]:,})" for c in most] + ["..."] * (len(classes) > len(most))
+            several = plural(len(classes), "class", "classes")
+            lines.append(f"labels: column {self.origin.columns.label!r}, {several}: {', '.join(sizes)}")
         if self.kept:
             lines.append(f"kept: {listed(self.kept)}")
-        if self.origin.left_out:
-            lines.append(f"left out: {listed(self.origin.left_out)}")
+        if self.origin.features.left_out:
+            lines.append(f"left out: {listed(self.origin.features.left_out)}")
         return "\n  ".join(lines)
 
 
@@ -176,7 +302,7 @@ def read_points(
     Raises
     ------
     TableError
-        If anything is not as it should be, with the file, the line and the column.
+        If anything is wrong, with the file, the line and the column.
 
     Notes
     -----
@@ -199,130 +325,53 @@ def read_points(
     (['a1', 'a2'], ['chair', 'table'], ['width', 'height'])
     >>> folder.cleanup()
     """
-    return read_some_points(open_tables(path), id, label, vector, columns, ignore, keep)
+    return read_some_points(open_tables(path), PointColumns(id, label, vector, columns, ignore, keep))
 
 
-def read_some_points(
-    table_set: TableSet,
-    id: str | None = None,
-    label: str | None = None,
-    vector: str | None = None,
-    columns: str | Sequence[str] | None = None,
-    ignore: str | Sequence[str] = (),
-    keep: str | Sequence[str] = (),
-    only: Ids | None = None,
-) -> PointTable:
-    """As `read_points`; with `only`, the points of these ids (where they have none: row numbers, which are then ids).
-
-    Of the other points no more is held than of a chunk. An id that no point has is passed over.
-    """
-    ignore, keep = _several(ignore), _several(keep)
-    claimed = {name: what for what, name in (("id", id), ("label", label)) if name is not None}
-    claimed.update((name, "to keep") for name in keep if name not in claimed)
-    features = features_of(table_set, claimed, vector, columns, ignore)
-
-    complaints, matrix = Complaints(), Matrix(features, table_set.n_rows if only is None else len(only))
-    wanted = None if only is None else Identifiers(only)
-    ids, labels, kept = list[Ids](), list[Ids](), {name: list[Ids]() for name in keep}
-    rows = list[NDArray[np.int64]]()
-    for chunk in table_set.chunks([*features.names, *(name for name in claimed if name not in features.names)]):
-        if wanted is not None:
-            numbers = np.arange(chunk.start, chunk.start + chunk.size)
-            known = numbers if id is None else ColumnPart(table_set, chunk, id, complaints).ids()
-            chunk = chunk.take(wanted.find(known) >= 0)
-            if not chunk.size:
-                continue
-            assert chunk.rows is not None
-            rows.append(chunk.rows)
-        matrix.read(table_set, chunk, complaints)
-        if id is not None:
-            ids.append(ColumnPart(table_set, chunk, id, complaints).ids())
-        elif wanted is not None:
-            ids.append(rows[-1])
+def read_some_points(table_set: TableSet[Table], asked: PointColumns, only: Ids | None = None) -> PointTable:
+    """As `read_points`; of `only`, the known ones of these ids, or row numbers, which then become ids, are kept."""
+    features, id, label = features_of(table_set, asked), asked.id, asked.label
+    known = None if only is None else Identifiers(only)
+    expected, n, width = (table_set.n_rows or 0) if only is None else len(only), 0, None
+    points = np.empty((0, 0), dtype=features.dtype)
+    rows, ids, labels = list[NDArray[np.int64]](), list[Ids](), list[Ids]()
+    kept = {name: list[Ids]() for name in several(asked.keep)}
+    late = several(asked.ignore) if features.chosen else ("*",)
+    for chunk in table_set.chunks(Wanted(list(asked.claimed), features.names, late)):
+        block, names = features.of(chunk, width), chunk.rows if id is None else chunk.ids(id)
+        chosen, width = slice(None) if known is None else known.find(names) >= 0, block.shape[1]
+        points = _appended(points, n, block[chosen], expected)
+        n += len(block[chosen])
+        if id is not None or known is not None:
+            rows.append(chunk.rows[chosen])
+            ids.append(names[chosen])
         if label is not None:
-            labels.append(ColumnPart(table_set, chunk, label, complaints).classes())
+            labels.append(chunk.classes(label)[chosen])
         for name, parts in kept.items():
-            parts.append(ColumnPart(table_set, chunk, name, complaints).classes(blank=True))
-    _refuse_late_columns(table_set, features, {*claimed}, ignore)
-    _refuse_repeated(table_set, id, ids, np.concatenate(rows) if rows else None, complaints)
-    complaints.raise_if_any()
-
-    table = PointTable(
-        points=matrix.finished(),
-        ids=None if id is None and wanted is None else _as_array(joined(ids), object),
-        labels=None if label is None else _as_array(joined(labels), str),
-        feature_names=None if features.is_vector else list(features.names),
-        kept={name: _as_array(joined(parts), object) for name, parts in kept.items()},
-        source=str(table_set),
-        origin=Origin(table_set.format, features.describe(), id, label, features.left_out),
-    )
-    if table.n_features == 0 and len(table):
-        raise TableError(f"{table_set}: the vectors in column {features.names[0]!r} are empty.")
-    return table
+            parts.append(chunk.classes(name, blank=True)[chosen])
+    if id is not None:
+        refuse_repeated_ids(table_set.location, joined(ids), joined(rows), id)
+    if width == 0:
+        raise table_set.error(f"the vectors in column {features.names[0]!r} are empty.")
+    if len(points) > n:
+        points.resize((n, points.shape[1]), refcheck=False)
+    all_ids, classes = joined(ids) if ids else None, joined(labels) if labels else None
+    if classes is not None and classes.dtype == object:
+        classes = classes.astype(str)
+    feature_names = None if features.is_vector else list(features.names)
+    all_kept, origin = {name: joined(parts) for name, parts in kept.items()}, Origin(table_set.format, features, asked)
+    return PointTable(points, all_ids, classes, feature_names, all_kept, str(table_set), origin)
 
 
-def features_of(
-    table_set: TableSet,
-    claimed: dict[str, str],
-    vector: str | None,
-    columns: str | Sequence[str] | None,
-    ignore: str | Sequence[str],
-) -> Features:
-    """The features of the first table, which all others must have as well; `claimed` columns are something else."""
-    for name, what in claimed.items():
-        table_set.first.column(name, {"id": "of ids", "label": "of labels"}.get(what, what))
-    named = None if columns is None else _several(columns)
-    features = choose_features(table_set.first, claimed, vector, named, _several(ignore))
-    allowed = {*features.names, *features.left_out, *table_set.first.columns}
-    dtypes = [features.dtype]
-    for table in table_set.tables[1:]:
-        new = [name for name in table.columns if name not in allowed]
-        if features.chosen and new:
-            raise TableError(
-                f"{table.path}: has {listed(new)}, which {table_set.first.path} does not have. All files must have the "
-                "same columns, or the features must be named (columns)."
-            )
-        columns_there = [table.column(name, "of features") for name in features.names]
-        dtypes += [column.dtype for column in columns_there]
-    return replace(features, dtype=np.result_type(*dtypes))
-
-
-def _refuse_late_columns(table_set: TableSet, features: Features, claimed: set[str], ignore: Sequence[str]) -> None:
-    """Refuse fields of JSON that only later rows have, where all numbers were to be features."""
-    for table in table_set.tables if features.chosen else ():
-        for name, row in table.unexpected.items():
-            if name in claimed or any(fnmatch.fnmatchcase(name, pattern) for pattern in ignore):
-                continue
-            raise TableError(
-                f"{table.location(row)}: has {name!r}, which the rows before do not have. Give it to all rows, or name "
-                "the features (columns)."
-            )
-
-
-def _refuse_repeated(
-    table_set: TableSet, column: str | None, ids: list[Ids], rows: NDArray[np.int64] | None, complaints: Complaints
-) -> None:
-    if column is None or complaints:  # ids that are missing are all the same
-        return
-    known = joined(ids)
-
-    def row(number: int) -> int:
-        return number if rows is None else int(rows[number])
-
-    def problem(first: int, again: int) -> str:
-        return f"id {shown(_plain(known[again]))} is also that of {table_set.location(row(first))}"
-
-    for first, again in Identifiers(known).repeated():
-        complaints.add(partial(table_set.location, row(again), column), partial(problem, first, again), _FIX_REPEATED)
-
-
-def _several(names: str | Sequence[str]) -> list[str]:
-    return [names] if isinstance(names, str) else list(names)
-
-
-def _as_array(values: Ids, text: type) -> NDArray[Any]:
-    return values if isinstance(values, np.ndarray) else np.array(values, dtype=text)
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value
+def _appended(array: NDArray[Any], n: int, block: NDArray[Any], expected: int) -> NDArray[Any]:
+    """Append a block to the first n rows of an array, which grows in place if possible."""
+    end = n + len(block)
+    if not n and end >= expected:  # perhaps all there is, and used as it is
+        return np.require(block, array.dtype, ["C", "W"])
+    if not n:
+        array = np.empty((expected, block.shape[1]), dtype=array.dtype)
+    elif end > len(array):
+        array = np.require(array, requirements="O")
+        array.resize((max(end, len(array) * 5 // 4), block.shape[1]), refcheck=False)
+    array[n:end] = block
+    return array

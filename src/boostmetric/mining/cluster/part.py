@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from boostmetric.arrays.identifiers import Ids, as_texts, joined
 from boostmetric.arrays.ragged import Ragged
 from boostmetric.mining.cluster.folder import MinedFolder, MinedPart
 from boostmetric.mining.cluster.point_files import PointFiles
 from boostmetric.mining.cluster.survey import Survey
 from boostmetric.neighbors.streams import NearestSoFar
-from boostmetric.tables.complaints import Complaints, shown
-from boostmetric.tables.identifiers import Identifiers
-from boostmetric.tables.values import Ids, as_texts, joined
-
-_FIX_REPEATED = "Each id must be there once: remove or rename the others."
+from boostmetric.tables.complaints import refuse_repeated_ids
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,24 +102,18 @@ def _ids_of(job: Job, part: MinedPart, rows: NDArray[np.int64]) -> NDArray[Any]:
     share_rows: list[NDArray[np.int64]] = []
     for file in range(len(files.paths)):
         for first, given in files.ids(file):
-            ids: Ids = given if whole else as_texts(given)
+            ids = given if whole else as_texts(given)
             begin, end = np.searchsorted(rows, [first, first + len(ids)])
             places = rows[begin:end] - first
-            found += ids[places].tolist() if isinstance(ids, np.ndarray) else [ids[place] for place in places]
+            found += ids[places].tolist()
             if files.id is None:
                 continue
-            key = ids if isinstance(ids, np.ndarray) else np.array([zlib.crc32(text.encode()) for text in ids])
+            key = ids if whole else np.array([zlib.crc32(text.encode()) for text in ids])
             mine = np.flatnonzero(key % n_parts == part.number)
-            share.append(ids[mine] if isinstance(ids, np.ndarray) else [ids[place] for place in mine])
+            share.append(ids[mine])
             share_rows.append(mine + first)
     if files.id is not None:
-        _refuse_repeated(files, joined(share), np.concatenate(share_rows))
+        refuse_repeated_ids(
+            lambda row, _: files.location(row), as_texts(joined(share)), np.concatenate(share_rows), None
+        )
     return np.array(found, dtype=np.int64 if whole else object)
-
-
-def _refuse_repeated(files: PointFiles, ids: Ids, rows: NDArray[np.int64]) -> None:
-    complaints = Complaints()
-    for first, again in Identifiers(ids).repeated():
-        problem = f"id {shown(as_texts(ids[again : again + 1])[0])} is also that of {files.location(int(rows[first]))}"
-        complaints.add(partial(files.location, int(rows[again])), problem, _FIX_REPEATED)
-    complaints.raise_if_any()
