@@ -134,9 +134,9 @@ class BoostMetric(Boosting):
     >>> X, y = load_wine(return_X_y=True)
     >>> knn = KNeighborsClassifier(3)
     >>> plain = cross_val_score(knn, X, y).mean()
-    >>> learned = cross_val_score(make_pipeline(BoostMetric(), knn), X, y).mean()
+    >>> learned = cross_val_score(make_pipeline(BoostMetric(random_state=0), knn), X, y).mean()
     >>> print(f"{plain:.2f} {learned:.2f}")
-    0.70 0.97
+    0.70 0.94
     """
 
     @extends(Boosting.__init__)

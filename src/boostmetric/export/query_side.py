@@ -5,7 +5,7 @@ is the same for all documents, so the nearest document has the largest ``<Xq, d>
 transformed query with the unchanged document, plus one number per document that does not depend on the query.
 
 If the metric scales points to unit length, the nearest document has the largest cosine of Lq and Ld, which is
-``<L'Lq / |Lq|, d> / |Ld|``: the number of the document is a factor, 1 / |Ld|, instead of a term.
+``<L'Lq / |Lq|, d> / |Ld|``: the number of the document is a factor, ``1 / |Ld|``, instead of a term.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class QuerySide:
         return self.metric.matrix
 
     def transform_queries(self, queries: ArrayLike | sparse.sparray) -> FloatArray:
-        """Map each query q to Xq; if the metric scales points to unit length, to Xq / |Lq|.
+        """Map each query q to Xq; if the metric scales points to unit length, to ``Xq / |Lq|``.
 
         Parameters
         ----------
@@ -117,7 +117,7 @@ class QuerySide:
             return np.asarray(finite(mapped @ self.metric.components))
 
     def document_numbers(self, documents: ArrayLike | sparse.sparray) -> FloatArray:
-        """Compute the number -d'Xd / 2 of each document d; if the metric scales points to unit length, 1 / |Ld|.
+        """Compute the number -d'Xd / 2 of each document d; if the metric scales points to unit length, ``1 / |Ld|``.
 
         Parameters
         ----------
