@@ -254,7 +254,7 @@ def test_numbers_that_are_hardly_features_are_not_used_unasked(name):
 def test_fields_that_turn_up_late(monkeypatch):
     from boostmetric.tables import text
 
-    monkeypatch.setattr(text, "BYTES_PER_CHUNK", 1)
+    monkeypatch.setattr(text, "VALUES_PER_CHUNK", 1)
     path = write("p.jsonl", '{"a": 1}\n{"a": 2}\n{"a": 3, "b": 4}\n')
     assert complaint(path).startswith("p.jsonl, line 3: has 'b', which the rows before do not have.")
     assert read_points(path, columns=["a"]).points.tolist() == [[1], [2], [3]]
@@ -434,17 +434,23 @@ def test_files_that_may_not_be_read(monkeypatch):
     assert complaint("p.csv") == "p.csv: may not be read by this user. Change its permissions."
 
 
-def test_parquet_without_pyarrow(monkeypatch):
-    write("p.parquet", "x")
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(ImportError, match=r"Reading Parquet files needs the package pyarrow, .* 'boostmetric\[data\]'"):
-        read_points("p.parquet")
-    assert read_points(write("p.csv", "a\n1\n")).points.tolist() == [[1]]
-    assert read_points(write("p.jsonl", '{"a": 1}')).points.tolist() == [[1]]
+@pytest.mark.parametrize(
+    ("name", "kind"), [("p.parquet", "Parquet"), ("p.csv", "CSV"), ("p.tsv", "TSV"), ("p.jsonl.gz", "JSON lines")]
+)
+def test_without_pyarrow(name, kind, monkeypatch):
+    write(name, "x")
+    np.savez("p.npz", X=np.eye(2), id=np.array(["a", "b"]))
+    for module in [name for name in sys.modules if name.partition(".")[0] == "pyarrow"]:
+        monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ImportError, match=rf"Reading {kind} files needs the package pyarrow, .* 'boostmetric\[data\]'"):
+        read_points(name)
+    assert read_points("p.npz", id="id").ids.tolist() == ["a", "b"]
+    np.save("p.npy", np.eye(2))
+    assert read_points("p.npy").points.tolist() == [[1, 0], [0, 1]]
 
 
 def test_the_id_that_may_have_been_meant():
-    ids = Identifiers(["sku-1", "Sku-22", "0042", "x y"])
+    ids = Identifiers(np.array(["sku-1", "Sku-22", "0042", "x y"], dtype=object))
     assert ids.closest("SKU-1") == "sku-1"
     assert ids.closest(" sku-22") == "Sku-22"
     assert ids.closest("42") == "0042"

@@ -79,7 +79,7 @@ def test_every_format_gives_the_same_points(name, chunk, tmp_path, monkeypatch):
         from boostmetric.tables import parquet, text
 
         monkeypatch.setattr(text, "VALUES_PER_CHUNK", chunk * 5)
-        monkeypatch.setattr(text, "BYTES_PER_CHUNK", chunk * 60)
+        monkeypatch.setattr(text, "BYTES_PER_BLOCK", chunk * 60)
         monkeypatch.setattr(parquet, "BYTES_PER_CHUNK", chunk * 60)
     table = read_points(path, id="sku", label="kind")
     assert table.points.tobytes() == X.tobytes()
@@ -301,7 +301,7 @@ def test_text_is_read_in_chunks(suffix, tmp_path, monkeypatch):
     from boostmetric.tables import text
 
     monkeypatch.setattr(text, "VALUES_PER_CHUNK", 2**13)
-    monkeypatch.setattr(text, "BYTES_PER_CHUNK", 2**18)
+    monkeypatch.setattr(text, "BYTES_PER_BLOCK", 2**18)
     row = np.random.default_rng(0).standard_normal(50).tolist()
     with (tmp_path / f"p.{suffix}").open("w") as file:
         if suffix == "csv":

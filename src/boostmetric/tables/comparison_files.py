@@ -5,23 +5,22 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any
+from functools import cached_property, partial
 
 import numpy as np
 
 from boostmetric.arrays.frame import Given
 from boostmetric.arrays.validation import check_choice, check_count, check_number
 from boostmetric.comparisons import Comparisons
-from boostmetric.tables.comparison_table import ComparisonTable, read_comparisons
-from boostmetric.tables.complaints import TableError, plural
-from boostmetric.tables.features import Features
-from boostmetric.tables.file_shares import ROW_BY_ROW, AnchorSample, FileShare, RowGroups, SharedPoints, merged
+from boostmetric.tables.comparison_table import read_comparisons
+from boostmetric.tables.complaints import Complaints, TableError, plural
+from boostmetric.tables.features import Features, PointColumns, features_of
+from boostmetric.tables.file_shares import AnchorSample, FileShare, RowGroups, merged
 from boostmetric.tables.kinds import KINDS, recognise
 from boostmetric.tables.opening import FilePaths, open_parquet, open_tables
 from boostmetric.tables.parquet import ParquetTable
-from boostmetric.tables.point_table import features_of, read_points
-from boostmetric.tables.reading import Table, TableSet
+from boostmetric.tables.point_table import read_points
+from boostmetric.tables.reading import TableSet, Wanted
 
 _OTHERWISE = "learn without an engine, in this process"
 
@@ -85,25 +84,20 @@ class ComparisonFiles:
 
     def read(self) -> tuple[Given, Comparisons]:
         """All points and comparisons, in this process."""
-        table = self._table()
-        if self.sample is None:
-            return table.points, table.comparisons
-        train, held_out = table.comparisons.split(self.sample.fraction, self.sample.seed)
-        return table.points, held_out if self.sample.held_out else train
-
-    def _table(self) -> ComparisonTable:
-        options: dict[str, Any] = {"vector": self.vector, "columns": self.columns, "ignore": self.ignore}
-        points = read_points(self.points, id=self.id, **options)
-        queries = None if self.queries is None else read_points(self.queries, id=self.id, **options)
-        return read_comparisons(
+        read = partial(read_points, id=self.id, vector=self.vector, columns=self.columns, ignore=self.ignore)
+        table = read_comparisons(
             self.comparisons,
-            points,
+            read(self.points),
             kind=self.kind,
-            queries=queries,
+            queries=None if self.queries is None else read(self.queries),
             names=self.names,
             max_per_query=self.max_per_query,
             grouped=False,
         )
+        if self.sample is None:
+            return table.points, table.comparisons
+        train, held_out = table.comparisons.split(self.sample.fraction, self.sample.seed)
+        return table.points, held_out if self.sample.held_out else train
 
     def split(self, test_size: float, random_state: int) -> tuple[ComparisonFiles, ComparisonFiles]:
         """Comparisons to learn from, and those of some anchors, held out.
@@ -122,7 +116,7 @@ class ComparisonFiles:
 
     def opened(self) -> OpenedFiles:
         """What the files say about themselves, now."""
-        sources = [self.points, self.comparisons, *([] if self.queries is None else [self.queries])]
+        sources = [source for source in (self.points, self.comparisons, self.queries) if source is not None]
         return OpenedFiles(
             self, *(open_parquet(source, "workers read Parquet files", _OTHERWISE) for source in sources)
         )
@@ -130,18 +124,12 @@ class ComparisonFiles:
 
 @dataclass(frozen=True)
 class OpenedFiles:
-    """What files of points and comparisons say about themselves; no row of them was read but the first vector.
-
-    Attributes
-    ----------
-    files : ComparisonFiles
-    points, comparisons, queries : TableSet
-    """
+    """What files of points and comparisons say about themselves; no row of them was read but the first vector."""
 
     files: ComparisonFiles
-    points: TableSet
-    comparisons: TableSet
-    queries: TableSet | None = None
+    points: TableSet[ParquetTable]
+    comparisons: TableSet[ParquetTable]
+    queries: TableSet[ParquetTable] | None = None
 
     def split(self, test_size: float, random_state: int) -> tuple[OpenedFiles, OpenedFiles]:
         """See `ComparisonFiles.split`."""
@@ -150,20 +138,22 @@ class OpenedFiles:
 
     @cached_property
     def _features(self) -> Features:
-        claimed = {} if self.files.id is None else {self.files.id: "id"}
-        return features_of(self.points, claimed, self.files.vector, self.files.columns, self.files.ignore)
+        files = self.files
+        asked = PointColumns(files.id, vector=files.vector, columns=files.columns, ignore=files.ignore)
+        return features_of(self.points, asked)
 
     @cached_property
     def n_features(self) -> int:
-        """Of the points."""
-        features = self._features
-        if not features.is_vector:
-            return len(features.names)
-        first = next((table for table in self.points.tables if table.n_rows), None)
-        if first is None:
-            raise TableError(f"{self.points}: there are no rows. At least one is needed.")
-        assert isinstance(first, ParquetTable)
-        return first.first_vector(features.names[0])
+        """Number of features of the points."""
+        names = self._features.names
+        if not self._features.is_vector:
+            return len(names)
+        chunk = next(self.points.chunks(Wanted([], names), Complaints(self.points.location)))
+        vector = chunk.values[names[0]][0]
+        if vector is None or not len(vector):
+            where = self.points.location(0, names[0])
+            raise TableError(f"{where}: no value. Fill it in, or remove the row.")
+        return len(vector)
 
     @property
     def feature_names(self) -> list[str] | None:
@@ -172,6 +162,7 @@ class OpenedFiles:
 
     @cached_property
     def _roles(self) -> tuple[str, dict[str, str]]:
+        """The kind of the comparisons, and the columns of its roles."""
         kind, columns = recognise(self.comparisons.first, self.files.kind, self.files.names or {})
         if kind == "pairs":
             raise TableError(
@@ -179,12 +170,12 @@ class OpenedFiles:
                 "workers cannot share them out. Write triplets or quadruplets, or learn without an engine."
             )
         if self.files.max_per_query is not None and "query" not in columns:
-            raise TableError(f"{self.comparisons}: these are {kind}, which have no max_per_query. Leave it out.")
+            raise TableError(f"{self.comparisons}: these are {kind}, which have no", "{max_per_query}. Leave it out.")
         return kind, columns
 
     @property
     def n_rows(self) -> int:
-        """Of the comparisons, those of other samples among them."""
+        """Rows of comparisons, those of other samples among them."""
         return self.comparisons.n_rows or 0
 
     def describe(self) -> str:
@@ -204,7 +195,7 @@ class OpenedFiles:
         )
 
     def shares(self, n: int) -> list[FileShare]:
-        """So many shares, or fewer, of about as many rows each.
+        """n shares, or fewer, of about as many rows each.
 
         Parameters
         ----------
@@ -213,51 +204,46 @@ class OpenedFiles:
         kind, columns = self._roles
         units, sizes = list[RowGroups](), list[int]()
         for table in self.comparisons.tables:
-            assert isinstance(table, ParquetTable)
-            path, counts = _path(table), table.group_sizes
-            if kind in ROW_BY_ROW:
-                units += [RowGroups(path, group, group + 1) for group in range(len(counts))]
-                sizes += counts
-            else:
-                units.append(RowGroups(path, 0, len(counts)))
-                sizes.append(sum(counts))
+            for unit in RowGroups(_path(table), 0, len(table.group_sizes)).units(kind):
+                units.append(unit)
+                sizes.append(sum(table.group_sizes[unit.begin : unit.end]))
         ends = np.cumsum(sizes)
-        if not len(ends) or not ends[-1]:
+        if not self.n_rows:
             raise TableError(f"{self.comparisons}: there are no rows. At least one is needed.")
         # A unit belongs where its middle lies.
         cuts = np.unique(np.searchsorted(ends - 0.5 * np.array(sizes), ends[-1] * np.arange(1, n) / n))
         whole = [tuple(merged(units[i] for i in part if sizes[i])) for part in np.split(np.arange(len(units)), cuts)]
-        points = self._shared(self.points)
-        queries = None if self.queries is None else self._shared(self.queries)
-        named = {*points.files, *(() if queries is None else queries.files)}
+        points, queries = (
+            () if set_ is None else tuple(map(_path, set_.tables)) for set_ in (self.points, self.queries)
+        )
+        names, is_vector = self._features.names, self._features.is_vector
+        asked = PointColumns(
+            self.files.id, vector=names[0] if is_vector else None, columns=None if is_vector else names
+        )
         return [
             FileShare(
                 rows,
-                points,
-                queries,
                 kind,
                 columns,
+                points,
+                queries,
+                asked,
+                self.n_features,
                 self.files.max_per_query,
                 self.files.sample,
-                {path: self._footers[path] for path in sorted({*named, *(row.path for row in rows)})},
+                {path: self._footers[path] for path in sorted({*points, *queries, *(row.path for row in rows)})},
             )
             for rows in whole
             if rows
         ]
 
-    def _shared(self, table_set: TableSet) -> SharedPoints:
-        columns = None if self._features.is_vector else self._features.names
-        vector = self._features.names[0] if self._features.is_vector else None
-        return SharedPoints(tuple(map(_path, table_set.tables)), self.files.id, vector, columns, self.n_features)
-
     @cached_property
     def _footers(self) -> dict[str, str]:
         """A checksum of the footer of each file."""
-        tables = [table for table_set in self._sources for table in table_set.tables]
-        return {_path(table): table.footer_checksum() for table in tables if isinstance(table, ParquetTable)}
+        return {_path(table): table.footer_checksum() for table_set in self._sources for table in table_set.tables}
 
     @property
-    def _sources(self) -> list[TableSet]:
+    def _sources(self) -> list[TableSet[ParquetTable]]:
         return [self.points, self.comparisons, *([] if self.queries is None else [self.queries])]
 
     @cached_property
@@ -268,7 +254,7 @@ class OpenedFiles:
         return hashlib.blake2b(repr((asked, footers)).encode(), digest_size=16).hexdigest()
 
 
-def _path(table: Table) -> str:
+def _path(table: ParquetTable) -> str:
     """Workers may run in another folder than this process."""
     return str(table.path.absolute())
 

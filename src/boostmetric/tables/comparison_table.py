@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from boostmetric.tables.kinds import KINDS, recognise, with_named_columns
 from boostmetric.tables.lookup import ComparisonRows, read_rows
 from boostmetric.tables.opening import FilePaths, open_tables
 from boostmetric.tables.point_table import PointTable
-from boostmetric.tables.reading import TableSet
+from boostmetric.tables.reading import Table, TableSet
 
 _FIX_WEIGHT = "Weights are at least 0: correct these rows. 0 leaves a row out."
 
@@ -35,7 +34,7 @@ class ComparisonTable:
     kind : str
         One of "triplets", "quadruplets", "pairs", "grades", "clicks" and "rankings".
     n_rows : int
-        ComparisonRows of the file.
+        Rows of the file.
     n_queries : int
         How many of the points are from the table of queries.
     source : str
@@ -141,13 +140,12 @@ def read_comparisons(
     if max_per_query is not None:
         check_count("max_per_query", max_per_query, alternative=", or None")
     names = names or {}
-    files = open_tables(path)
-    tables, kinds = zip(*(with_named_columns(table, kind, names) for table in files.tables), strict=True)
+    tables, kinds = zip(*(with_named_columns(table, kind, names) for table in open_tables(path).tables), strict=True)
     table_set = TableSet(tables)
     kind, columns = recognise(table_set.first, kinds[0], names)
     if max_per_query is not None and "query" not in columns:
         raise TableError(
-            f"{table_set}: max_per_query is for grades, clicks and rankings; these are {kind}. Leave it out."
+            f"{table_set}:", f"{{max_per_query}} is for grades, clicks and rankings; these are {kind}. Leave it out."
         )
     stacked = stack(points, queries)
     rows, comparisons, notes = compare(table_set, kind, columns, points, queries, max_per_query, grouped)
@@ -158,7 +156,7 @@ def read_comparisons(
 
 
 def compare(
-    table_set: TableSet,
+    table_set: TableSet[Table],
     kind: str,
     columns: Mapping[str, str],
     points: PointTable,
@@ -166,7 +164,7 @@ def compare(
     max_per_query: int | None,
     grouped: bool,
 ) -> tuple[ComparisonRows, Comparisons, list[str]]:
-    """Comparisons from tables whose kind and columns are known: their rows, what follows from them, and what was noted.
+    """Comparisons from tables whose kind and columns are known: their rows, what follows from them, and notes.
 
     Points are numbered as `stack` puts them.
     """
@@ -174,23 +172,19 @@ def compare(
     _check_weights(rows)
     notes: list[str] = []
     try:
-        return rows, _build(kind, rows, max_per_query, grouped, notes), notes
+        if kind == "triplets":
+            return rows, building.from_triplets(rows, grouped), notes
+        if kind == "quadruplets":
+            return rows, building.from_quadruplets(rows, grouped), notes
+        if kind == "pairs":
+            similar = int((rows["sign"] == 1).sum())
+            notes.append(f"{plural(similar, 'similar pair')}, {len(rows) - similar:,} dissimilar")
+            return rows, building.from_pairs(rows), notes
+        return rows, building.from_rankings(rows, max_per_query, notes), notes
     except TableError:
         raise
     except ValueError as error:
         raise TableError(f"{table_set}: {error}") from error
-
-
-def _build(kind: str, rows: ComparisonRows, max_per_query: int | None, grouped: bool, notes: list[str]) -> Comparisons:
-    if kind == "triplets":
-        return building.from_triplets(rows, grouped)
-    if kind == "quadruplets":
-        return building.from_quadruplets(rows, grouped)
-    if kind == "pairs":
-        similar = int((rows["sign"] == 1).sum())
-        notes.append(f"{plural(similar, 'similar pair')}, {len(rows) - similar:,} dissimilar")
-        return building.from_pairs(rows)
-    return building.from_rankings(rows, max_per_query, notes)
 
 
 def stack(points: PointTable, queries: PointTable | None) -> NDArray[Any]:
@@ -202,51 +196,47 @@ def stack(points: PointTable, queries: PointTable | None) -> NDArray[Any]:
             f"{queries.source} has {plural(queries.n_features, 'feature')}, {points.source} has {points.n_features:,}. "
             "Queries and documents must have the same features."
         )
-    names = queries.feature_names, points.feature_names
-    if names[0] is not None and names[1] is not None and names[0] != names[1] and set(names[0]) == set(names[1]):
+    names = queries.feature_names or [], points.feature_names or []
+    if names[0] != names[1] and set(names[0]) == set(names[1]):
         raise TableError(
-            f"{queries.source} and {points.source} have the same features in different orders. Read one of them with "
-            "the names of the other (columns)."
+            f"{queries.source} and {points.source} have the same features in different orders.",
+            "Read one of them with the names of the other ({columns}).",
         )
     return np.concatenate([queries.points, points.points])
 
 
 def _check_weights(rows: ComparisonRows) -> None:
-    if rows.weights is None:
+    weights = rows.weights
+    if weights is None:
         return
-    complaints = Complaints()
-    for row in np.flatnonzero(rows.weights < 0).tolist():
-        place = partial(rows.table_set.location, row, rows.columns["weight"])
-        complaints.add(place, f"the weight is {rows.weights[row]:g}", _FIX_WEIGHT)
+    complaints, negative = Complaints(rows.table_set.location), np.flatnonzero(weights < 0)
+    complaints.add(negative, lambda i: f"the weight is {weights[negative[i]]:g}", _FIX_WEIGHT, rows.columns["weight"])
     complaints.raise_if_any()
-    if not rows.weights.any():
+    if not weights.any():
         raise NoComparisonsError(
             f"{rows.table_set}: all weights are 0, which leaves out every row. Give a positive weight to some."
         )
 
 
 def _description(
-    table_set: TableSet, kind: str, rows: ComparisonRows, comparisons: Comparisons, notes: list[str]
+    table_set: TableSet[Table], kind: str, rows: ComparisonRows, comparisons: Comparisons, notes: list[str]
 ) -> tuple[str, ...]:
-    known = KINDS[kind]
     where = f"{rows.points.source}, by {_by(rows.points)}"
     if rows.queries is not None:
-        where = f"{', '.join(known.queries)} in {rows.queries.source}, by {_by(rows.queries)}; others in {where}"
+        asked = ", ".join(KINDS[kind].queries)
+        where = f"{asked} in {rows.queries.source}, by {_by(rows.queries)}; others in {where}"
     columns = ", ".join(column if role == column else f"{column} ({role})" for role, column in rows.columns.items())
-    lines = [
+    weights = [] if rows.weights is None else [f"weights: {rows.weights.min():g} to {rows.weights.max():g}"]
+    counts = plural(comparisons.n_comparisons, "comparison"), plural(comparisons.n_pairs, "pair")
+    return (
         f"{table_set}: {table_set.format}, {plural(len(rows), 'row')}",
-        f"{known.title}",
+        KINDS[kind].title,
         f"columns: {columns}",
         f"points: {where}",
         *notes,
-    ]
-    if rows.weights is not None:
-        lines.append(f"weights: {rows.weights.min():g} to {rows.weights.max():g}")
-    lines.append(
-        f"{plural(comparisons.n_comparisons, 'comparison')} of {plural(comparisons.n_pairs, 'pair')} in "
-        f"{plural(comparisons.n_groups, 'group')}"
+        *weights,
+        f"{counts[0]} of {counts[1]} in {plural(comparisons.n_groups, 'group')}",
     )
-    return tuple(lines)
 
 
 def _by(table: PointTable) -> str:

@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from boostmetric.arrays.errors import NamesParameters, literal
 
 # Of each kind of complaint, so that a wrong column of a million rows is one short message.
 _MOST_SHOWN = 5
 _LONGEST_VALUE = 60
 
-Told = str | Callable[[], str]
 
-
-class TableError(ValueError):
+class TableError(NamesParameters, ValueError):
     """A file of points or comparisons that cannot be used, with the place and the remedy in its message.
+
+    Parameters
+    ----------
+    problem : str
+        What is wrong, and where.
+    remedy : str, default=""
+        What to do; fields such as ``{columns}`` name parameters.
 
     Examples
     --------
@@ -27,13 +38,20 @@ class TableError(ValueError):
     points.xlsx: there is no such file. Check the path; it is looked for in the current folder.
     """
 
+    def __init__(self, problem: str, remedy: str = "") -> None:
+        super().__init__(" ".join(filter(None, (literal(problem), remedy))))
+        self._parts = problem, remedy
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), self._parts
+
 
 class NoComparisonsError(TableError):
-    """Nothing follows from what a file says, though nothing in it is wrong."""
+    """A file in which nothing is wrong, but of which no comparison follows."""
 
 
 class TableNotFoundError(TableError, FileNotFoundError):
-    """There is no file of this name.
+    """A file that is not there.
 
     Examples
     --------
@@ -44,8 +62,8 @@ class TableNotFoundError(TableError, FileNotFoundError):
 
 
 @contextmanager
-def looking_for(path: Path) -> Iterator[None]:
-    """Around all that opens a file: it may go away after it was looked for, and is then told of in the same words."""
+def reading(path: Path, broken: tuple[type[Exception], ...] = (), kind: str = "") -> Iterator[None]:
+    """Around whatever opens or reads a file: it may go away at any time, or turn out to be broken."""
     try:
         yield
     except TableError:
@@ -55,56 +73,52 @@ def looking_for(path: Path) -> Iterator[None]:
         raise TableNotFoundError(f"{path}: there is no such file. Check the path{where}.") from None
     except PermissionError:
         raise TableError(f"{path}: may not be read by this user. Change its permissions.") from None
+    except broken as error:
+        problem = f"{path}: not a whole {kind} file ({str(error).strip().rstrip('.')})."
+        raise TableError(problem, "Write it again, or copy it again if it was copied.") from None
 
 
 class Complaints:
-    """Complaints about a file, collected while it is read and raised together.
+    """Complaints about rows, collected while a file is read and raised together.
 
-    Of each kind, the first few are told with their places, and the number of the others. A kind is known by its
-    remedy, which is told once.
-
-    Examples
-    --------
-    >>> from boostmetric.tables.complaints import Complaints
-    >>> complaints = Complaints()
-    >>> complaints.add("points.csv, line 3, column 'price'", "'n/a' is not a number", "Correct it.")
-    >>> complaints.raise_if_any()
-    Traceback (most recent call last):
-    boostmetric.tables.complaints.TableError: points.csv, line 3, column 'price': 'n/a' is not a number. Correct it.
+    Of each kind, which is known by its remedy, the first few are shown with their places, and the number of the others.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, location: Callable[[int, str | None], str]) -> None:
+        self._location = location
         self._shown: dict[str, list[str]] = {}
-        self._counts: dict[str, int] = {}
+        self._counts = Counter[str]()
 
     def __bool__(self) -> bool:
         return bool(self._counts)
 
-    def add(self, place: Told, problem: Told, remedy: str) -> None:
-        """Note one complaint; functions are called only if it will be shown, for there may be a million."""
-        self.count(remedy, 1)
+    def add(
+        self,
+        rows: Sequence[int] | NDArray[Any],
+        problem: str | Callable[[int], str],
+        remedy: str,
+        column: str | None = None,
+        element: int | None = None,
+    ) -> None:
+        """Note what is wrong with some rows; `problem` may be a function of the place in `rows`."""
+        if not len(rows):
+            return
+        self._counts[remedy] += len(rows)
         shown = self._shown.setdefault(remedy, [])
-        if len(shown) < _MOST_SHOWN:
-            where, what = (told if isinstance(told, str) else told() for told in (place, problem))
-            shown.append(f"{where}: {what}")
-
-    def count(self, remedy: str, more: int) -> None:
-        """Note complaints that are not shown."""
-        self._counts[remedy] = self._counts.get(remedy, 0) + more
+        for i, row in enumerate(rows[: _MOST_SHOWN - len(shown)]):
+            where = self._location(int(row), column) + ("" if element is None else f", element {element}")
+            shown.append(f"{where}: {problem if isinstance(problem, str) else problem(i)}")
 
     def raise_if_any(self) -> None:
         """Raise what was collected."""
-        if not self._counts:
-            return
         parts = []
         for remedy, shown in self._shown.items():
-            if self._counts[remedy] == 1:
-                parts.append(f"{shown[0]}. {remedy}")
-                continue
-            hidden = self._counts[remedy] - len(shown)
-            more = [f"... and {hidden:,} more like {'these' if len(shown) > 1 else 'this'}"] if hidden else []
-            parts.append("\n".join([*shown, *more, remedy]))
-        raise TableError("\n".join(parts))
+            lines, hidden = list(map(literal, shown)), self._counts[remedy] - len(shown)
+            if hidden:
+                lines.append(f"... and {hidden:,} more like these")
+            parts.append(f"{lines[0]}. {remedy}" if len(lines) == 1 else "\n".join([*lines, remedy]))
+        if parts:
+            raise TableError("", "\n".join(parts))
 
 
 def shown(value: object) -> str:
@@ -125,11 +139,15 @@ def plural(count: int, thing: str, things: str | None = None) -> str:
     return f"{count:,} {thing if count == 1 else things or thing + 's'}"
 
 
-def missing_column(place: str, what: str, name: str, there: Sequence[str], remedy: str = "") -> TableError:
+def missing_column(place: object, what: str, name: str, there: Collection[str], remedy: str = "") -> TableError:
     """The error for a column that was asked for and is not there."""
-    folded = {other.strip().casefold(): other for other in reversed(there)}
+    folded = {other.strip().casefold(): other for other in reversed(list(there))}
     close = difflib.get_close_matches(name.strip().casefold(), folded, n=1, cutoff=0.8)
     hint = f" Did you mean {folded[close[0]]!r}?" if close else ""
-    return TableError(
-        f"{place}: there is no {what} {name!r}.{hint} It has {listed(there, 20) if there else 'none'}.{remedy}"
-    )
+    return TableError(f"{place}: there is no {what} {name!r}.{hint} It has {listed(there, 20) or 'none'}.", remedy)
+
+
+def refuse_repeated_columns(place: object, names: Sequence[str]) -> None:
+    """Refuse columns of one name."""
+    if twice := sorted(name for name, count in Counter(names).items() if count > 1):
+        raise TableError(f"{place}: several columns are called {listed(twice)}. Rename them.")

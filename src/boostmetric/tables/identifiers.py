@@ -21,13 +21,7 @@ _MOST_COMPARED = 20_000
 
 
 class Identifiers:
-    """Finds the numbers of points by their ids.
-
-    Parameters
-    ----------
-    ids : ndarray of int64, or list of str
-        One for each point.
-    """
+    """Finds the numbers of points by their ids, of which there is one for each point."""
 
     def __init__(self, ids: Ids) -> None:
         self._ids = ids
@@ -38,27 +32,27 @@ class Identifiers:
 
     @cached_property
     def _ordered(self) -> NDArray[np.int64]:
-        return np.asarray(self._ids)[self._order]
+        return np.asarray(self._ids[self._order])
 
     @cached_property
     def _numbers(self) -> dict[str, int]:
-        texts = as_texts(self._ids)
+        texts = as_texts(self._ids).tolist()
         return dict(zip(reversed(texts), range(len(texts) - 1, -1, -1), strict=True))  # the first of equal ones
 
     def find(self, ids: Ids) -> NDArray[np.int64]:
         """The number of the point of each id, -1 for those that no point has. Cost: n log n, or a look-up each."""
         if not len(self._ids):
             return np.full(len(ids), -1)
-        if isinstance(self._ids, np.ndarray) and isinstance(ids, np.ndarray):
+        if self._ids.dtype.kind == ids.dtype.kind == "i":
             place = np.minimum(np.searchsorted(self._ordered, ids), len(self._ids) - 1)
             return np.where(self._ordered[place] == ids, self._order[place], -1)
-        return np.fromiter(map(self._numbers.get, as_texts(ids), repeat(-1)), dtype=np.int64, count=len(ids))
+        return np.fromiter(map(self._numbers.get, as_texts(ids).tolist(), repeat(-1)), dtype=np.int64, count=len(ids))
 
-    def repeated(self) -> list[tuple[int, int]]:
-        """Points whose id another one before has: (number of the first one, number of this one)."""
+    def repeated(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Points whose id another one before has: the numbers of the first ones, and of these."""
         first = self.find(self._ids)
         again = np.flatnonzero(first != np.arange(len(first)))
-        return list(zip(first[again].tolist(), again.tolist(), strict=True))
+        return first[again], again
 
     @cached_property
     def _loose(self) -> dict[str, str]:

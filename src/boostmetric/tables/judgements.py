@@ -16,8 +16,8 @@ from boostmetric.tables.point_table import PointTable
 from boostmetric.tables.reading import Table, TableSet
 
 # What the two columns of positives may be called: query and document, anchor and positive, or any two points.
-_PAIRS = (("query", "document"), ("query", "doc"), ("query", "item"), ("anchor", "positive"), ("anchor", "near"))
-_POSITIVES = (*_PAIRS, ("a", "b"))
+_ROLES = ("query", "document")
+_PAIRS = (_ROLES, ("query", "doc"), ("query", "item"), ("anchor", "positive"), ("anchor", "near"), ("a", "b"))
 
 
 def read_relevance(
@@ -53,11 +53,11 @@ def read_relevance(
     array([[0., 1., 2.]])
     """
     names = names or {}
-    table_set = TableSet([with_named_columns(table, "grades", names)[0] for table in open_tables(path).tables])
+    table_set = _opened(path, "grades", names)
     _, columns = recognise(table_set.first, "grades", names)
     columns.pop("weight", None)
     rows = read_rows(table_set, KINDS["grades"], columns, points, queries)
-    return np.stack([*_numbers(rows, "query", "document"), rows["grade"]], axis=1)
+    return np.stack([*_numbers(rows), rows["grade"]], axis=1)
 
 
 def read_positives(
@@ -93,19 +93,22 @@ def read_positives(
     array([[1, 0]])
     """
     names = names or {}
-    table_set = TableSet([with_named_columns(table, "pairs", names)[0] for table in open_tables(path).tables])
-    first, second = _pair_of_columns(table_set.first, names)
-    both = ("query", "document")
-    kind = Kind("pairs that belong together", both, points=both, queries=("query",))
-    rows = read_rows(table_set, kind, {"query": first, "document": second}, points, queries)
-    return np.stack(_numbers(rows, *both), axis=1)
+    table_set = _opened(path, "pairs", names)
+    columns = dict(zip(_ROLES, _pair_of_columns(table_set.first, names), strict=True))
+    return np.stack(_numbers(read_rows(table_set, Kind("pairs", _ROLES), columns, points, queries)), axis=1)
+
+
+def _opened(path: FilePaths, kind: str, names: Mapping[str, str]) -> TableSet[Table]:
+    return TableSet([with_named_columns(table, kind, names)[0] for table in open_tables(path).tables])
 
 
 def _pair_of_columns(table: Table, names: Mapping[str, str]) -> tuple[str, str]:
-    wrong = [role for role in names if role not in ("query", "document")]
+    wrong = [role for role in names if role not in _ROLES]
     if wrong:
-        raise TableError(f"Positives have a query and a document, and no {wrong[0]!r}, which is given a name (names).")
-    for first, second in _POSITIVES:
+        raise TableError(
+            f"Positives have a query and a document, and no {wrong[0]!r}, which is given a name", "({names})."
+        )
+    for first, second in _PAIRS:
         found = names.get("query", first), names.get("document", second)
         if all(name in table.columns for name in found):
             return found
@@ -113,10 +116,11 @@ def _pair_of_columns(table: Table, names: Mapping[str, str]) -> tuple[str, str]:
         table.column(name, f"for {role} called")
     raise TableError(
         f"{table.path}: the columns {listed(table.columns)} are not those of positives: query and document, anchor and "
-        "positive, or a and b. Rename the columns, or give their names (names)."
+        "positive, or a and b.",
+        "Rename the columns, or give their names ({names}).",
     )
 
 
-def _numbers(rows: ComparisonRows, query: str, document: str) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Row numbers in the two tables."""
-    return rows[query], rows[document] - (0 if rows.queries is None else len(rows.queries))
+def _numbers(rows: ComparisonRows) -> list[NDArray[Any]]:
+    """Row numbers of queries and documents in their tables."""
+    return [rows["query"], rows["document"] - (0 if rows.queries is None else len(rows.queries))]

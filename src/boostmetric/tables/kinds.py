@@ -5,77 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from boostmetric.arrays.validation import check_choice
+from boostmetric.arrays.errors import ParameterError
 from boostmetric.tables.arrays import ArrayTable, MatrixTable
 from boostmetric.tables.complaints import TableError, listed, missing_column
 from boostmetric.tables.reading import Table
 
-
-@dataclass(frozen=True)
-class Kind:
-    """What the rows of a file say.
-
-    Attributes
-    ----------
-    title : str
-        For people.
-    roles : tuple of str
-        What its columns are, in the order of the columns of a matrix.
-    points : tuple of str
-        The roles that name points.
-    queries : tuple of str
-        Those of them that name queries, where queries have a table of their own.
-    optional : tuple of str
-        Roles that may be missing, besides the weight.
-    """
-
-    title: str
-    roles: tuple[str, ...]
-    points: tuple[str, ...]
-    queries: tuple[str, ...]
-    optional: tuple[str, ...] = ()
-
-
-KINDS = {
-    "triplets": Kind(
-        "triplets: anchor is closer to near than to far",
-        ("anchor", "near", "far"),
-        points=("anchor", "near", "far"),
-        queries=("anchor",),
-    ),
-    "quadruplets": Kind(
-        "quadruplets: a and b are closer to each other than c and d",
-        ("a", "b", "c", "d"),
-        points=("a", "b", "c", "d"),
-        queries=("a", "c"),
-    ),
-    "pairs": Kind(
-        "pairs: similar ones should be closer than dissimilar ones",
-        ("a", "b", "sign"),
-        points=("a", "b"),
-        queries=("a",),
-    ),
-    "grades": Kind(
-        "graded results: those with a larger grade should be closer to the query",
-        ("query", "document", "grade"),
-        points=("query", "document"),
-        queries=("query",),
-    ),
-    "clicks": Kind(
-        "click log: what was clicked should be closer to the query than what was passed over above it",
-        ("query", "position", "document", "clicked"),
-        points=("query", "document"),
-        queries=("query",),
-        optional=("session",),
-    ),
-    "rankings": Kind(
-        "rankings: results in order of position should be in order of closeness to the query",
-        ("query", "position", "document"),
-        points=("query", "document"),
-        queries=("query",),
-        optional=("session",),
-    ),
-}
+# Roles of columns that name points. The first four name queries, where queries have a table of their own.
+_POINTS = ("query", "anchor", "a", "c", "b", "d", "near", "far", "document")
+_QUERIES = _POINTS[:4]
 # Roles whose columns often have another name.
 _OTHER_NAMES = {
     "near": ("positive",),
@@ -86,38 +23,66 @@ _OTHER_NAMES = {
 }
 
 
-def recognise(table: Table, kind: str | None, names: Mapping[str, str]) -> tuple[str, dict[str, str]]:
-    """The kind of comparisons in a table, and the column of each role.
+@dataclass(frozen=True)
+class Kind:
+    """What the rows of a file say: a title for people, and the roles of its columns in the order of a matrix."""
 
-    Parameters
-    ----------
-    table : Table
-    kind : str, optional
-        If it is known.
-    names : mapping of str to str
-        Columns of roles that do not have the usual names.
-    """
-    roles = dict.fromkeys(role for known in KINDS.values() for role in (*known.roles, *known.optional, "weight"))
+    title: str
+    roles: tuple[str, ...]
+
+    @property
+    def optional(self) -> tuple[str, ...]:
+        """Roles that may be missing."""
+        return ("session", "weight") if "position" in self.roles else ("weight",)
+
+    @property
+    def points(self) -> tuple[str, ...]:
+        """Roles that name points."""
+        return tuple(role for role in self.roles if role in _POINTS)
+
+    @property
+    def queries(self) -> tuple[str, ...]:
+        """Roles that name queries, where queries have a table of their own."""
+        return tuple(role for role in self.roles if role in _QUERIES)
+
+
+KINDS = {
+    "triplets": Kind("triplets: anchor is closer to near than to far", ("anchor", "near", "far")),
+    "quadruplets": Kind("quadruplets: a and b are closer to each other than c and d", ("a", "b", "c", "d")),
+    "pairs": Kind("pairs: similar ones should be closer than dissimilar ones", ("a", "b", "sign")),
+    "grades": Kind(
+        "graded results: those with a larger grade should be closer to the query", ("query", "document", "grade")
+    ),
+    "clicks": Kind(
+        "click log: what was clicked should be closer to the query than what was passed over above it",
+        ("query", "position", "document", "clicked"),
+    ),
+    "rankings": Kind(
+        "rankings: results in order of position should be in order of closeness to the query",
+        ("query", "position", "document"),
+    ),
+}
+_ROLES = tuple(dict.fromkeys(role for kind in KINDS.values() for role in (*kind.roles, *kind.optional)))
+
+
+def recognise(table: Table, kind: str | None, names: Mapping[str, str]) -> tuple[str, dict[str, str]]:
+    """The kind of comparisons in a table, if it is not given, and the column of each role; `names` are unusual ones."""
     for role in names:
-        check_choice("A role in names", role, roles)
-    found = {role: _column(table, role, names) for role in roles}
-    if kind is None:
-        kind = _only_kind(table, {role for role, column in found.items() if column is not None})
-    known = KINDS[kind]
-    for role in known.roles:
-        if found[role] is None:
-            raise missing_column(
-                str(table.path),
-                f"column for {kind} called",
-                role,
-                list(table.columns),
-                f" {_needed(kind)}, under these names or those given with names.",
-            )
+        if role not in _ROLES:
+            known = ", ".join(map(repr, _ROLES))
+            raise ParameterError("A role in {names} must be one of {known}. Got {role!r}.", known=known, role=role)
+    columns = {role: column for role in _ROLES if (column := _column(table, role, names)) is not None}
+    kind = kind or _only_kind(table, columns)
+    roles, optional = KINDS[kind].roles, KINDS[kind].optional
+    needed = f"{kind.capitalize()} need {', '.join(roles)}, and may have {', '.join(optional)}"
+    for role in roles:
+        if role not in columns:
+            remedy = f"{needed}, under these names or those given with {{names}}."
+            raise missing_column(table.path, f"column for {kind} called", role, table.columns, remedy)
     for role in names:
-        if role not in (*known.roles, *known.optional, "weight"):
-            raise TableError(f"{table.path}: {kind} have no {role!r}, which names gives. {_needed(kind)}.")
-    used = (*known.roles, *known.optional, "weight")
-    return kind, {role: column for role in used if (column := found[role]) is not None}
+        if role not in (*roles, *optional):
+            raise TableError(f"{table.path}: {kind} have no {role!r}, which", f"{{names}} gives. {needed}.")
+    return kind, {role: columns[role] for role in (*roles, *optional) if role in columns}
 
 
 def _column(table: Table, role: str, names: Mapping[str, str]) -> str | None:
@@ -126,37 +91,32 @@ def _column(table: Table, role: str, names: Mapping[str, str]) -> str | None:
     there = [name for name in (role, *_OTHER_NAMES.get(role, ())) if name in table.columns]
     if len(there) > 1:
         raise TableError(
-            f"{table.path}: {listed(there)} could all be the {role}. Say which with names={{{role!r}: ...}}."
+            f"{table.path}: {listed(there)} could all be the {role}.",
+            f"Say which with {{names}}={{{{{role!r}: ...}}}}.",
         )
     return there[0] if there else None
 
 
-def _only_kind(table: Table, found: set[str]) -> str:
+def _only_kind(table: Table, found: Mapping[str, str]) -> str:
     # A list in order is what a click log is without its clicks, or with their column called something else: it is not
     # taken for one unless that is asked for.
-    kinds = [name for name, kind in KINDS.items() if name != "rankings" and found.issuperset(kind.roles)]
+    kinds = [name for name, kind in KINDS.items() if name != "rankings" and {*kind.roles} <= found.keys()]
     if len(kinds) == 1:
         return kinds[0]
+    columns = f"{table.path}: the columns {listed(table.columns)}"
     if kinds:
+        raise TableError(f"{columns} could be {listed(kinds)}.", "Say which ({kind}).")
+    if {*KINDS["rankings"].roles} <= found.keys():
         raise TableError(
-            f"{table.path}: the columns {listed(table.columns)} could be {listed(kinds)}. Say which (kind)."
-        )
-    if found.issuperset(KINDS["rankings"].roles):
-        raise TableError(
-            f"{table.path}: the columns {listed(table.columns)} are those of rankings, which are read only if that is "
-            "said: kind 'rankings' (kind). A click log needs one more column, clicked; another name of it is given "
-            "(names)."
+            f"{columns} are those of rankings, which are read only if that is said:",
+            "kind 'rankings' ({kind}). A click log needs one more column, clicked; another name of it is given "
+            "({names}).",
         )
     needs = "; ".join(f"{name} ({', '.join(kind.roles)})" for name, kind in KINDS.items())
     raise TableError(
-        f"{table.path}: the columns {listed(table.columns)} are not those of any kind of comparisons. There are: "
-        f"{needs}. Rename the columns, or give their names (names) and the kind."
+        f"{columns} are not those of any kind of comparisons. There are: {needs}.",
+        "Rename the columns, or give their names ({names}) and the {kind}.",
     )
-
-
-def _needed(kind: str) -> str:
-    known = KINDS[kind]
-    return f"{kind.capitalize()} need {', '.join(known.roles)}, and may have {', '.join((*known.optional, 'weight'))}"
 
 
 def with_named_columns(table: Table, kind: str | None, names: Mapping[str, str]) -> tuple[Table, str | None]:
@@ -164,7 +124,7 @@ def with_named_columns(table: Table, kind: str | None, names: Mapping[str, str])
     if not isinstance(table, ArrayTable):
         return table, kind
     matrices = [name for name, column in table.columns.items() if column.kind == "list"]
-    vectors = {name for name, column in table.columns.items() if column.kind != "list"}
+    vectors = table.columns.keys() - matrices
     has_columns = names or any(vectors.issuperset(known.roles) for known in KINDS.values())
     if table.format == "npz" and (has_columns or not matrices):
         return table, kind
@@ -172,20 +132,20 @@ def with_named_columns(table: Table, kind: str | None, names: Mapping[str, str])
     if len(called) != 1 and len(matrices) != 1:
         which = f"there are several matrices ({listed(matrices)})" if matrices else "there is no matrix of numbers"
         raise TableError(
-            f"{table.path}: {which}. Comparisons are one array of shape (rows, columns), called after the "
-            f"kind in npz: {listed(KINDS)}."
+            f"{table.path}: {which}. Comparisons are one array of shape (rows, columns), called after the kind in npz: "
+            f"{listed(KINDS)}."
         )
     name = called[0] if len(called) == 1 else matrices[0]
     width = table.shapes[name][0][1]
-    if kind is None:
-        kind = name if name in KINDS else {3: "triplets", 4: "quadruplets"}.get(width)
+    kind = kind or (name if name in KINDS else {3: "triplets", 4: "quadruplets"}.get(width))
     if kind is None:
         raise TableError(
-            f"{table.path}: {width} columns in a matrix say nothing about the kind of comparisons. Say it (kind)."
+            f"{table.path}: {width} columns in a matrix say nothing about the kind of comparisons.",
+            "Say it ({kind}).",
         )
     roles = KINDS[kind].roles
     if width == len(KINDS[kind].points) == len(roles) - 1:
         roles = KINDS[kind].points  # the sign of pairs, the grade of results, in an array of its own
     if width != len(roles):
         raise TableError(f"{table.path}: {kind} need {len(roles)} columns, {', '.join(roles)}; the matrix has {width}.")
-    return MatrixTable(table, name, roles), kind
+    return MatrixTable(table.path, name, roles), kind

@@ -1,4 +1,4 @@
-"""ComparisonRows of comparisons as numbers: ids looked up among the points, other columns read."""
+"""Rows of comparisons as numbers: ids looked up among the points, other columns read."""
 
 from __future__ import annotations
 
@@ -9,36 +9,30 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from boostmetric.arrays.errors import literal
 from boostmetric.tables.complaints import Complaints, listed, shown
+from boostmetric.tables.identifiers import Identifiers
 from boostmetric.tables.kinds import Kind
 from boostmetric.tables.point_table import PointTable
-from boostmetric.tables.reading import TableSet
-from boostmetric.tables.values import ColumnPart, Ids, as_texts
+from boostmetric.tables.reading import Table, TableSet, Wanted
+from boostmetric.tables.values import Chunk, Ids, as_texts
 
 _SIGNS = {"1": 1, "true": 1, "similar": 1, "-1": -1, "0": 0, "false": 0, "dissimilar": 0}
 _CLICKS = {"1": 1, "true": 1, "0": 0, "false": 0}
 _FIX_SIGN = "Similar pairs are marked by 1, true or similar, dissimilar ones by -1, 0, false or dissimilar."
 _FIX_CLICK = "What was clicked is marked by 1 or true, what was not by 0 or false."
+_NUMBERS = ("weight", "grade", "position")
 _MOST_NAMED = 5
 
 
 @dataclass(frozen=True, eq=False)
 class ComparisonRows:
-    """Comparisons as they are in a file, with points by number.
+    """Comparisons as they are in a file, with points by number, through both tables, queries first.
 
-    Attributes
-    ----------
-    table_set : TableSet
-        The file.
-    columns : dict of str to str
-        The column of each role.
-    values : dict of str to ndarray of shape (n_rows,)
-        The numbers of each role; points are counted through both tables, queries first.
-    points : PointTable
-    queries : PointTable, optional
+    There are the columns of the roles, and their values, each of shape (n_rows,).
     """
 
-    table_set: TableSet
+    table_set: TableSet[Table]
     columns: Mapping[str, str]
     values: dict[str, NDArray[Any]]
     points: PointTable
@@ -50,6 +44,9 @@ class ComparisonRows:
     def __getitem__(self, role: str) -> NDArray[Any]:
         return self.values[role]
 
+    def __contains__(self, role: str) -> bool:
+        return role in self.values
+
     @property
     def weights(self) -> NDArray[Any] | None:
         """Weights of the rows, if there are."""
@@ -57,119 +54,100 @@ class ComparisonRows:
 
     def name(self, point: int) -> str:
         """A point as its file calls it."""
-        n_queries = 0 if self.queries is None else len(self.queries)
-        table, row = (self.points, point - n_queries) if point >= n_queries else (self.queries, point)
-        assert table is not None
-        if table.ids is None:
-            return f"row {row}"
-        return shown(table.ids[row] if isinstance(table.ids[row], str) else int(table.ids[row]))
+        table, row = self.points, point
+        if self.queries is not None:
+            table, row = (
+                (self.points, point - len(self.queries)) if point >= len(self.queries) else (self.queries, point)
+            )
+        return f"row {row}" if table.ids is None else shown(table.ids[[row]].tolist()[0])
 
 
 def read_rows(
-    table_set: TableSet, kind: Kind, columns: Mapping[str, str], points: PointTable, queries: PointTable | None
+    table_set: TableSet[Table],
+    kind: Kind,
+    columns: Mapping[str, str],
+    points: PointTable,
+    queries: PointTable | None,
 ) -> ComparisonRows:
-    """Read comparisons and look up the points that they name.
+    """Read comparisons, and look up the points that they name, by row number where a table has no ids.
 
-    Parameters
-    ----------
-    table_set : TableSet
-    kind : Kind
-    columns : mapping of str to str
-        The column of each role.
-    points, queries : PointTable
-        Where ids are looked up; row numbers if a table has no ids.
+    `columns` has the column of each role.
     """
-    complaints = Complaints()
-    tables = {role: queries if queries is not None and role in kind.queries else points for role in kind.points}
-    lookups = {
-        role: _Lookup(
-            table_set,
-            columns[role],
-            table,
-            0 if queries is None or table is queries else len(queries),
-            "; queries may have a file of their own (queries)" if queries is None and role in kind.queries else "",
-        )
-        for role, table in tables.items()
-    }
+    complaints = Complaints(table_set.location)
+    lookups = {role: _Lookup(points, 0 if queries is None else len(queries)) for role in kind.points}
+    if queries is not None:
+        lookups |= {role: _Lookup(queries, 0) for role in kind.queries}
     sessions: dict[str, int] = {}
-    parts: dict[str, list[NDArray[Any]]] = {role: [] for role in columns}
-    for chunk in table_set.chunks(list(dict.fromkeys(columns.values()))):
-        for role, column in columns.items():
-            part = ColumnPart(table_set, chunk, column, complaints)
-            if role in lookups:
-                value = lookups[role].find(part.ids(), chunk.start)
-            elif role == "sign":
-                value = part.truths(_SIGNS, _FIX_SIGN)
-            elif role == "clicked":
-                value = part.truths(_CLICKS, _FIX_CLICK)
-            elif role == "session":
-                texts = as_texts(part.ids())
-                value = np.fromiter((sessions.setdefault(text, len(sessions)) for text in texts), np.int64, chunk.size)
-            else:
-                value = part.numbers()
-            parts[role].append(value)
+
+    def values(chunk: Chunk, role: str, column: str) -> NDArray[Any]:
+        if role in lookups:
+            return lookups[role].find(chunk.ids(column), chunk.rows)
+        if role == "sign":
+            return chunk.marks(column, _SIGNS, _FIX_SIGN)
+        if role == "clicked":
+            return chunk.marks(column, _CLICKS, _FIX_CLICK)
+        if role == "session":
+            return np.array([sessions.setdefault(text, len(sessions)) for text in as_texts(chunk.ids(column))])
+        return chunk.numbers(column)
+
+    numbers = [column for role, column in columns.items() if role in _NUMBERS]
+    names = [column for role, column in columns.items() if role not in _NUMBERS]
+    parts = [
+        {role: values(chunk, role, column) for role, column in columns.items()}
+        for chunk in table_set.chunks(Wanted(names, numbers), complaints)
+    ]
     complaints.raise_if_any()  # ids that are missing are unknown as well
-    for lookup in lookups.values():
-        lookup.complain(complaints)
+    for role, lookup in lookups.items():
+        alone = queries is None and role in kind.queries
+        lookup.complain(
+            columns[role], complaints, "; queries may have a file of their own ({queries})" if alone else ""
+        )
     complaints.raise_if_any()
-    return ComparisonRows(
-        table_set, columns, {role: np.concatenate(arrays) for role, arrays in parts.items()}, points, queries
-    )
+    together = {role: np.concatenate([part[role] for part in parts]) for role in columns}
+    return ComparisonRows(table_set, columns, together, points, queries)
 
 
 class _Lookup:
-    """Finds the points of one column, and remembers what it did not find."""
+    """Finds points by id, or row number, and remembers what it did not find; points are counted from `offset` on."""
 
-    def __init__(self, table_set: TableSet, column: str, table: PointTable, offset: int, elsewhere: str) -> None:
-        self._table_set, self._column, self._table, self._offset = table_set, column, table, offset
-        self._elsewhere = elsewhere
-        self._unknown: list[tuple[int, str | int]] = []
-        self._n = self._n_unknown = 0
+    def __init__(self, table: PointTable, offset: int) -> None:
+        self._table, self._offset = table, offset
+        self._known = table.identifiers or Identifiers(np.arange(len(table)))
+        self._rows, self._unknown, self._n = list[int](), list[str | int](), 0
 
-    def find(self, ids: Ids, start: int) -> NDArray[np.int64]:
+    def find(self, ids: Ids, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Numbers of points; -1 for those that are not there."""
-        numbers = self._row_numbers(ids) if self._table.identifiers is None else self._table.identifiers.find(ids)
+        numbers = self._known.find(ids)
         unknown = np.flatnonzero(numbers < 0)
-        self._n += len(numbers)
-        self._n_unknown += len(unknown)
-        for offset in unknown[: _MOST_NAMED - len(self._unknown)].tolist():
-            value = ids[offset]
-            self._unknown.append((start + offset, value if isinstance(value, str) else int(value)))
+        self._n += len(ids)
+        self._rows += rows[unknown].tolist()
+        self._unknown += ids[unknown[:_MOST_NAMED]].tolist()
         return np.where(numbers < 0, -1, numbers + self._offset)
 
-    def _row_numbers(self, ids: Ids) -> NDArray[np.int64]:
-        if isinstance(ids, np.ndarray):
-            return np.where(ids < len(self._table), ids, -1)
-        rows = {str(row): row for row in range(len(self._table))}
-        return np.fromiter((rows.get(text, -1) for text in ids), dtype=np.int64, count=len(ids))
-
-    def complain(self, complaints: Complaints) -> None:
+    def complain(self, column: str, complaints: Complaints, elsewhere: str) -> None:
         """Note what was not found."""
-        if not self._unknown:
-            return
-        table = self._table
-        by_row = table.ids is None or (table.origin is not None and table.origin.id is None)
-        if by_row:
-            # Of some points, whose ids are their rows, it is not known how many there are.
+        table, source = self._table, literal(self._table.source)
+        is_named = table.ids is not None and (table.origin is None or table.origin.id is not None)
+        problem, remedy = f"is not an id of {table.source}", f"Add these points to {source}, or remove these rows."
+        if not is_named:
+            # Of points that were chosen by their rows, it is not known how many there are.
             known = f", which has rows 0 to {len(table) - 1:,}" if table.ids is None else ""
             problem = f"is not a row of {table.source}{known}"
             remedy = (
-                "Points without ids go by row, counted from 0. If these are ids, name the points' column of ids (id)."
+                "Points without ids go by row, counted from 0. If these are ids, name the points' column of ids ({id})."
             )
-        else:
-            assert table.ids is not None
-            problem = f"is not an id of {table.source}"
-            remedy = f"Add these points to {table.source}, or remove these rows."
-            if self._n_unknown == self._n:
-                such = listed(value if isinstance(value, str) else int(value) for value in table.ids[:3])
-                kind = "text" if table.ids.dtype.kind == "O" else "whole numbers"
-                remedy = (
-                    f"None of column {self._column!r} is. The ids of {table.source} are {kind}, such as {such}. Check "
-                    f"that the files belong together, and the names of the columns{self._elsewhere}."
-                )
-        for row, value in self._unknown:
-            close = None if by_row or table.identifiers is None else table.identifiers.closest(str(value))
+        elif table.ids is not None and len(self._rows) == self._n:
+            such = (
+                f"{'text' if table.ids.dtype == object else 'whole numbers'}, such as {listed(table.ids[:3].tolist())}"
+            )
+            remedy = (
+                literal(f"None of column {column!r} is. The ids of {table.source} are {such}. Check that the files ")
+                + f"belong together, and the names of the columns{elsewhere}."
+            )
+
+        def told(i: int) -> str:
+            close = self._known.closest(str(self._unknown[i])) if is_named else None
             hint = f" (is {shown(close)} meant?)" if close is not None else ""
-            complaints.add(self._table_set.location(row, self._column), f"{shown(value)} {problem}{hint}", remedy)
-        if self._n_unknown > len(self._unknown):
-            complaints.count(remedy, self._n_unknown - len(self._unknown))
+            return f"{shown(self._unknown[i])} {problem}{hint}"
+
+        complaints.add(self._rows, told, remedy, column)

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from boostmetric.tables.arrays import ArrayTable
-from boostmetric.tables.complaints import TableError, TableNotFoundError, looking_for
+from boostmetric.tables.complaints import TableError, TableNotFoundError, reading
 from boostmetric.tables.parquet import ParquetTable
 from boostmetric.tables.reading import Table, TableSet
 from boostmetric.tables.text import CsvTable, JsonLinesTable
@@ -18,17 +18,9 @@ FilePaths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 _csv, _tsv = partial(CsvTable, delimiter=","), partial(CsvTable, delimiter="\t")
 _FORMATS: dict[str, Callable[[Path], Table]] = {
-    ".csv": _csv,
-    ".csv.gz": _csv,
-    ".tsv": _tsv,
-    ".tsv.gz": _tsv,
-    ".parquet": ParquetTable,
-    ".jsonl": JsonLinesTable,
-    ".jsonl.gz": JsonLinesTable,
-    ".ndjson": JsonLinesTable,
-    ".ndjson.gz": JsonLinesTable,
-    ".npy": ArrayTable,
-    ".npz": ArrayTable,
+    **{".csv": _csv, ".csv.gz": _csv, ".tsv": _tsv, ".tsv.gz": _tsv, ".parquet": ParquetTable},
+    **dict.fromkeys((".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz"), JsonLinesTable),
+    **{".npy": ArrayTable, ".npz": ArrayTable},
 }
 _REMEDIES = {
     ".json": " Write one object a line and call the file .jsonl.",
@@ -38,54 +30,35 @@ _REMEDIES = {
 }
 
 
-def open_tables(source: FilePaths) -> TableSet:
-    """The table in a file, or in several files that are read one after the other.
-
-    Parameters
-    ----------
-    source : path, pattern such as ``"shards/*.parquet"``, or sequence of them
-        Files of a pattern are taken in alphabetical order.
-    """
+def open_tables(source: FilePaths) -> TableSet[Table]:
+    """The tables in a file, in several, or in those of a pattern such as ``"shards/*.parquet"``, by name."""
     return TableSet([_open(path) for path in _files(source)])
 
 
-def open_parquet(source: FilePaths, reader: str, otherwise: str) -> TableSet:
-    """As `open_tables`, of Parquet files; a message about others says who reads only these, and what else can be done.
-
-    Parameters
-    ----------
-    source : path, pattern or sequence of them
-    reader, otherwise : str
-    """
-    table_set = open_tables(source)
-    for table in table_set.tables:
+def open_parquet(source: FilePaths, reader: str, otherwise: str) -> TableSet[ParquetTable]:
+    """As `open_tables`; a message about other formats says who reads only Parquet, and what else can be done."""
+    tables = []
+    for table in open_tables(source).tables:
         if not isinstance(table, ParquetTable):
             raise TableError(
                 f"{table.path}: {reader}, and this is {table.format}. Write it as Parquet, or {otherwise}."
             )
-    return table_set
+        tables.append(table)
+    return TableSet(tables)
 
 
 def _files(source: FilePaths) -> list[Path]:
-    paths = [source] if isinstance(source, (str, os.PathLike)) else list(source)
-    if not paths:
-        raise TableError("No file is given: at least one is needed.")
     files: list[Path] = []
-    for path in map(Path, paths):
-        if path.exists() or not glob.has_magic(str(path)):
-            files.append(path)
-            continue
-        found = sorted(map(Path, glob.glob(str(path), recursive=True)))  # noqa: PTH207, a pattern may be absolute
+    for path in map(Path, [source] if isinstance(source, (str, os.PathLike)) else source):
+        found = [path]
+        if not path.exists() and glob.has_magic(str(path)):
+            found = sorted(map(Path, glob.glob(str(path), recursive=True)))  # noqa: PTH207, a pattern may be absolute
         if not found:
             raise TableNotFoundError(f"{path}: no file has a name like this. Check the pattern, and the folder.")
         files += found
+    if not files:
+        raise TableError("No file is given: at least one is needed.")
     return files
-
-
-def open_row_groups(path: Path, begin: int, end: int) -> ParquetTable:
-    """Some row groups of a Parquet file: the first, and the one after the last."""
-    _check(path)
-    return ParquetTable(path, (begin, end))
 
 
 def _open(path: Path) -> Table:
@@ -94,9 +67,8 @@ def _open(path: Path) -> Table:
 
 def _check(path: Path) -> str:
     """The suffix of a file that can be read."""
-    with looking_for(path):
-        name = path.name.lower()
-        suffix = max((suffix for suffix in _FORMATS if name.endswith(suffix)), key=len, default=None)
+    with reading(path):
+        suffix = max((suffix for suffix in _FORMATS if path.name.lower().endswith(suffix)), key=len, default=None)
         if not path.exists():
             raise FileNotFoundError(path)
         if path.is_dir():
@@ -106,8 +78,6 @@ def _check(path: Path) -> str:
                 f"{path}: files called {path.suffix or 'without a suffix'} are not read. "
                 f"Those that are: {', '.join(_FORMATS)}.{_REMEDIES.get(path.suffix.lower(), '')}"
             )
-        if not os.access(path, os.R_OK):
-            raise PermissionError(path)
         if path.stat().st_size == 0:
             raise TableError(f"{path}: the file is empty.")
         return suffix

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,23 +12,18 @@ from typing import Any
 import numpy as np
 
 from boostmetric.optional import require
-from boostmetric.tables.complaints import TableError, listed
-from boostmetric.tables.reading import BYTES_PER_CHUNK, Chunk, Column, Table, Values
+from boostmetric.tables.complaints import reading, refuse_repeated_columns
+from boostmetric.tables.reading import Column, Table, Wanted
+from boostmetric.tables.values import Values
+
+# About as many bytes are decoded at once; much less is slower, much more shows in the memory.
+BYTES_PER_CHUNK = 2**24
 
 
 class ParquetTable(Table):
-    """A Parquet file, or some of its row groups, through pyarrow.
+    """A Parquet file, or some of its row groups: the first, and the one after the last.
 
-    Parameters
-    ----------
-    path : Path
-    groups : tuple of int, optional
-        The first row group, and the one after the last; all by default.
-
-    Attributes
-    ----------
-    group_sizes : list of int
-        Rows of each row group of the file.
+    `group_sizes` are the rows of each row group of the file.
     """
 
     format = "Parquet"
@@ -39,28 +34,23 @@ class ParquetTable(Table):
         with self._opened() as file:
             schema, about = file.schema_arrow, file.metadata
             self.group_sizes = [about.row_group(group).num_rows for group in range(about.num_row_groups)]
-        self._groups = range(*groups) if groups is not None else range(len(self.group_sizes))
+        self._groups = range(*groups or (0, len(self.group_sizes)))
         self._n_before = sum(self.group_sizes[: self._groups.start])
         self.n_rows = sum(self.group_sizes[group] for group in self._groups)
-        if len(set(schema.names)) < len(schema.names):
-            twice = sorted({name for name in schema.names if schema.names.count(name) > 1})
-            raise TableError(f"{path}: several columns are called {listed(twice)}. Rename them.")
-        self.columns = {column.name: self._column(column.name, column.type) for column in schema}
+        refuse_repeated_columns(path, schema.names)
+        self.columns = {column.name: _column(column.name, column.type) for column in schema}
 
-    def chunks(self, names: Sequence[str]) -> Iterator[Chunk]:
+    def chunks(self, wanted: Wanted) -> Iterator[dict[str, Values]]:
         """Batches of about the same size, row group after row group."""
-        start = 0
         with self._opened() as file:
             for group in self._groups:
                 # Row groups may hold a million rows: they are decoded in batches.
                 about = file.metadata.row_group(group)
                 per_batch = max(1, BYTES_PER_CHUNK * about.num_rows // max(1, about.total_byte_size))
-                for batch in file.iter_batches(batch_size=per_batch, row_groups=[group], columns=list(names)):
-                    values = {name: self._values(batch.column(name)) for name in names}
-                    size = batch.num_rows
+                for batch in file.iter_batches(batch_size=per_batch, row_groups=[group], columns=wanted.columns):
+                    values = {name: values_of(batch.column(name)) for name in wanted.columns}
                     del batch  # so that no two are held
-                    yield Chunk(start, size, values)
-                    start += size
+                    yield values
         self._arrow.default_memory_pool().release_unused()  # what pyarrow keeps for further use
 
     def location(self, row: int) -> str:
@@ -68,86 +58,52 @@ class ParquetTable(Table):
         return super().location(row + self._n_before)
 
     def footer_checksum(self) -> str:
-        """Of what the file says about itself: its columns, and where, how large and of what range each part is."""
+        """Checksum of what the file says about itself: columns, and place, size and range of each part."""
         with self._opened(), self.path.open("rb") as file:
             file.seek(-8, os.SEEK_END)
             size = int.from_bytes(file.read(4), "little")
             file.seek(-8 - size, os.SEEK_END)
             return hashlib.blake2b(file.read(size), digest_size=16).hexdigest()
 
-    def first_vector(self, name: str) -> int:
-        """Length of the first list of a column."""
-        with self._opened() as file:
-            for batch in file.iter_batches(batch_size=1, columns=[name]):
-                (first,) = self._values(batch.column(name))
-                if first is None or not len(first):
-                    raise TableError(f"{self.location(0)}, column {name!r}: no value. Fill it in, or remove the row.")
-                return len(first)
-        raise TableError(f"{self.path}: there are no rows. At least one is needed.")
-
     @contextmanager
     def _opened(self) -> Iterator[Any]:
         parquet = require("pyarrow.parquet", "data", "Reading Parquet files")
         broken = (self._arrow.ArrowException, OSError, ValueError, KeyError)  # names that are not text, ...
         # Without pre_buffer: it fetches the columns of all row groups ahead.
-        with self._errors(broken, self.format), parquet.ParquetFile(self.path, pre_buffer=False) as file:
+        with reading(self.path, broken, self.format), parquet.ParquetFile(self.path, pre_buffer=False) as file:
             yield file
 
-    def _column(self, name: str, kind: Any) -> Column:
-        types = self._arrow.types
-        if isinstance(kind, self._arrow.BaseExtensionType):  # such as a tensor of one shape
-            kind = kind.storage_type
-        if types.is_dictionary(kind):
-            kind = kind.value_type
-        if self._is_list(kind):
-            dtype = self._dtype(kind.value_type)
-            return Column(name, "other") if dtype is None else Column(name, "list", dtype)
-        dtype = self._dtype(kind)
-        if dtype is not None:
-            return Column(name, "number", dtype)
-        # By name: older versions of pyarrow do not know them all.
-        return Column(name, "text" if str(kind) in ("string", "large_string", "string_view", "null") else "other")
 
-    def _is_list(self, kind: Any) -> bool:
-        types = self._arrow.types
-        return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
+def values_of(array: Any) -> Values:
+    """The values of an array of pyarrow."""
+    array = getattr(array, "storage", array)  # of an extension, such as tensors of one shape
+    array = array.dictionary_decode() if hasattr(array, "dictionary") else array
+    is_list, dtype = _kind(array.type)
+    flat = array.flatten() if is_list else array
+    lengths = np.unique(array.value_lengths()) if is_list else np.ones(1)
+    is_text = str(array.type) in ("string", "large_string")
+    if array.null_count or flat.null_count or len(lengths) != 1 or not (dtype or is_text):
+        return array.to_pylist()  # type: ignore[no-any-return]
+    values = flat.to_numpy(zero_copy_only=False).astype(dtype or object, copy=False)
+    return values.reshape(len(array), -1) if is_list else values  # type: ignore[no-any-return]
 
-    def _dtype(self, kind: Any) -> np.dtype[Any] | None:
-        """The type of numbers in NumPy, None if they are not numbers."""
-        types = self._arrow.types
-        if types.is_decimal(kind):
-            return np.dtype(np.float64)
-        numbers = types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind)
-        return np.dtype(kind.to_pandas_dtype()) if numbers else None
 
-    def _values(self, array: Any) -> Values:
-        if isinstance(array.type, self._arrow.BaseExtensionType):
-            array = array.storage
-        if self._arrow.types.is_dictionary(array.type):
-            array = array.dictionary_decode()
-        if self._is_list(array.type):
-            return self._lists(array)
-        if self._dtype(array.type) is None or array.null_count:
-            return array.to_pylist()  # type: ignore[no-any-return]
-        return self._numbers(array)
+def _column(name: str, kind: Any) -> Column:
+    kind = getattr(kind, "storage_type", kind)
+    kind = kind.value_type if hasattr(kind, "index_type") else kind  # of a dictionary
+    is_list, dtype = _kind(kind)
+    if dtype is not None:
+        return Column(name, "list" if is_list else "number", dtype)
+    # By name: older versions of pyarrow do not know them all.
+    return Column(name, "text" if str(kind) in ("string", "large_string", "string_view", "null") else "other")
 
-    def _numbers(self, array: Any) -> Values:
-        if self._arrow.types.is_decimal(array.type):
-            array = array.cast(self._arrow.float64())
-        return array.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
 
-    def _lists(self, array: Any) -> Values:
-        """A matrix where all lists have one length and no gaps, otherwise Python lists, for complaints."""
-        if array.null_count or not len(array):
-            return array.to_pylist()  # type: ignore[no-any-return]
-        if self._arrow.types.is_fixed_size_list(array.type):
-            size = array.type.list_size
-        else:
-            sizes = np.diff(array.offsets.to_numpy())
-            size = int(sizes[0])
-            if (sizes != size).any():
-                return array.to_pylist()  # type: ignore[no-any-return]
-        flat = array.flatten()
-        if flat.null_count or self._dtype(flat.type) is None:
-            return array.to_pylist()  # type: ignore[no-any-return]
-        return np.asarray(self._numbers(flat)).reshape(len(array), size)
+def _kind(kind: Any) -> tuple[bool, np.dtype[Any] | None]:
+    """Whether values of a type are lists, and what their numbers are in NumPy, None if they are not numbers."""
+    types = require("pyarrow", "data", "Reading Parquet files").types
+    is_list = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
+    kind = kind.value_type if is_list else kind
+    if types.is_decimal(kind):
+        return is_list, np.dtype(np.float64)
+    is_number = types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind)
+    return is_list, np.dtype(kind.to_pandas_dtype()) if is_number else None

@@ -5,19 +5,18 @@ from __future__ import annotations
 import fnmatch
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from boostmetric.tables.complaints import Complaints, TableError, listed, plural, shown
-from boostmetric.tables.features import Features, choose_features
+from boostmetric.tables.features import PointColumns, features_of, several
 from boostmetric.tables.identifiers import Identifiers
-from boostmetric.tables.matrix import Matrix
 from boostmetric.tables.opening import FilePaths, open_tables
-from boostmetric.tables.reading import TableSet
-from boostmetric.tables.values import ColumnPart, Ids, joined
+from boostmetric.tables.reading import Table, TableSet, Wanted
+from boostmetric.tables.values import Ids, joined
 
 _FIX_REPEATED = "Each id must be there once: remove or rename the others."
 
@@ -82,9 +81,7 @@ class PointTable:
     @cached_property
     def identifiers(self) -> Identifiers | None:
         """Finds points by their ids; None if they have none."""
-        if self.ids is None:
-            return None
-        return Identifiers(self.ids if self.ids.dtype.kind == "i" else list(self.ids))
+        return None if self.ids is None else Identifiers(self.ids)
 
     def find(self, ids: Sequence[int | str] | NDArray[Any]) -> NDArray[np.int64]:
         """The row of each id, -1 where no point has it; whole numbers and their text are the same id.
@@ -98,11 +95,11 @@ class PointTable:
         ndarray of int64
         """
         if self.identifiers is None:
-            raise TableError(f"{self.source} was read without ids. Name the column that holds them (id).")
+            raise TableError(f"{self.source} was read without ids.", "Name the column that holds them ({id}).")
         values = ids.tolist() if isinstance(ids, np.ndarray) else list(ids)
         if all(type(value) is int and abs(value) < 2**63 for value in values):
             return self.identifiers.find(np.array(values, dtype=np.int64))
-        return self.identifiers.find(list(map(str, values)))
+        return self.identifiers.find(np.array(list(map(str, values)), dtype=object))
 
     def take(self, rows: ArrayLike) -> PointTable:
         """Some of the points, by row number or by a mask."""
@@ -122,16 +119,14 @@ class PointTable:
             return f"{self.source}: {rows}"
         lines = [f"{self.source}: {self.origin.format}, {rows}", f"features: {self.origin.features}"]
         if self.ids is not None:
-            kind = "whole numbers" if self.ids.dtype.kind == "i" else "text"
-            lines.append(f"ids: column {self.origin.id!r}, {kind}, such as {listed(map(_plain, self.ids[:3]))}")
+            kind = "text" if self.ids.dtype == object else "whole numbers"
+            lines.append(f"ids: column {self.origin.id!r}, {kind}, such as {listed(self.ids[:3].tolist())}")
         if self.labels is not None:
             classes, counts = np.unique(self.labels, return_counts=True)
             most = np.argsort(-counts, kind="stable")[:5]
-            told = ", ".join(f"{shown(_plain(classes[c]))} ({counts[c]:,})" for c in most)
-            more = ", ..." if len(classes) > len(most) else ""
-            lines.append(
-                f"labels: column {self.origin.label!r}, {plural(len(classes), 'class', 'classes')}: {told}{more}"
-            )
+            sizes = [f"{shown(classes[c].item())} ({counts[c]:,})" for c in most] + ["..."] * (len(classes) > len(most))
+            several = plural(len(classes), "class", "classes")
+            lines.append(f"labels: column {self.origin.label!r}, {several}: {', '.join(sizes)}")
         if self.kept:
             lines.append(f"kept: {listed(self.kept)}")
         if self.origin.left_out:
@@ -199,130 +194,84 @@ def read_points(
     (['a1', 'a2'], ['chair', 'table'], ['width', 'height'])
     >>> folder.cleanup()
     """
-    return read_some_points(open_tables(path), id, label, vector, columns, ignore, keep)
+    return read_some_points(open_tables(path), PointColumns(id, label, vector, columns, ignore, keep))
 
 
-def read_some_points(
-    table_set: TableSet,
-    id: str | None = None,
-    label: str | None = None,
-    vector: str | None = None,
-    columns: str | Sequence[str] | None = None,
-    ignore: str | Sequence[str] = (),
-    keep: str | Sequence[str] = (),
-    only: Ids | None = None,
-) -> PointTable:
+def read_some_points(table_set: TableSet[Table], asked: PointColumns, only: Ids | None = None) -> PointTable:
     """As `read_points`; with `only`, the points of these ids (where they have none: row numbers, which are then ids).
 
     Of the other points no more is held than of a chunk. An id that no point has is passed over.
     """
-    ignore, keep = _several(ignore), _several(keep)
-    claimed = {name: what for what, name in (("id", id), ("label", label)) if name is not None}
-    claimed.update((name, "to keep") for name in keep if name not in claimed)
-    features = features_of(table_set, claimed, vector, columns, ignore)
-
-    complaints, matrix = Complaints(), Matrix(features, table_set.n_rows if only is None else len(only))
-    wanted = None if only is None else Identifiers(only)
-    ids, labels, kept = list[Ids](), list[Ids](), {name: list[Ids]() for name in keep}
-    rows = list[NDArray[np.int64]]()
-    for chunk in table_set.chunks([*features.names, *(name for name in claimed if name not in features.names)]):
-        if wanted is not None:
-            numbers = np.arange(chunk.start, chunk.start + chunk.size)
-            known = numbers if id is None else ColumnPart(table_set, chunk, id, complaints).ids()
-            chunk = chunk.take(wanted.find(known) >= 0)
-            if not chunk.size:
-                continue
-            assert chunk.rows is not None
-            rows.append(chunk.rows)
-        matrix.read(table_set, chunk, complaints)
-        if id is not None:
-            ids.append(ColumnPart(table_set, chunk, id, complaints).ids())
-        elif wanted is not None:
-            ids.append(rows[-1])
+    features, id, label = features_of(table_set, asked), asked.id, asked.label
+    complaints, known = Complaints(table_set.location), None if only is None else Identifiers(only)
+    expected, n, width = (table_set.n_rows or 0) if only is None else len(only), 0, None
+    points = np.empty((0, 0), dtype=features.dtype)
+    rows, ids, labels = list[NDArray[np.int64]](), list[Ids](), list[Ids]()
+    kept = {name: list[Ids]() for name in several(asked.keep)}
+    for chunk in table_set.chunks(Wanted(list(asked.claimed), features.names, features.chosen), complaints):
+        block, names = features.of(chunk, width), chunk.rows if id is None else chunk.ids(id)
+        chosen, width = slice(None) if known is None else known.find(names) >= 0, block.shape[1]
+        points = _appended(points, n, block[chosen], expected)
+        n += len(block[chosen])
+        if id is not None or known is not None:
+            rows.append(chunk.rows[chosen])
+            ids.append(names[chosen])
         if label is not None:
-            labels.append(ColumnPart(table_set, chunk, label, complaints).classes())
+            labels.append(chunk.classes(label)[chosen])
         for name, parts in kept.items():
-            parts.append(ColumnPart(table_set, chunk, name, complaints).classes(blank=True))
-    _refuse_late_columns(table_set, features, {*claimed}, ignore)
-    _refuse_repeated(table_set, id, ids, np.concatenate(rows) if rows else None, complaints)
+            parts.append(chunk.classes(name, blank=True)[chosen])
+    if features.chosen:
+        _refuse_late_columns(table_set, asked)
+    if id is not None and not complaints:  # ids that are missing are all the same
+        _refuse_repeated(table_set, id, joined(ids), joined(rows), complaints)
     complaints.raise_if_any()
-
-    table = PointTable(
-        points=matrix.finished(),
-        ids=None if id is None and wanted is None else _as_array(joined(ids), object),
-        labels=None if label is None else _as_array(joined(labels), str),
+    if width == 0:
+        raise TableError(f"{table_set}: the vectors in column {features.names[0]!r} are empty.")
+    if len(points) > n:
+        points.resize((n, points.shape[1]), refcheck=False)
+    classes = joined(labels)
+    return PointTable(
+        points=points,
+        ids=joined(ids) if ids else None,
+        labels=None if label is None else classes.astype(str) if classes.dtype == object else classes,
         feature_names=None if features.is_vector else list(features.names),
-        kept={name: _as_array(joined(parts), object) for name, parts in kept.items()},
+        kept={name: joined(parts) for name, parts in kept.items()},
         source=str(table_set),
         origin=Origin(table_set.format, features.describe(), id, label, features.left_out),
     )
-    if table.n_features == 0 and len(table):
-        raise TableError(f"{table_set}: the vectors in column {features.names[0]!r} are empty.")
-    return table
 
 
-def features_of(
-    table_set: TableSet,
-    claimed: dict[str, str],
-    vector: str | None,
-    columns: str | Sequence[str] | None,
-    ignore: str | Sequence[str],
-) -> Features:
-    """The features of the first table, which all others must have as well; `claimed` columns are something else."""
-    for name, what in claimed.items():
-        table_set.first.column(name, {"id": "of ids", "label": "of labels"}.get(what, what))
-    named = None if columns is None else _several(columns)
-    features = choose_features(table_set.first, claimed, vector, named, _several(ignore))
-    allowed = {*features.names, *features.left_out, *table_set.first.columns}
-    dtypes = [features.dtype]
-    for table in table_set.tables[1:]:
-        new = [name for name in table.columns if name not in allowed]
-        if features.chosen and new:
-            raise TableError(
-                f"{table.path}: has {listed(new)}, which {table_set.first.path} does not have. All files must have the "
-                "same columns, or the features must be named (columns)."
-            )
-        columns_there = [table.column(name, "of features") for name in features.names]
-        dtypes += [column.dtype for column in columns_there]
-    return replace(features, dtype=np.result_type(*dtypes))
-
-
-def _refuse_late_columns(table_set: TableSet, features: Features, claimed: set[str], ignore: Sequence[str]) -> None:
-    """Refuse fields of JSON that only later rows have, where all numbers were to be features."""
-    for table in table_set.tables if features.chosen else ():
-        for name, row in table.unexpected.items():
-            if name in claimed or any(fnmatch.fnmatchcase(name, pattern) for pattern in ignore):
-                continue
-            raise TableError(
-                f"{table.location(row)}: has {name!r}, which the rows before do not have. Give it to all rows, or name "
-                "the features (columns)."
-            )
+def _appended(array: NDArray[Any], n: int, block: NDArray[Any], expected: int) -> NDArray[Any]:
+    """An array with a block behind its first n rows; it is enlarged where it is, not copied, if the system can."""
+    end = n + len(block)
+    if not n and end >= expected:  # perhaps all there is, and used as it is
+        return np.require(block, array.dtype, ["C", "W"])
+    if not n:
+        array = np.empty((expected, block.shape[1]), dtype=array.dtype)
+    elif end > len(array):
+        array = np.require(array, requirements="O")
+        array.resize((max(end, len(array) * 5 // 4), block.shape[1]), refcheck=False)
+    array[n:end] = block
+    return array
 
 
 def _refuse_repeated(
-    table_set: TableSet, column: str | None, ids: list[Ids], rows: NDArray[np.int64] | None, complaints: Complaints
+    table_set: TableSet[Table], column: str, ids: Ids, rows: NDArray[np.int64], complaints: Complaints
 ) -> None:
-    if column is None or complaints:  # ids that are missing are all the same
-        return
-    known = joined(ids)
+    first, again = Identifiers(ids).repeated()
+    repeated = ids[again].tolist()
 
-    def row(number: int) -> int:
-        return number if rows is None else int(rows[number])
+    def problem(i: int) -> str:
+        return f"id {shown(repeated[i])} is also that of {table_set.location(int(rows[first[i]]))}"
 
-    def problem(first: int, again: int) -> str:
-        return f"id {shown(_plain(known[again]))} is also that of {table_set.location(row(first))}"
-
-    for first, again in Identifiers(known).repeated():
-        complaints.add(partial(table_set.location, row(again), column), partial(problem, first, again), _FIX_REPEATED)
+    complaints.add(rows[again], problem, _FIX_REPEATED, column)
 
 
-def _several(names: str | Sequence[str]) -> list[str]:
-    return [names] if isinstance(names, str) else list(names)
-
-
-def _as_array(values: Ids, text: type) -> NDArray[Any]:
-    return values if isinstance(values, np.ndarray) else np.array(values, dtype=text)
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value
+def _refuse_late_columns(table_set: TableSet[Table], asked: PointColumns) -> None:
+    """Refuse fields of JSON that only later rows have, where all numbers were to be features."""
+    for table in table_set.tables:
+        for name, row in table.late.items():
+            ignored = any(fnmatch.fnmatchcase(name, pattern) for pattern in several(asked.ignore))
+            if not ignored and name not in asked.claimed:
+                problem = f"{table.location(row)}: has {name!r}, which the rows before do not have."
+                raise TableError(problem, "Give it to all rows, or name the features ({columns}).")

@@ -1,44 +1,38 @@
-"""CSV, TSV and JSON lines: text, read line by line, so that every complaint can name the line that an editor shows."""
+"""CSV, TSV and JSON lines: blocks of rows, read by pyarrow, or else single rows, read by the standard library.
+
+pyarrow is many times faster, but more lenient, and does not say where something is wrong. It gets the blocks of which
+it makes just what the standard library would. From the first block on where that is in doubt, or a value is not as it
+should be, rows are read one by one, so that complaints can name the line that an editor shows.
+"""
 
 from __future__ import annotations
 
 import csv
 import gzip
+import io
 import json
-import math
-import re
 import zlib
-from bisect import bisect_right
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from abc import abstractmethod
+from codecs import BOM_UTF8
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import cached_property
+from itertools import islice, zip_longest
 from pathlib import Path
-from typing import Any, TextIO
+from typing import IO, Any
 
-from boostmetric.tables.complaints import TableError, listed, shown
-from boostmetric.tables.reading import BYTES_PER_CHUNK, VALUES_PER_CHUNK, Chunk, Column, Table
+import numpy as np
+from numpy.typing import NDArray
 
-# Narrower than Python's float, which also takes 1_000.
-_NUMBER = re.compile(r" *[-+]?((\d+\.?\d*|\.\d+)(e[-+]?\d+)?|nan|inf|infinity) *", re.IGNORECASE | re.ASCII)
+from boostmetric.optional import require
+from boostmetric.tables.complaints import TableError, listed, reading, refuse_repeated_columns, shown
+from boostmetric.tables.parquet import values_of
+from boostmetric.tables.reading import Column, Table, Wanted
+from boostmetric.tables.values import Values, are_finite, is_number
 
-
-class _Lines:
-    """The line on which each row begins, kept as the rows where counting on from the last one goes wrong."""
-
-    def __init__(self) -> None:
-        self._rows: list[int] = []
-        self._lines: list[int] = []
-        self._ahead: int | None = None  # of the last row
-
-    def note(self, row: int, line: int) -> None:
-        """The line of the next row; rows that were noted before are passed over."""
-        if line - row != self._ahead and (not self._rows or row > self._rows[-1]):
-            self._rows.append(row)
-            self._lines.append(line)
-        self._ahead = line - row
-
-    def __getitem__(self, row: int) -> int:
-        last = bisect_right(self._rows, row) - 1
-        return self._lines[last] + row - self._rows[last]
+# Much less is slower, much more shows in the memory.
+BYTES_PER_BLOCK = 2**22
+VALUES_PER_CHUNK = 2**18
 
 
 class _TextTable(Table):
@@ -46,132 +40,209 @@ class _TextTable(Table):
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
-        self._lines = _Lines()
+        self._arrow = require("pyarrow", "data", f"Reading {self.format} files")
+
+    def chunks(self, wanted: Wanted) -> Iterator[dict[str, Values]]:
+        """By pyarrow as far as it goes, then by the standard library."""
+        n_rows = 0
+        for number, block in enumerate(self._blocks()):
+            try:
+                values = self._converted(block, wanted, is_first=number == 0)
+            except ValueError:  # of pyarrow, or of UTF-8
+                yield from self._row_by_row(n_rows, wanted)
+                return
+            yield values
+            n_rows += len(next(iter(values.values())))
+
+    def _converted(self, block: bytes, wanted: Wanted, *, is_first: bool) -> dict[str, Values]:
+        """The values in a block; a ValueError if there is any doubt."""
+        _ensure(not block.startswith(BOM_UTF8) and block.count(b"\r") == block.count(b"\r\n"))
+        if not block.isascii():
+            block.decode()
+        table = self._table(block, wanted, is_first=is_first)
+        values = {name: self._values(table.column(name).combine_chunks()) for name in wanted.columns}
+        for name, column in values.items():
+            _ensure(_are_finite(column) if name in wanted.numbers else isinstance(column, np.ndarray))
+        return values
+
+    @abstractmethod
+    def _table(self, block: bytes, wanted: Wanted, *, is_first: bool) -> Any:
+        """What pyarrow makes of a block."""
+
+    def _values(self, column: Any) -> Values:
+        return values_of(column)
+
+    def _row_by_row(self, n_before: int, wanted: Wanted) -> Iterator[dict[str, Values]]:
+        """The rows after some, by the standard library."""
+        for rows in _portions(islice(self._rows(), n_before, None)):
+            values: dict[str, Values] = {name: [row.get(name) for row in rows] for name in wanted.columns}
+            for name in {*wanted.numbers} - {*wanted.names}:
+                with suppress(ValueError, TypeError, OverflowError):  # what is to be looked at one by one
+                    column = self._arrow.array(values[name])
+                    converted = values_of(column if self.typed else column.cast("float64"))
+                    values[name] = converted if _are_finite(converted) else values[name]
+            yield values
+
+    @abstractmethod
+    def _rows(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        """The line and the values of each row, by the standard library."""
 
     def location(self, row: int) -> str:
+        """Where a row is found: by its line."""
         return f"{self.path}, line {self._lines[row]}"
 
-    @contextmanager
-    def _opened(self) -> Iterator[TextIO]:
-        """The file as text, with the errors that only reading shows."""
-        opener: Any = gzip.open if self.path.suffix.lower() == ".gz" else open
-        with self._errors((gzip.BadGzipFile, EOFError, zlib.error), "gzip"):
-            try:
-                # Excel begins UTF-8 with a mark, which is not part of the first name.
-                with opener(self.path, "rt", encoding="utf-8-sig", newline="") as file:
-                    yield file
-            except UnicodeDecodeError:
-                raise self._not_utf8(opener) from None  # which reads again, and may find that the file is broken
+    @cached_property
+    def _lines(self) -> NDArray[np.int64]:
+        """The line on which each row begins: the file is read again for it, which only messages need."""
+        return np.fromiter((line for line, _ in self._rows()), dtype=np.int64)
 
-    def _not_utf8(self, opener: Any) -> TableError:
-        """The error that names the first line that is not UTF-8: text is decoded by blocks, which know no lines."""
-        with opener(self.path, "rb") as file:
-            for number, line in enumerate(file, 1):
+    def _blocks(self) -> Iterator[bytes]:
+        """The file, cut where rows end; an empty block if none does within many bytes."""
+        rest = b""
+        with self._opened() as file:
+            file.seek(len(BOM_UTF8) if file.read(len(BOM_UTF8)) == BOM_UTF8 else 0)
+            while more := file.read(BYTES_PER_BLOCK):
+                block = rest + more
+                end = self._end_of_rows(block) if len(more) == BYTES_PER_BLOCK else len(block)
+                yield block[:end]
+                rest = block[end:]
+        if rest:
+            yield rest
+
+    def _end_of_rows(self, block: bytes) -> int:
+        return block.rfind(b"\n") + 1
+
+    def _text(self) -> Iterator[tuple[int, str]]:
+        """The lines of the file, numbered from 1."""
+        # Excel begins UTF-8 with a mark, which is not part of the first name.
+        with self._opened() as file, io.TextIOWrapper(file, "utf-8-sig", "surrogateescape", newline="") as lines:
+            for number, line in enumerate(lines, 1):
                 try:
-                    line.decode("utf-8")
-                except UnicodeDecodeError as error:
-                    return TableError(
-                        f"{self.path}, line {number}: byte 0x{line[error.start]:02x} at position {error.start + 1} is "
-                        "not UTF-8 text. Save the file as UTF-8."
-                    )
-        raise AssertionError("decoding failed, and does not when tried again")
+                    line.encode()
+                except UnicodeEncodeError as error:
+                    byte, before = ord(line[error.start]) - 0xDC00, len(line[: error.start].encode())
+                    raise TableError(
+                        f"{self.path}, line {number}: byte 0x{byte:02x} at position {before + 1} is not UTF-8 text. "
+                        "Save the file as UTF-8."
+                    ) from None
+                yield number, line
+
+    @contextmanager
+    def _opened(self) -> Iterator[IO[bytes]]:
+        opener: Any = gzip.open if self.path.suffix.lower() == ".gz" else open
+        with reading(self.path, (gzip.BadGzipFile, EOFError, zlib.error), "gzip"), opener(self.path, "rb") as file:
+            yield file
+
+
+def _are_finite(values: Values) -> bool:
+    return are_finite(values, 1) or are_finite(values, 2)
+
+
+def _ensure(sure: bool) -> None:
+    if not sure:
+        raise ValueError
+
+
+def _portions(rows: Iterator[tuple[int, dict[str, Any]]]) -> Iterator[list[dict[str, Any]]]:
+    """Rows, so many at a time that they need little memory."""
+    for _, first in rows:
+        size = sum(len(value) if isinstance(value, list) else 1 for value in first.values())
+        yield [first, *(row for _, row in islice(rows, VALUES_PER_CHUNK // max(1, size)))]
 
 
 class CsvTable(_TextTable):
     """Comma-separated values (RFC 4180) with a header, or tab-separated ones."""
 
+    typed = False
+
     def __init__(self, path: Path, *, delimiter: str) -> None:
+        self._delimiter, self.format = delimiter, "CSV" if delimiter == "," else "TSV"
         super().__init__(path)
-        self._delimiter = delimiter
-        self.format = "CSV" if delimiter == "," else "TSV"
-        header, examples = self._beginning()
+        records = self._records()
+        _, header = next(records, (0, []))
+        if not header:
+            raise TableError(f"{path}: the file is empty. It needs a line of column names, and rows below it.")
+        examples = [""] * len(header)
+        for _, fields in islice(records, 1000):
+            # A row of another length is refused later, with its line.
+            examples = [known or field for known, field in zip_longest(examples, fields[: len(header)], fillvalue="")]
+            if all(examples):
+                break
         self._check_header(header)
-        self.columns = {name: self._column(name, example) for name, example in zip(header, examples, strict=True)}
-
-    def chunks(self, names: Sequence[str]) -> Iterator[Chunk]:
-        """Fields as text."""
-        place = {name: number for number, name in enumerate(self.columns)}
-        at = [place[name] for name in names]
-        n_columns = len(self.columns)
-        per_chunk = max(1, VALUES_PER_CHUNK // n_columns)
-        start, rows = 0, list[list[str]]()
-        for line, fields in self._records():
-            if len(fields) != n_columns:
-                raise TableError(
-                    f"{self.path}, line {line}: {len(fields)} fields, but the header has {n_columns}. A field that "
-                    f"contains {'a comma' if self._delimiter == ',' else 'a tab'} must be put in double quotes."
-                )
-            self._lines.note(start + len(rows), line)
-            rows.append(fields)
-            if len(rows) == per_chunk:
-                yield self._chunk(start, rows, names, at)
-                start, rows = start + len(rows), []
-        if rows:
-            yield self._chunk(start, rows, names, at)
-
-    @staticmethod
-    def _chunk(start: int, rows: list[list[str]], names: Sequence[str], at: list[int]) -> Chunk:
-        columns = list(zip(*rows, strict=True))
-        return Chunk(start, len(rows), {name: columns[c] for name, c in zip(names, at, strict=True)}, typed=False)
-
-    def _records(self, *, header: bool = False) -> Iterator[tuple[int, list[str]]]:
-        """Fields of each record with the line that it begins on; blank lines are passed over."""
-        with self._opened() as file:
-            reader = csv.reader(file, delimiter=self._delimiter, strict=True)
-            before = 0
-            try:
-                for fields in reader:
-                    line, before = before + 1, reader.line_num
-                    if not fields:
-                        continue
-                    if header:
-                        yield line, fields
-                    header = True
-            except csv.Error as error:
-                raise TableError(
-                    f"{self.path}, line {before + 1}: not valid {self.format} ({error}). Check the quotes of the row "
-                    "that begins there."
-                ) from None
-
-    def _beginning(self) -> tuple[list[str], list[str]]:
-        """The header, and the first text of each column among the first rows."""
-        records = self._records(header=True)
-        try:
-            _, header = next(records, (0, []))
-            if not header:
-                raise TableError(f"{self.path}: the file is empty. It needs a line of column names, and rows below it.")
-            examples = [""] * len(header)
-            for _, (_, fields) in zip(range(1000), records, strict=False):
-                examples = [known or field for known, field in zip(examples, fields, strict=False)]
-                examples += [""] * (len(header) - len(examples))  # a short row is refused later, with its line
-                if all(examples):
-                    break
-        finally:
-            records.close()  # type: ignore[attr-defined]
-        return header, examples
+        self.columns = {
+            name: Column(name, "number" if is_number(example) else "text", example=example)
+            for name, example in zip(header, examples, strict=True)
+        }
 
     def _check_header(self, header: list[str]) -> None:
-        twice = {name for name in header if header.count(name) > 1} if len(set(header)) < len(header) else ()
-        if twice:
-            raise TableError(f"{self.path}, line 1: several columns are called {listed(sorted(twice))}. Rename them.")
-        other = ";" if self._delimiter == "," else ","
-        others = {";": "semicolons", ",": "commas", "\t": "tabs"}
-        for separator in (other, "\t" if self._delimiter == "," else ";"):
+        refuse_repeated_columns(f"{self.path}, line 1", header)
+        separators = {";": "semicolons", ",": "commas", "\t": "tabs"}
+        for separator in ";\t" if self._delimiter == "," else ",;":
             if len(header) == 1 and separator in header[0]:
                 raise TableError(
                     f"{self.path}, line 1: one column, {shown(header[0])}, which seems to be several separated by "
-                    f"{others[separator]}. Separate them by commas in .csv files, and by tabs in .tsv files."
+                    f"{separators[separator]}. Separate them by commas in .csv files, and by tabs in .tsv files."
                 )
         counted = [str(number) for number in range(len(header))]  # what pandas writes for columns without names
-        if header != counted and all(_NUMBER.fullmatch(name) for name in header):
+        if header != counted and all(map(is_number, header)):
             raise TableError(
                 f"{self.path}, line 1: numbers ({listed(header, 3)}) where the names of the columns should be. Add a "
                 "line of names at the top, or save the matrix as .npy."
             )
 
-    @staticmethod
-    def _column(name: str, example: str) -> Column:
-        return Column(name, "number" if _NUMBER.fullmatch(example) else "text", example=example)
+    def _records(self) -> Iterator[tuple[int, list[str]]]:
+        """The line and the fields of each record, the header first; blank lines are passed over."""
+        records, line = csv.reader((text for _, text in self._text()), delimiter=self._delimiter, strict=True), 1
+        try:
+            for fields in records:
+                if fields:
+                    yield line, fields
+                line = records.line_num + 1
+        except csv.Error as error:
+            raise TableError(
+                f"{self.path}, line {line}: not valid {self.format} ({error}). Check the quotes of the row that begins "
+                "there."
+            ) from None
+
+    def _rows(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        for line, fields in islice(self._records(), 1, None):
+            if len(fields) != len(self.columns):
+                raise TableError(
+                    f"{self.path}, line {line}: {len(fields)} fields, but the header has {len(self.columns)}. A field "
+                    f"that contains {'a comma' if self._delimiter == ',' else 'a tab'} must be put in double quotes."
+                )
+            yield line, dict(zip(self.columns, fields, strict=True))
+
+    def _end_of_rows(self, block: bytes) -> int:
+        codes = np.frombuffer(block, dtype=np.uint8)
+        ends = np.flatnonzero(codes == ord("\n"))
+        outside = ends[np.searchsorted(np.flatnonzero(codes == ord('"')), ends) % 2 == 0]  # of quotes
+        return int(outside[-1]) + 1 if len(outside) else 0
+
+    def _table(self, block: bytes, wanted: Wanted, *, is_first: bool) -> Any:
+        # Quotes are around fields, or two for one within: others are read differently, or refused.
+        codes = np.frombuffer(b"\n" + block + b"\n", dtype=np.uint8)
+        quotes = np.flatnonzero(codes == ord('"'))
+        beside = codes[np.concatenate([quotes[::2] - 1, quotes[1::2] + 1])]
+        _ensure(len(quotes) % 2 == 0 and bool(np.isin(beside, list(f'{self._delimiter}\r\n"'.encode())).all()))
+        arrow, reader = self._arrow, require("pyarrow.csv", "data", f"Reading {self.format} files")
+        types = dict.fromkeys(wanted.numbers, arrow.float64()) | dict.fromkeys(wanted.names, arrow.string())
+        return reader.read_csv(
+            arrow.BufferReader(block),
+            reader.ReadOptions(block_size=len(block) + 1, column_names=[] if is_first else list(self.columns)),
+            reader.ParseOptions(delimiter=self._delimiter, newlines_in_values=True),
+            reader.ConvertOptions(column_types=types, include_columns=list(types), null_values=[]),
+        )
+
+    def _values(self, column: Any) -> Values:
+        """Text that is whole numbers, all written in the one way, is these numbers."""
+        with suppress(self._arrow.ArrowInvalid):
+            if column.type == self._arrow.string() and len(column):
+                numbers = column.cast("int64")
+                values: NDArray[np.int64] = numbers.to_numpy()
+                if numbers.cast(column.type).equals(column) and -(10**18) < values.min() <= values.max() < 10**18:
+                    return values
+        return values_of(column)
 
 
 class JsonLinesTable(_TextTable):
@@ -181,65 +252,14 @@ class JsonLinesTable(_TextTable):
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
-        self.columns = {}
-        records = self._records()
-        for start, chunk in records:
-            examples: dict[str, Any] = {}
-            for record in chunk:
-                for name, value in record.items():
-                    if examples.get(name) is None:
-                        examples[name] = value
-            self.columns = {name: self._column(name, example) for name, example in examples.items()}
-            assert start == 0
-            break
-        records.close()  # type: ignore[attr-defined]
-        if not self.columns:
+        examples: dict[str, Any] = {}
+        for row in next(_portions(self._records()), []):
+            examples |= {name: value for name, value in row.items() if examples.get(name) is None}
+        if not examples:
             raise TableError(
                 f'{path}: the file is empty. It needs one JSON object a line, such as {{"id": 1, "x": 0.5}}.'
             )
-
-    def chunks(self, names: Sequence[str]) -> Iterator[Chunk]:
-        """Values as JSON has them, None where a line does not have the field."""
-        known = self.columns.keys()
-        for start, records in self._records():
-            for row, record in enumerate(records, start):
-                if not record.keys() <= known:
-                    for name in record.keys() - known:
-                        self.unexpected.setdefault(name, row)
-            yield Chunk(start, len(records), {name: [record.get(name) for record in records] for name in names})
-
-    def _records(self) -> Iterator[tuple[int, list[dict[str, Any]]]]:
-        """Objects in chunks, with the number of those before."""
-        start, length, records = 0, 0, list[dict[str, Any]]()
-        with self._opened() as file:
-            for line, text in enumerate(file, 1):
-                if text.isspace():
-                    continue
-                self._lines.note(start + len(records), line)
-                records.append(self._record(line, text))
-                length += len(text)
-                if length >= BYTES_PER_CHUNK or len(records) >= VALUES_PER_CHUNK // 8:
-                    yield start, records
-                    start, length, records = start + len(records), 0, []
-        if records:
-            yield start, records
-
-    def _record(self, line: int, text: str) -> dict[str, Any]:
-        try:
-            record = json.loads(text)
-        except json.JSONDecodeError as error:
-            raise TableError(
-                f"{self.path}, line {line}: not JSON ({error.msg} at character {error.colno}): {shown(text.strip())}. "
-                "Write one JSON object a line."
-            ) from None
-        except (ValueError, RecursionError) as error:  # a number of thousands of digits; thousands of brackets
-            raise TableError(f"{self.path}, line {line}: cannot be read as JSON ({error}).") from None
-        if not isinstance(record, dict):
-            raise TableError(
-                f"{self.path}, line {line}: {shown(record)} is not a JSON object. Write one object a line, such as "
-                '{"id": 1, "x": 0.5}.'
-            )
-        return record
+        self.columns = {name: self._column(name, example) for name, example in examples.items()}
 
     @staticmethod
     def _column(name: str, example: Any) -> Column:
@@ -250,12 +270,53 @@ class JsonLinesTable(_TextTable):
         numbers = isinstance(example, list) and all(isinstance(value, (int, float, type(None))) for value in example)
         return Column(name, "list" if numbers else "other", example=example)
 
+    def _rows(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        for number, (line, row) in enumerate(self._records()):
+            for name in row.keys() - self.columns.keys():
+                self.late.setdefault(name, number)
+            yield line, row
 
-def parse_number(text: str) -> float | None:
-    """A number as it is written in CSV, or None."""
-    return float(text) if _NUMBER.fullmatch(text) else None
+    def _records(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        """The line and the object of each row; blank lines are passed over."""
+        for line, text in self._text():
+            if text.isspace():
+                continue
+            try:
+                row = json.loads(text)
+            except json.JSONDecodeError as error:
+                problem = f"not JSON ({error.msg} at character {error.colno}): {shown(text.strip())}"
+                raise TableError(f"{self.path}, line {line}: {problem}. Write one JSON object a line.") from None
+            except (ValueError, RecursionError) as error:  # a number of thousands of digits; thousands of brackets
+                raise TableError(f"{self.path}, line {line}: cannot be read as JSON ({error}).") from None
+            if not isinstance(row, dict):
+                raise TableError(
+                    f"{self.path}, line {line}: {shown(row)} is not a JSON object. Write one object a line, such as "
+                    '{"id": 1, "x": 0.5}.'
+                )
+            yield line, row
 
+    def _table(self, block: bytes, wanted: Wanted, *, is_first: bool) -> Any:
+        # Every line must be an object: pyarrow also takes several in a line, or one over several lines.
+        lines = block.strip()
+        breaks = lines.count(b"\n")
+        _ensure(lines.startswith(b"{") and lines.endswith(b"}") and lines.count(b"\n{") == breaks)
+        _ensure(lines.count(b"}\n") + lines.count(b"}\r\n") == breaks)
+        arrow, reader = self._arrow, require("pyarrow.json", "data", f"Reading {self.format} files")
+        late = "error" if wanted.strict else "ignore"
+        table = reader.read_json(
+            arrow.BufferReader(block),
+            reader.ReadOptions(block_size=len(block) + 1),
+            reader.ParseOptions(arrow.schema(self._fields(wanted)), unexpected_field_behavior=late),
+        )
+        _ensure(table.num_rows == breaks + 1)
+        return table
 
-def is_blank(value: object) -> bool:
-    """Whether there is no value: nothing in JSON or Parquet, an empty field in CSV, not a number in an array."""
-    return value is None or value == "" or (isinstance(value, float) and math.isnan(value))
+    def _fields(self, wanted: Wanted) -> Iterator[tuple[str, Any]]:
+        """Columns with their types, by the examples: those of ids must be exact."""
+        arrow, number = self._arrow, self._arrow.float64()
+        exact = {bool: arrow.bool_(), int: arrow.int64(), str: arrow.string()}
+        types = exact | {int: number, float: number, list: arrow.list_(number)}
+        for name in self.columns if wanted.strict else wanted.columns:
+            column, known = self.columns[name], exact if name in wanted.names else types
+            _ensure(column.kind != "other" and type(column.example) in known)
+            yield name, known[type(column.example)]

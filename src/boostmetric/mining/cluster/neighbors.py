@@ -18,6 +18,7 @@ from boostmetric.mining.cluster.point_files import PointFiles
 from boostmetric.mining.cluster.survey import Survey, check_vectors, survey
 from boostmetric.mining.cluster.tasks import tasks_on
 from boostmetric.tables.complaints import TableError
+from boostmetric.tables.features import PointColumns
 from boostmetric.tables.opening import FilePaths
 
 
@@ -101,9 +102,7 @@ def mine_neighbors(
     """
     for name, value in (("n_neighbors", n_neighbors), ("n_impostors", n_impostors), ("rows_per_part", rows_per_part)):
         check_count(name, value)
-    columns = [columns] if isinstance(columns, str) else columns
-    ignore = [ignore] if isinstance(ignore, str) else ignore
-    files = PointFiles.opened(points, label=label, id=id, vector=vector, columns=columns, ignore=ignore)
+    files = PointFiles.opened(points, label, PointColumns(id, label, vector, columns, ignore))
     parts = _parts(files, rows_per_part)
     folder = _folder(files, Path(output).absolute(), n_neighbors, n_impostors, rows_per_part, len(parts))
     folder.open()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -106,15 +105,15 @@ def _ids_of(job: Job, part: MinedPart, rows: NDArray[np.int64]) -> NDArray[Any]:
     share_rows: list[NDArray[np.int64]] = []
     for file in range(len(files.paths)):
         for first, given in files.ids(file):
-            ids: Ids = given if whole else as_texts(given)
+            ids = given if whole else as_texts(given)
             begin, end = np.searchsorted(rows, [first, first + len(ids)])
             places = rows[begin:end] - first
-            found += ids[places].tolist() if isinstance(ids, np.ndarray) else [ids[place] for place in places]
+            found += ids[places].tolist()
             if files.id is None:
                 continue
-            key = ids if isinstance(ids, np.ndarray) else np.array([zlib.crc32(text.encode()) for text in ids])
+            key = ids if whole else np.array([zlib.crc32(text.encode()) for text in ids])
             mine = np.flatnonzero(key % n_parts == part.number)
-            share.append(ids[mine] if isinstance(ids, np.ndarray) else [ids[place] for place in mine])
+            share.append(ids[mine])
             share_rows.append(mine + first)
     if files.id is not None:
         _refuse_repeated(files, joined(share), np.concatenate(share_rows))
@@ -122,8 +121,12 @@ def _ids_of(job: Job, part: MinedPart, rows: NDArray[np.int64]) -> NDArray[Any]:
 
 
 def _refuse_repeated(files: PointFiles, ids: Ids, rows: NDArray[np.int64]) -> None:
-    complaints = Complaints()
-    for first, again in Identifiers(ids).repeated():
-        problem = f"id {shown(as_texts(ids[again : again + 1])[0])} is also that of {files.location(int(rows[first]))}"
-        complaints.add(partial(files.location, int(rows[again])), problem, _FIX_REPEATED)
+    complaints = Complaints(lambda row, _: files.location(row))
+    first, again = Identifiers(ids).repeated()
+    texts = as_texts(ids)[again]
+    complaints.add(
+        rows[again],
+        lambda i: f"id {shown(texts[i])} is also that of {files.location(int(rows[first[i]]))}",
+        _FIX_REPEATED,
+    )
     complaints.raise_if_any()

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from boostmetric.arrays.frame import Shift
 from boostmetric.mining.cluster.point_files import PointFiles
 from boostmetric.neighbors import rounding_of_distances
-from boostmetric.tables.complaints import Complaints, TableError, plural
+from boostmetric.tables.complaints import TableError, plural
 from boostmetric.tables.values import Ids, joined
 
 
@@ -26,7 +26,7 @@ class Survey:
         The first point.
     ends : ndarray of shape (2, n_features)
         Minimum and maximum of each coordinate, in the precision of the points.
-    classes : ndarray of int64, or list of str
+    classes : ndarray of int64, or of text
         All distinct classes.
     class_sizes : ndarray of shape (n_classes,)
     whole_ids : bool
@@ -71,19 +71,17 @@ def survey(files: PointFiles, file: int, n_threads: int) -> Survey | None:
     TableError
         If anything is wrong, with the file, the row and the column.
     """
-    complaints = Complaints()
     first, ends, counts = None, list[NDArray[Any]](), list[tuple[Ids, NDArray[np.int64]]]()
-    for batch in files.batches(file, complaints=complaints):
+    for batch in files.batches(file, collect=True):
         if first is None:
             first = batch.points[0].copy()
         ends += [batch.points.min(axis=0), batch.points.max(axis=0)]
         counts.append(_counted([(batch.labels, np.ones(len(batch.labels), dtype=np.int64))]))
-    complaints.raise_if_any()
     if first is None:
         return None
     if not len(first):
         raise TableError(f"{files.paths[file]}: the vectors in column {files.features.names[0]!r} are empty.")
-    whole_ids = all(isinstance(ids, np.ndarray) for _, ids in files.ids(file))
+    whole_ids = all(ids.dtype != object for _, ids in files.ids(file))
     classes, class_sizes = _counted(counts)
     return Survey(first, np.stack([np.min(ends, axis=0), np.max(ends, axis=0)]), classes, class_sizes, whole_ids)
 
@@ -106,4 +104,4 @@ def _counted(parts: Sequence[tuple[Ids, NDArray[np.int64]]]) -> tuple[Ids, NDArr
     classes, place = np.unique(all_classes, return_inverse=True)
     sizes = np.zeros(len(classes), dtype=np.int64)
     np.add.at(sizes, place, np.concatenate([sizes for _, sizes in parts]))
-    return (classes if classes.dtype.kind == "i" else classes.tolist()), sizes
+    return classes, sizes
