@@ -27,6 +27,7 @@ _ALIASES = {
     "random_state": "seed",
     "n_jobs": "jobs",
     "names": "name",
+    "groups": "group",
 }
 
 

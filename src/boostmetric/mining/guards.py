@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from boostmetric.arrays.errors import ParameterError, refusal
 from boostmetric.arrays.types import FloatArray, IntArray
 from boostmetric.mining.space import Space
 from boostmetric.mining.window import Candidates, are_in
@@ -33,14 +34,14 @@ class Margin(NamedTuple):
         pair = limits if isinstance(limits, tuple | list) else (limits, None)
         if len(pair) != 2 or not all(one is None or _is_finite(one, smallest) for one in pair):
             above = "" if smallest == -math.inf else f" of at least {smallest:g}"
-            raise ValueError(
-                f"{name} must be a finite number{above}, a pair (least, most) of such numbers, of which one may be "
-                f"None, or None. Got {limits!r}."
-            )
+            pair_of_them = "a pair (least, most) of such numbers, of which one may be None, or None"
+            raise refusal(name, f"must be a finite number{above}, {pair_of_them}", limits)
         least, most = pair
         margin = cls(-math.inf if least is None else float(least), math.inf if most is None else float(most))
         if margin.least > margin.most:
-            raise ValueError(f"{name}={limits!r} keeps nothing: the first number must not be above the second.")
+            raise ParameterError(
+                f"{{{name}}}={{limits!r}} keeps nothing: the first number must not be above the second.", limits=limits
+            )
         return margin
 
 

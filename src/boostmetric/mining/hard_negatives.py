@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_consistent_length, column_or_1d
 
+from boostmetric.arrays.errors import ParameterError, refusal
 from boostmetric.arrays.numbering import as_array, check_rows, number_values, refuse_rows
 from boostmetric.arrays.types import IntArray
 from boostmetric.arrays.validation import check_count, check_number
@@ -221,14 +222,18 @@ def _check_ranks(ranks: Any, n_others: int, what: str = "documents that a query 
     try:
         first, last = ranks
     except (TypeError, ValueError):
-        raise ValueError(f"ranks must be a pair (first, last) of whole numbers. Got {ranks!r}.") from None
+        raise refusal("ranks", "must be a pair (first, last) of whole numbers", ranks) from None
     for rank in (first, last):
         check_count("ranks", rank, alternative=", for first and last")
     if first > last:
-        raise ValueError(f"ranks={ranks!r} is empty: the first rank must not be above the last.")
+        raise ParameterError("{ranks}={value!r} is empty: the first rank must not be above the last.", value=ranks)
     if first > n_others:
-        raise ValueError(
-            f"ranks={ranks!r} begins at {first}, but there are only {n_others} {what}. Begin at a lower rank."
+        raise ParameterError(
+            "{ranks}={value!r} begins at {first}, but there are only {n} {what}. Begin at a lower rank.",
+            value=ranks,
+            first=first,
+            n=n_others,
+            what=what,
         )
     return int(first), min(int(last), n_others)
 
@@ -246,9 +251,8 @@ def _guards(
         return Guards(absolute, relative, near_duplicate, None)
     names = column_or_1d(groups)
     if len(names) != space.documents.shape[0]:
-        raise ValueError(
-            f"groups must name one group for each of {space.documents.shape[0]} documents. Got {len(names)}."
-        )
+        n = space.documents.shape[0]
+        raise refusal("groups", f"must name one group for each of {n} documents", len(names))
     return Guards(absolute, relative, near_duplicate, number_values("groups", names)[1])
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from boostmetric.arrays.errors import ParameterError
 from boostmetric.arrays.types import FloatArray, IntArray
 from boostmetric.evaluation.task import text_of
 from boostmetric.retrieval.ids import as_array, as_ids
@@ -94,7 +95,7 @@ class Mined:
         """
         if self.n_documents is None:
             if document_ids is not None:
-                raise ValueError("The documents are the queries: give ids only, and no document_ids.")
+                raise ParameterError("The documents are the queries: give {ids} only, and no {document_ids}.")
             of_queries = of_documents = _ids("ids", ids, self.n_queries, "points")
             first = 0
         else:
@@ -159,5 +160,5 @@ def _ids(name: str, ids: Iterable[Hashable] | None, n: int, what: str) -> NDArra
         return np.arange(n)
     names = as_ids(ids)
     if len(names) != n:
-        raise ValueError(f"There are {n} {what} and {len(names)} {name}. Give one id for each.")
+        raise ParameterError(f"There are {n} {what} and {len(names)} {{{name}}}. Give one id for each.")
     return as_array(names)

@@ -195,12 +195,7 @@ class OpenedFiles:
         )
 
     def shares(self, n: int) -> list[FileShare]:
-        """n shares, or fewer, of about as many rows each.
-
-        Parameters
-        ----------
-        n : int
-        """
+        """n shares, or fewer, of about as many rows each."""
         kind, columns = self._roles
         units, sizes = list[RowGroups](), list[int]()
         for table in self.comparisons.tables:
@@ -212,28 +207,19 @@ class OpenedFiles:
             raise TableError(f"{self.comparisons}: there are no rows. At least one is needed.")
         # A unit belongs where its middle lies.
         cuts = np.unique(np.searchsorted(ends - 0.5 * np.array(sizes), ends[-1] * np.arange(1, n) / n))
-        whole = [tuple(merged(units[i] for i in part if sizes[i])) for part in np.split(np.arange(len(units)), cuts)]
-        points, queries = (
-            () if set_ is None else tuple(map(_path, set_.tables)) for set_ in (self.points, self.queries)
-        )
-        names, is_vector = self._features.names, self._features.is_vector
-        asked = PointColumns(
-            self.files.id, vector=names[0] if is_vector else None, columns=None if is_vector else names
-        )
+        parts = [tuple(merged(units[i] for i in part if sizes[i])) for part in np.split(np.arange(len(units)), cuts)]
+        points = tuple(map(_path, self.points.tables))
+        queries = () if self.queries is None else tuple(map(_path, self.queries.tables))
+        names, id, files = self._features.names, self.files.id, self.files
+        asked = PointColumns(id, vector=names[0]) if self._features.is_vector else PointColumns(id, columns=names)
+        whole = FileShare((), kind, columns, points, queries, asked, files.max_per_query, files.sample, {})
         return [
-            FileShare(
-                rows,
-                kind,
-                columns,
-                points,
-                queries,
-                asked,
-                self.n_features,
-                self.files.max_per_query,
-                self.files.sample,
-                {path: self._footers[path] for path in sorted({*points, *queries, *(row.path for row in rows)})},
+            replace(
+                whole,
+                rows=rows,
+                footers={path: self._footers[path] for path in (*points, *queries, *(row.path for row in rows))},
             )
-            for rows in whole
+            for rows in parts
             if rows
         ]
 

@@ -17,7 +17,7 @@ from boostmetric.comparisons import Comparisons
 from boostmetric.comparisons.shares import Loaded
 from boostmetric.parallel.crew import Crew
 from boostmetric.tables.comparison_table import compare, stack
-from boostmetric.tables.complaints import Complaints, NoComparisonsError, TableError, plural
+from boostmetric.tables.complaints import Complaints, NoComparisonsError, TableError
 from boostmetric.tables.features import PointColumns
 from boostmetric.tables.kinds import KINDS
 from boostmetric.tables.opening import open_tables
@@ -109,7 +109,6 @@ class FileShare:
     points: tuple[str, ...]
     queries: tuple[str, ...]
     point_columns: PointColumns
-    n_features: int
     max_per_query: int | None
     sample: AnchorSample | None
     footers: Mapping[str, str]

@@ -28,12 +28,9 @@ def read_relevance(
     Parameters
     ----------
     path : path, pattern or sequence of them
-        With the columns query, document and grade, see `boostmetric.tables.read_comparisons`.
-    points : PointTable
-        The documents; and the queries, if these have no table of their own.
-    queries : PointTable, optional
-    names : mapping of str to str, optional
-        Columns that are called otherwise.
+        With the columns query, document and grade.
+    points, queries, names
+        As for `boostmetric.tables.read_comparisons`.
 
     Returns
     -------
@@ -70,11 +67,8 @@ def read_positives(
     path : path, pattern or sequence of them
         With the columns query and document (or doc, item), anchor and positive (or near), or a and b; or a matrix of
         two columns.
-    points : PointTable
-        The documents; and the queries, if these have no table of their own.
-    queries : PointTable, optional
-    names : mapping of str to str, optional
-        Columns that are called otherwise: ``{"query": ..., "document": ...}``.
+    points, queries, names
+        As for `boostmetric.tables.read_comparisons`; the roles are query and document.
 
     Returns
     -------

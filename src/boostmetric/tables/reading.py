@@ -31,7 +31,7 @@ class Column:
 
 
 class Wanted(NamedTuple):
-    """Columns to read: those of names or marks, those of numbers or vectors; `strict` notes others that turn up late."""
+    """Columns to read: of names or marks, of numbers or vectors; `strict` is to note others that turn up late."""
 
     names: Sequence[str]
     numbers: Sequence[str] = ()
@@ -44,31 +44,16 @@ class Wanted(NamedTuple):
 
 
 class Table(ABC):
-    """One file with named columns.
+    """One file with named columns."""
 
-    Attributes
-    ----------
-    path : Path
-    format : str
-        For people.
-    columns : dict of str to Column
-        In the order of the file.
-    n_rows : int or None
-        None if that is known only after reading.
-    typed : bool
-        Whether the file tells numbers from text.
-    late : dict of str to int
-        Columns that turned up while reading (JSON lines), with their first row.
-    """
-
-    format: str
-    columns: dict[str, Column]
-    n_rows: int | None = None
-    typed = True
+    format: str  # for people
+    columns: dict[str, Column]  # in the order of the file
+    n_rows: int | None = None  # None if that is known only after reading
+    typed = True  # whether the file tells numbers from text
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.late: dict[str, int] = {}
+        self.late: dict[str, int] = {}  # columns that turned up while reading (JSON lines), with their first row
 
     @abstractmethod
     def chunks(self, wanted: Wanted) -> Iterator[dict[str, Values]]:

@@ -45,25 +45,18 @@ class _TextTable(Table):
     def chunks(self, wanted: Wanted) -> Iterator[dict[str, Values]]:
         """By pyarrow as far as it goes, then by the standard library."""
         n_rows = 0
-        for number, block in enumerate(self._blocks()):
-            try:
-                values = self._converted(block, wanted, is_first=number == 0)
-            except ValueError:  # of pyarrow, or of UTF-8
-                yield from self._row_by_row(n_rows, wanted)
-                return
-            yield values
-            n_rows += len(next(iter(values.values())))
-
-    def _converted(self, block: bytes, wanted: Wanted, *, is_first: bool) -> dict[str, Values]:
-        """The values in a block; a ValueError if there is any doubt."""
-        _ensure(not block.startswith(BOM_UTF8) and block.count(b"\r") == block.count(b"\r\n"))
-        if not block.isascii():
-            block.decode()
-        table = self._table(block, wanted, is_first=is_first)
-        values = {name: self._values(table.column(name).combine_chunks()) for name in wanted.columns}
-        for name, column in values.items():
-            _ensure(_are_finite(column) if name in wanted.numbers else isinstance(column, np.ndarray))
-        return values
+        try:
+            for number, block in enumerate(self._blocks()):
+                _ensure(not block.startswith(BOM_UTF8) and block.count(b"\r") == block.count(b"\r\n"))
+                _ = block.isascii() or block.decode()
+                table = self._table(block, wanted, is_first=number == 0)
+                values = {name: self._values(table.column(name).combine_chunks()) for name in wanted.columns}
+                for name, column in values.items():
+                    _ensure(are_finite(column) if name in wanted.numbers else isinstance(column, np.ndarray))
+                yield values
+                n_rows += table.num_rows
+        except ValueError:  # of pyarrow, of UTF-8, or where there is any doubt
+            yield from self._row_by_row(n_rows, wanted)
 
     @abstractmethod
     def _table(self, block: bytes, wanted: Wanted, *, is_first: bool) -> Any:
@@ -80,7 +73,7 @@ class _TextTable(Table):
                 with suppress(ValueError, TypeError, OverflowError):  # what is to be looked at one by one
                     column = self._arrow.array(values[name])
                     converted = values_of(column if self.typed else column.cast("float64"))
-                    values[name] = converted if _are_finite(converted) else values[name]
+                    values[name] = converted if are_finite(converted) else values[name]
             yield values
 
     @abstractmethod
@@ -132,10 +125,6 @@ class _TextTable(Table):
         opener: Any = gzip.open if self.path.suffix.lower() == ".gz" else open
         with reading(self.path, (gzip.BadGzipFile, EOFError, zlib.error), "gzip"), opener(self.path, "rb") as file:
             yield file
-
-
-def _are_finite(values: Values) -> bool:
-    return are_finite(values, 1) or are_finite(values, 2)
 
 
 def _ensure(sure: bool) -> None:

@@ -171,9 +171,9 @@ def is_number(text: str) -> bool:
     return _NUMBER.fullmatch(text) is not None
 
 
-def are_finite(values: Any, n_axes: int) -> TypeGuard[NDArray[Any]]:
+def are_finite(values: Any, n_axes: int | None = None) -> TypeGuard[NDArray[Any]]:
     """Whether this is an array of finite numbers; by their sum, which needs no memory, unless that is too large."""
-    if not (isinstance(values, np.ndarray) and values.ndim == n_axes and values.dtype.kind in "biuf"):
+    if not isinstance(values, np.ndarray) or values.dtype.kind not in "biuf" or n_axes not in (None, values.ndim):
         return False
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(np.isfinite(values.sum(dtype=np.float64)) or np.isfinite(values).all())

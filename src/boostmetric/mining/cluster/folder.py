@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from boostmetric.arrays.errors import literal
 from boostmetric.optional import require
 from boostmetric.storage.files import replacing
 from boostmetric.tables.complaints import TableError, plural
@@ -96,14 +97,14 @@ class MinedFolder:
         """
         manifest = self.path / _MANIFEST
         if self.path.exists() and not self.path.is_dir():
-            raise TableError(f"{self.path} is a file. Name a folder (output).")
+            raise TableError(f"{self.path} is a file.", "Name a folder ({output}).")
         if manifest.exists():
             self._compare(manifest)
             for left_over in self.path.glob(".part-*"):  # from a process that was killed
                 left_over.unlink(missing_ok=True)
             return
         if self.path.exists() and any(self.path.iterdir()):
-            raise TableError(f"{self.path} is not empty, and holds no mined parts. Name another folder (output).")
+            raise TableError(f"{self.path} is not empty, and holds no mined parts.", "Name another folder ({output}).")
         with replacing(manifest) as temporary:
             temporary.write_text(json.dumps(self._contents, indent=1) + "\n", encoding="utf-8")
 
@@ -118,7 +119,7 @@ class MinedFolder:
         except (ValueError, KeyError, TypeError):
             raise TableError(f"{manifest} cannot be read. Remove {self.path}, or name another folder.") from None
         others = [
-            f"{name} was {settings.get(name)!r} and is {value!r}"
+            f"{{{name}}} was {literal(repr(settings.get(name)))} and is {literal(repr(value))}"
             for name, value in self.settings.items()
             if settings.get(name) != value
         ]
@@ -126,8 +127,8 @@ class MinedFolder:
             others.append("the files of points are others, or have changed")
         if others:
             raise TableError(
-                f"{self.path} holds parts that do not fit: {'; '.join(others)}. Name another folder (output), or "
-                "remove this one."
+                f"{self.path} holds parts that do not fit:",
+                f"{'; '.join(others)}. Name another folder ({{output}}), or remove this one.",
             )
 
     @cached_property
