@@ -238,6 +238,74 @@ def test_fit_says_what_is_wrong(wine, tmp_path, arguments, code, said):
     assert not (tmp_path / "m").exists()
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (
+            ["fit", "wine.csv", "--label", "kind", "-o", "m"],
+            "Say what they are (--id, --label), leave them out (--ignore), or name the features (--columns).",
+        ),
+        (
+            ["fit", "wine.csv", "--vector", "ash", "--columns", "ash,{x}", "--label", "kind", "-o", "m"],
+            "Give --vector ('ash') or --columns ('ash', '{x}'), not both.",
+        ),
+        (
+            ["fit", "wine.csv", "--ignore", "part,kind,bottle", "--comparisons", "triplets.csv", "-o", "m"],
+            "Points without ids go by row, counted from 0. If these are ids, name the points' column of ids (--id).",
+        ),
+        (
+            ["fit", "wine.csv", "--id", "bottle", "--ignore", "part,kind", "--comparisons", "pairs.csv", "-o", "m"],
+            "Rename the columns, or give their names (--name) and the --kind.",
+        ),
+        (
+            ["evaluate", "m.st", "wine.csv", "--id", "bottle", "--comparisons", "asked.csv"],
+            "and the names of the columns; queries may have a file of their own (--queries).",
+        ),
+        (
+            [
+                "mine",
+                "wine.csv",
+                "--label",
+                "kind",
+                "--id",
+                "bottle",
+                "--ignore",
+                "part",
+                "--ranks",
+                "9-3",
+                "-o",
+                "n.csv",
+            ],
+            "--ranks=(9, 3) is empty",
+        ),
+        (
+            ["mine", "wine.csv", "--label", "kind", "--ignore", "part,bottle", "--margin", "2,1", "-o", "n.csv"],
+            "--margin=(2.0, 1.0) keeps nothing",
+        ),
+        (
+            [
+                "mine",
+                "wine.csv",
+                "--positives",
+                "queries.csv",
+                "--id",
+                "bottle",
+                "--ignore",
+                "part,kind",
+                "-o",
+                "n.csv",
+            ],
+            "Rename the columns, or give their names (--name).",
+        ),
+    ],
+)
+def test_messages_about_files_name_options(folder, tmp_path, monkeypatch, arguments, said):
+    (folder / "asked.csv").write_text("anchor,near,far\nq0,w1,w2\n")
+    monkeypatch.chdir(tmp_path)
+    given = [str(folder / word) if (folder / word).is_file() else word for word in arguments]
+    assert said in message(run(*given, code=1))
+
+
 def test_outputs_are_not_overwritten_unasked(folder, wine, model, tmp_path):
     before, data = model.read_bytes(), wine.read_bytes()
     (tmp_path / "there.csv").write_text("kept")

@@ -3,6 +3,7 @@
 import contextlib
 import gzip
 import json
+import pickle
 import re
 import sys
 from pathlib import Path
@@ -467,3 +468,37 @@ def test_whole_numbers_and_their_text_are_one_id():
     texts = PointTable(np.eye(3), ids=np.array(["7", "07", "x"], dtype=object))
     assert texts.find([7, 0]).tolist() == [0, -1]
     assert texts.find(["07", "x"]).tolist() == [1, 2]
+
+
+def test_errors_name_parameters_as_data():
+    path = write("{id}.csv", "{columns},x\n{label},1\n")
+    with pytest.raises(TableError) as caught:
+        read_points(path)
+    error = pickle.loads(pickle.dumps(caught.value))
+    for options, (i, label, ignore, columns) in (
+        ({}, ("id", "label", "ignore", "columns")),
+        ({"id": "--id", "ignore": "--ignore"}, ("--id", "label", "--ignore", "columns")),
+    ):
+        assert error.told(options) == (
+            f"{{id}}.csv: column '{{columns}}' holds no numbers but, for example, '{{label}}'. Say what they are ({i}, "
+            f"{label}), leave them out ({ignore}), or name the features ({columns})."
+        )
+    assert str(error) == error.told({}) == str(caught.value)
+    assert isinstance(error, ValueError)
+    assert error.parameters == ("id", "label", "ignore", "columns")
+
+
+def test_complaints_name_parameters_as_data():
+    lists = write("{x}.jsonl", '{"v": [1]}\n{"v": "{vector}"}\n')
+    with pytest.raises(TableError) as caught:
+        read_points(lists)
+    assert pickle.loads(pickle.dumps(caught.value)).told({"vector": "--vector"}) == (
+        "{x}.jsonl, line 2, column 'v': '{vector}' is not a list of numbers. A list of numbers is needed here: correct "
+        "these values, or name another column as --vector."
+    )
+    with pytest.raises(TableNotFoundError) as missing:
+        read_points("{id}.npy")
+    again = pickle.loads(pickle.dumps(missing.value))
+    assert type(again) is TableNotFoundError
+    assert str(again) == str(missing.value)
+    assert str(again).startswith("{id}.npy: there is no such file.")

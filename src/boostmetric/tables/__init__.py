@@ -1,8 +1,8 @@
 """Points, ids, labels and comparisons from files: CSV, TSV, JSON lines, Parquet, npy and npz.
 
-One can follow the data by file name: `sources` finds the files and knows their formats; `text`, `parquet` and `arrays`
-read them as columns in chunks (`reading`); `values` turns columns into numbers, vectors and ids; `points`,
-`comparisons` and `judgements` put these together. What is wrong on the way becomes `complaints`.
+One can follow the data by file name: `opening` finds the files; `text`, `parquet` and `arrays` read them as columns, in
+chunks (`reading`), of which `values` makes numbers, vectors and ids; `point_table`, `comparison_table` and `judgements`
+put these together. What is wrong on the way becomes `complaints`.
 """
 
 from boostmetric.tables.comparison_files import ComparisonFiles
