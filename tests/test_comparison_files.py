@@ -9,9 +9,10 @@ import pytest
 
 from boostmetric import ComparisonBoostMetric, Comparisons
 from boostmetric.arrays.frame import Shift
+from boostmetric.comparisons.anchor_sample import AnchorSample, _hashed
 from boostmetric.parallel.crew import Crew
 from boostmetric.tables import ComparisonFiles, TableError, TableNotFoundError
-from boostmetric.tables.file_shares import AnchorSample, RowGroups, _hashed
+from boostmetric.tables.file_shares import RowGroups
 from boostmetric.tables.parquet import ParquetTable
 
 pytest.importorskip("pyarrow")

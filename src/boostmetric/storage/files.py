@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import struct
@@ -12,8 +13,8 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
-from zipfile import BadZipFile
+from typing import IO, Any
+from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +47,30 @@ def whole_array(loaded: Any) -> NDArray[Any]:
         if codes.max(initial=0) > sys.maxunicode:  # converting it to str would raise a SystemError
             raise ValueError(f"a string in it has the character {int(codes.max()):#x}, which does not exist")
     return loaded
+
+
+def array_headers(path: Path) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
+    """Shape and type of each array of an npz file, or of the one of an npy file, "array"; their numbers are not read."""
+    if path.suffix.lower() != ".npz":
+        with path.open("rb") as file:
+            return {"array": _header(file, path.stat().st_size)}
+    headers = {}
+    with ZipFile(path) as archive:
+        for member in archive.infolist():
+            if member.filename.endswith(".npy"):
+                with archive.open(member) as part:
+                    headers[member.filename.removesuffix(".npy")] = _header(part, member.file_size)
+    return headers
+
+
+def _header(file: IO[bytes], size: int) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    version = np.lib.format.read_magic(file)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, _, dtype = read(file)
+    needed = math.prod(shape) * dtype.itemsize
+    if not dtype.hasobject and size - file.tell() < needed:  # before memory is asked for
+        raise EOFError(f"{needed:,} bytes of numbers should follow, and {size - file.tell():,} do")
+    return tuple(map(int, shape)), dtype
 
 
 @contextmanager

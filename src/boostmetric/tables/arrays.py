@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import math
-import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from boostmetric.storage.files import BROKEN, whole_array
+from boostmetric.storage.files import BROKEN, array_headers, whole_array
 from boostmetric.tables.complaints import TableError, reading
 from boostmetric.tables.reading import Column, Table, Wanted
 from boostmetric.tables.values import Values
@@ -28,7 +26,7 @@ class ArrayTable(Table):
         self._named = path.suffix.lower() == ".npz"
         self.format = "npz" if self._named else "npy"
         with reading(path, BROKEN, self.format):
-            self.shapes = dict(self._headers())
+            self.shapes = array_headers(path)
         self.columns = {name: _column(name, shape, dtype) for name, (shape, dtype) in self.shapes.items()}
         if not self.columns:
             raise TableError(f"{path}: there are no arrays in it.")
@@ -62,17 +60,6 @@ class ArrayTable(Table):
             with loaded:
                 return whole_array(loaded[name])
 
-    def _headers(self) -> Iterator[tuple[str, tuple[tuple[int, ...], np.dtype[Any]]]]:
-        if not self._named:
-            with self.path.open("rb") as file:
-                yield "array", _header(file, self.path.stat().st_size)
-            return
-        with zipfile.ZipFile(self.path) as archive:
-            for member in archive.infolist():
-                if member.filename.endswith(".npy"):
-                    with archive.open(member) as file:
-                        yield member.filename.removesuffix(".npy"), _header(file, member.file_size)
-
 
 class MatrixTable(ArrayTable):
     """A matrix whose columns are given names, and the vectors that are beside it in the file."""
@@ -94,14 +81,3 @@ def _column(name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Column:
     if dtype.kind in "biuf" and len(shape) in (1, 2):
         return Column(name, "number" if len(shape) == 1 else "list", dtype)
     return Column(name, "text" if dtype.kind == "U" and len(shape) == 1 else "other")
-
-
-def _header(file: IO[bytes], size: int) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    """Shape and type of an array in a file of the given size, without its numbers."""
-    version = np.lib.format.read_magic(file)
-    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, _, dtype = read(file)
-    needed = math.prod(shape) * dtype.itemsize
-    if not dtype.hasobject and size - file.tell() < needed:  # before memory is asked for
-        raise EOFError(f"{needed:,} bytes of numbers should follow, and {size - file.tell():,} do")
-    return tuple(map(int, shape)), dtype

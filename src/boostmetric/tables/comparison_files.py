@@ -12,10 +12,11 @@ import numpy as np
 from boostmetric.arrays.frame import Given
 from boostmetric.arrays.validation import check_choice, check_count, check_number
 from boostmetric.comparisons import Comparisons
+from boostmetric.comparisons.anchor_sample import AnchorSample
 from boostmetric.tables.comparison_table import read_comparisons
 from boostmetric.tables.complaints import Complaints, TableError, plural
 from boostmetric.tables.features import Features, PointColumns, features_of
-from boostmetric.tables.file_shares import AnchorSample, FileShare, RowGroups, merged
+from boostmetric.tables.file_shares import FileShare, RowGroups, merged
 from boostmetric.tables.kinds import KINDS, recognise
 from boostmetric.tables.opening import FilePaths, open_parquet, open_tables
 from boostmetric.tables.parquet import ParquetTable

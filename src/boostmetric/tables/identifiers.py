@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 from functools import cached_property
-from itertools import repeat
+from itertools import chain, repeat
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,12 +27,9 @@ class Identifiers:
         self._ids = ids
 
     @cached_property
-    def _order(self) -> NDArray[np.int64]:
-        return np.argsort(self._ids, kind="stable")
-
-    @cached_property
-    def _ordered(self) -> NDArray[np.int64]:
-        return np.asarray(self._ids[self._order])
+    def _ordered(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        order = np.argsort(self._ids, kind="stable")
+        return order, self._ids[order]
 
     @cached_property
     def _numbers(self) -> dict[str, int]:
@@ -44,8 +41,9 @@ class Identifiers:
         if not len(self._ids):
             return np.full(len(ids), -1)
         if self._ids.dtype.kind == ids.dtype.kind == "i":
-            place = np.minimum(np.searchsorted(self._ordered, ids), len(self._ids) - 1)
-            return np.where(self._ordered[place] == ids, self._order[place], -1)
+            order, ordered = self._ordered
+            place = np.minimum(np.searchsorted(ordered, ids), len(ordered) - 1)
+            return np.where(ordered[place] == ids, order[place], -1)
         return np.fromiter(map(self._numbers.get, as_texts(ids).tolist(), repeat(-1)), dtype=np.int64, count=len(ids))
 
     def repeated(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -54,16 +52,12 @@ class Identifiers:
         again = np.flatnonzero(first != np.arange(len(first)))
         return first[again], again
 
-    @cached_property
-    def _loose(self) -> dict[str, str]:
-        return {_loosely(text): text for text in as_texts(self._ids)}
-
     def closest(self, text: str) -> str | None:
         """A known id that may have been meant: equal but for spaces, case or zeros in front, or else similar."""
-        known = self._loose.get(_loosely(text))
-        if known is not None or len(self._ids) > _MOST_COMPARED:
-            return known
-        return next(iter(difflib.get_close_matches(text, as_texts(self._ids), n=1, cutoff=0.75)), None)
+        texts, loose = as_texts(self._ids), _loosely(text)
+        equal = (known for known in texts if _loosely(known) == loose)
+        close = difflib.get_close_matches(text, texts, n=1, cutoff=0.75) if len(texts) <= _MOST_COMPARED else ()
+        return next(chain(equal, close), None)
 
 
 def _loosely(text: str) -> str:

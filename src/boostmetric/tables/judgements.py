@@ -54,7 +54,7 @@ def read_relevance(
     _, columns = recognise(table_set.first, "grades", names)
     columns.pop("weight", None)
     rows = read_rows(table_set, KINDS["grades"], columns, points, queries)
-    return np.stack([*_numbers(rows), rows["grade"]], axis=1)
+    return np.stack([*_numbers(rows), rows["grade"]], axis=1, dtype=np.float64)
 
 
 def read_positives(

@@ -54,11 +54,9 @@ class ComparisonRows:
 
     def name(self, point: int) -> str:
         """A point as its file calls it."""
-        table, row = self.points, point
-        if self.queries is not None:
-            table, row = (
-                (self.points, point - len(self.queries)) if point >= len(self.queries) else (self.queries, point)
-            )
+        n_queries = len(self.queries or ())
+        table = self.queries if self.queries is not None and point < n_queries else self.points
+        row = point if point < n_queries else point - n_queries
         return f"row {row}" if table.ids is None else shown(table.ids[[row]].tolist()[0])
 
 

@@ -33,6 +33,7 @@ from boostmetric.tables.values import Values, are_finite, is_number
 # Much less is slower, much more shows in the memory.
 BYTES_PER_BLOCK = 2**22
 VALUES_PER_CHUNK = 2**18
+_KINDS: dict[type, Any] = {**dict.fromkeys((bool, int, float), "number"), **dict.fromkeys((str, type(None)), "text")}
 
 
 class _TextTable(Table):
@@ -47,7 +48,8 @@ class _TextTable(Table):
         n_rows = 0
         try:
             for number, block in enumerate(self._blocks()):
-                _ensure(not block.startswith(BOM_UTF8) and block.count(b"\r") == block.count(b"\r\n"))
+                _ensure(not block.startswith(BOM_UTF8))
+                _ensure(b"\r" not in block or block.count(b"\r") == block.count(b"\r\n"))
                 _ = block.isascii() or block.decode()
                 table = self._table(block, wanted, is_first=number == 0)
                 values = {name: self._values(table.column(name).combine_chunks()) for name in wanted.columns}
@@ -203,17 +205,19 @@ class CsvTable(_TextTable):
             yield line, dict(zip(self.columns, fields, strict=True))
 
     def _end_of_rows(self, block: bytes) -> int:
+        if b'"' not in block:
+            return super()._end_of_rows(block)
         codes = np.frombuffer(block, dtype=np.uint8)
         ends = np.flatnonzero(codes == ord("\n"))
         outside = ends[np.searchsorted(np.flatnonzero(codes == ord('"')), ends) % 2 == 0]  # of quotes
         return int(outside[-1]) + 1 if len(outside) else 0
 
     def _table(self, block: bytes, wanted: Wanted, *, is_first: bool) -> Any:
-        # Quotes are around fields, or two for one within: others are read differently, or refused.
-        codes = np.frombuffer(b"\n" + block + b"\n", dtype=np.uint8)
-        quotes = np.flatnonzero(codes == ord('"'))
-        beside = codes[np.concatenate([quotes[::2] - 1, quotes[1::2] + 1])]
-        _ensure(len(quotes) % 2 == 0 and bool(np.isin(beside, list(f'{self._delimiter}\r\n"'.encode())).all()))
+        if b'"' in block:  # around fields, or two for one within: others are read differently, or refused
+            codes = np.frombuffer(b"\n" + block + b"\n", dtype=np.uint8)
+            quotes = np.flatnonzero(codes == ord('"'))
+            beside = codes[np.concatenate([quotes[::2] - 1, quotes[1::2] + 1])]
+            _ensure(len(quotes) % 2 == 0 and bool(np.isin(beside, list(f'{self._delimiter}\r\n"'.encode())).all()))
         arrow, reader = self._arrow, require("pyarrow.csv", "data", f"Reading {self.format} files")
         types = dict.fromkeys(wanted.numbers, arrow.float64()) | dict.fromkeys(wanted.names, arrow.string())
         return reader.read_csv(
@@ -226,7 +230,7 @@ class CsvTable(_TextTable):
     def _values(self, column: Any) -> Values:
         """Text that is whole numbers, all written in the one way, is these numbers."""
         with suppress(self._arrow.ArrowInvalid):
-            if column.type == self._arrow.string() and len(column):
+            if column.type == self._arrow.string() and len(column) and column[0].as_py().lstrip("-").isdigit():
                 numbers = column.cast("int64")
                 values: NDArray[np.int64] = numbers.to_numpy()
                 if numbers.cast(column.type).equals(column) and -(10**18) < values.min() <= values.max() < 10**18:
@@ -241,23 +245,18 @@ class JsonLinesTable(_TextTable):
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
-        examples: dict[str, Any] = {}
+        self.columns, examples = {}, dict[str, Any]()
         for row in next(_portions(self._records()), []):
             examples |= {name: value for name, value in row.items() if examples.get(name) is None}
         if not examples:
             raise TableError(
                 f'{path}: the file is empty. It needs one JSON object a line, such as {{"id": 1, "x": 0.5}}.'
             )
-        self.columns = {name: self._column(name, example) for name, example in examples.items()}
-
-    @staticmethod
-    def _column(name: str, example: Any) -> Column:
-        if isinstance(example, (bool, int, float)):
-            return Column(name, "number", example=example)
-        if isinstance(example, str) or example is None:
-            return Column(name, "text", example=example)
-        numbers = isinstance(example, list) and all(isinstance(value, (int, float, type(None))) for value in example)
-        return Column(name, "list" if numbers else "other", example=example)
+        for name, example in examples.items():
+            kind = _KINDS.get(type(example), "other")
+            if isinstance(example, list) and all(isinstance(value, (int, float, type(None))) for value in example):
+                kind = "list"
+            self.columns[name] = Column(name, kind, example=example)
 
     def _rows(self) -> Iterator[tuple[int, dict[str, Any]]]:
         for number, (line, row) in enumerate(self._records()):
@@ -285,11 +284,6 @@ class JsonLinesTable(_TextTable):
             yield line, row
 
     def _table(self, block: bytes, wanted: Wanted, *, is_first: bool) -> Any:
-        # Every line must be an object: pyarrow also takes several in a line, or one over several lines.
-        lines = block.strip()
-        breaks = lines.count(b"\n")
-        _ensure(lines.startswith(b"{") and lines.endswith(b"}") and lines.count(b"\n{") == breaks)
-        _ensure(lines.count(b"}\n") + lines.count(b"}\r\n") == breaks)
         arrow, reader = self._arrow, require("pyarrow.json", "data", f"Reading {self.format} files")
         late = "error" if wanted.strict else "ignore"
         table = reader.read_json(
@@ -297,7 +291,7 @@ class JsonLinesTable(_TextTable):
             reader.ReadOptions(block_size=len(block) + 1),
             reader.ParseOptions(arrow.schema(self._fields(wanted)), unexpected_field_behavior=late),
         )
-        _ensure(table.num_rows == breaks + 1)
+        _ensure(table.num_rows == block.strip().count(b"\n") + 1)  # an object in each line
         return table
 
     def _fields(self, wanted: Wanted) -> Iterator[tuple[str, Any]]:
