@@ -50,7 +50,7 @@ def whole_array(loaded: Any) -> NDArray[Any]:
 
 
 def array_headers(path: Path) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
-    """Shape and type of each array of an npz file, or of the one of an npy file, "array"; their numbers are not read."""
+    """Shape and type of each array of an npz file, or of the one of an npy file, "array", without their numbers."""
     if path.suffix.lower() != ".npz":
         with path.open("rb") as file:
             return {"array": _header(file, path.stat().st_size)}

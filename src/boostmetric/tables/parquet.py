@@ -75,17 +75,20 @@ class ParquetTable(Table):
 
 
 def values_of(array: Any) -> Values:
-    """The values of an array of pyarrow."""
+    """The values of an array of pyarrow; without its to_numpy, which imports pandas where that is installed."""
     array = getattr(array, "storage", array)  # of an extension, such as tensors of one shape
     array = array.dictionary_decode() if hasattr(array, "dictionary") else array
     is_list, dtype = _kind(array.type)
     flat = array.flatten() if is_list else array
-    lengths = np.unique(array.value_lengths()) if is_list else np.ones(1)
-    is_text = str(array.type) in ("string", "large_string")
-    if array.null_count or flat.null_count or len(lengths) != 1 or not (dtype or is_text):
-        return array.to_pylist()  # type: ignore[no-any-return]
-    values = flat.to_numpy(zero_copy_only=False).astype(dtype or object, copy=False)
-    return values.reshape(len(array), -1) if is_list else values  # type: ignore[no-any-return]
+    if array.null_count or flat.null_count or dtype is None:
+        values = array.to_pylist()
+        is_text = str(array.type) in ("string", "large_string") and not array.null_count
+        return np.array(values, dtype=object) if is_text else values
+    numbers = np.from_dlpack(flat.cast("uint8" if dtype == bool else str(dtype))).astype(dtype, copy=False)
+    if not is_list:
+        return numbers
+    lengths = np.unique(np.from_dlpack(array.value_lengths()))
+    return numbers.reshape(len(array), lengths[0]) if len(lengths) == 1 else array.to_pylist()
 
 
 def _column(name: str, kind: Any) -> Column:

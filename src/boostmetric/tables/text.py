@@ -31,7 +31,7 @@ from boostmetric.tables.reading import Column, Table, Wanted
 from boostmetric.tables.values import Values, are_finite, is_number
 
 # Much less is slower, much more shows in the memory.
-BYTES_PER_BLOCK = 2**22
+BYTES_PER_BLOCK = 2**20
 VALUES_PER_CHUNK = 2**18
 _KINDS: dict[type, Any] = {**dict.fromkeys((bool, int, float), "number"), **dict.fromkeys((str, type(None)), "text")}
 
@@ -232,7 +232,7 @@ class CsvTable(_TextTable):
         with suppress(self._arrow.ArrowInvalid):
             if column.type == self._arrow.string() and len(column) and column[0].as_py().lstrip("-").isdigit():
                 numbers = column.cast("int64")
-                values: NDArray[np.int64] = numbers.to_numpy()
+                values = np.from_dlpack(numbers)
                 if numbers.cast(column.type).equals(column) and -(10**18) < values.min() <= values.max() < 10**18:
                     return values
         return values_of(column)
