@@ -318,6 +318,48 @@ def test_text_is_read_in_chunks(suffix, tmp_path, monkeypatch):
     assert peak < 1.7 * table.points.nbytes  # the text alone is more than twice as large
 
 
+def result_of(path, **options):
+    """What is read, or what is said about it: in any order, which depends on the blocks."""
+    try:
+        table = read_points(path, **options)
+    except TableError as error:
+        return "many" if "... and" in str(error) else sorted(str(error).splitlines())
+    return table.points.tobytes(), table.points.shape, table.ids.tolist(), table.ids.dtype
+
+
+CSV_ROWS = st.lists(st.lists(st.text('1a.,"\n\r \t-é', max_size=4), min_size=2, max_size=2), max_size=4)
+JSON_VALUES = st.one_of(
+    st.integers(-(2**65), 2**65), st.floats(), st.text("ab1é", max_size=2), st.booleans(), st.none(), st.just([1])
+)
+JSON_ROWS = st.lists(st.dictionaries(st.sampled_from("ix"), JSON_VALUES), max_size=4)
+
+
+@given(
+    content=st.one_of(
+        CSV_ROWS.map(lambda rows: "i,x\n" + "\n".join(map(",".join, rows))),
+        st.tuples(CSV_ROWS, st.sampled_from(["\n", "\r\n"])).map(
+            lambda drawn: drawn[1].join(
+                ["i,x", *(",".join(f'"{c.replace(chr(34), chr(34) * 2)}"' for c in row) for row in drawn[0])]
+            )
+        ),
+        JSON_ROWS.map(lambda rows: "\n".join(map(json.dumps, [{"i": 0, "x": 0.5}, *rows]))),
+    ),
+    per_block=st.sampled_from([1, 7, 30, 2**20]),
+)
+def test_blocks_and_single_rows_give_the_same(content, per_block, tmp_path_factory):
+    """Whether pyarrow or the standard library reads a file shows in nothing but the time it takes."""
+    from boostmetric.tables import text
+
+    path = tmp_path_factory.mktemp("text") / ("p.jsonl" if content.startswith("{") else "p.csv")
+    path.write_bytes(content.encode())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(text, "BYTES_PER_BLOCK", per_block)
+        blocks = result_of(path, id="i", columns=["x"])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(text._TextTable, "_blocks", lambda self: [b""])  # which nobody but the standard library reads
+        assert result_of(path, id="i", columns=["x"]) == blocks
+
+
 def test_arrays_are_used_as_they_are(tmp_path):
     np.save(tmp_path / "p.npy", np.zeros((100_000, 20)))
     tracemalloc.start()

@@ -138,7 +138,7 @@ def _named(table: PointTable) -> PointTable:
 
 
 def _distinct(ids: Ids) -> Ids:
-    return np.array(list(dict.fromkeys(ids.tolist())), dtype=ids.dtype)
+    return np.array(list(dict.fromkeys(ids)), dtype=object) if ids.dtype == object else np.unique(ids)
 
 
 def _opened(rows: Sequence[RowGroups]) -> TableSet[ParquetTable]:

@@ -84,7 +84,7 @@ def values_of(array: Any) -> Values:
         values = array.to_pylist()
         is_text = str(array.type) in ("string", "large_string") and not array.null_count
         return np.array(values, dtype=object) if is_text else values
-    numbers = np.from_dlpack(flat.cast("uint8" if dtype == bool else str(dtype))).astype(dtype, copy=False)
+    numbers = np.from_dlpack(flat.cast("uint8" if dtype.kind == "b" else str(dtype))).astype(dtype, copy=False)
     if not is_list:
         return numbers
     lengths = np.unique(np.from_dlpack(array.value_lengths()))

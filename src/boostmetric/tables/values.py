@@ -21,7 +21,7 @@ Values = NDArray[Any] | list[Any]
 Ids = NDArray[Any]
 
 # Narrower than Python's float, which also takes 1_000.
-_NUMBER = re.compile(r" *[-+]?((\d+\.?\d*|\.\d+)(e[-+]?\d+)?|nan|inf|infinity) *", re.IGNORECASE | re.ASCII)
+_NUMBER = re.compile(r"[ \t]*[-+]?((\d+\.?\d*|\.\d+)(e[-+]?\d+)?|nan|inf|infinity)[ \t]*", re.IGNORECASE | re.ASCII)
 # Whole numbers that are written in one way only, so that a text and a number are one id: not 007, +7, -0.
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
