@@ -49,7 +49,6 @@ class Table(ABC):
     format: str  # for people
     columns: dict[str, Column]  # in the order of the file
     n_rows: int | None = None  # None if that is known only after reading
-    typed = True  # whether the file tells numbers from text
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -112,7 +111,7 @@ class TableSet(Generic[T]):
             for values in table.chunks(wanted):
                 size = len(next(iter(values.values())))
                 if size:
-                    yield Chunk(np.arange(n, n + size), values, table.typed, complaints)
+                    yield Chunk(np.arange(n, n + size), values, complaints)
                 n += size
             self._starts.append(n)
         if not n:

@@ -1,8 +1,6 @@
-"""CSV, TSV and JSON lines: blocks of rows, read by pyarrow, or else single rows, read by the standard library.
+"""CSV, TSV and JSON lines, read by pyarrow in blocks.
 
-pyarrow is many times faster, but more lenient, and does not say where something is wrong. It gets the blocks of which
-it makes just what the standard library would. From the first block on where that is in doubt, or a value is not as it
-should be, rows are read one by one, so that complaints can name the line that an editor shows.
+The standard library reads what pyarrow refuses, or is lenient about, and finds the lines that messages name.
 """
 
 from __future__ import annotations
@@ -13,10 +11,9 @@ import io
 import json
 import zlib
 from abc import abstractmethod
-from codecs import BOM_UTF8
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from functools import cached_property
+from contextlib import contextmanager
+from functools import cached_property, partial
 from itertools import islice, zip_longest
 from pathlib import Path
 from typing import IO, Any
@@ -30,9 +27,10 @@ from boostmetric.tables.parquet import values_of
 from boostmetric.tables.reading import Column, Table, Wanted
 from boostmetric.tables.values import Values, are_finite, is_number
 
-# Much less is slower, much more shows in the memory.
+# Much less is slower, much more shows in the memory: pyarrow reads some blocks ahead.
 BYTES_PER_BLOCK = 2**20
-VALUES_PER_CHUNK = 2**18
+# Rows in which a first value of each column is looked for.
+FIRST_ROWS = 1000
 _KINDS: dict[type, Any] = {**dict.fromkeys((bool, int, float), "number"), **dict.fromkeys((str, type(None)), "text")}
 
 
@@ -43,45 +41,6 @@ class _TextTable(Table):
         super().__init__(path)
         self._arrow = require("pyarrow", "data", f"Reading {self.format} files")
 
-    def chunks(self, wanted: Wanted) -> Iterator[dict[str, Values]]:
-        """By pyarrow as far as it goes, then by the standard library."""
-        n_rows = 0
-        try:
-            for number, block in enumerate(self._blocks()):
-                _ensure(not block.startswith(BOM_UTF8))
-                _ensure(b"\r" not in block or block.count(b"\r") == block.count(b"\r\n"))
-                _ = block.isascii() or block.decode()
-                table = self._table(block, wanted, is_first=number == 0)
-                values = {name: self._values(table.column(name).combine_chunks()) for name in wanted.columns}
-                for name, column in values.items():
-                    _ensure(are_finite(column) if name in wanted.numbers else isinstance(column, np.ndarray))
-                yield values
-                n_rows += table.num_rows
-        except ValueError:  # of pyarrow, of UTF-8, or where there is any doubt
-            yield from self._row_by_row(n_rows, wanted)
-
-    @abstractmethod
-    def _table(self, block: bytes, wanted: Wanted, *, is_first: bool) -> Any:
-        """What pyarrow makes of a block."""
-
-    def _values(self, column: Any) -> Values:
-        return values_of(column)
-
-    def _row_by_row(self, n_before: int, wanted: Wanted) -> Iterator[dict[str, Values]]:
-        """The rows after some, by the standard library."""
-        for rows in _portions(islice(self._rows(), n_before, None)):
-            values: dict[str, Values] = {name: [row.get(name) for row in rows] for name in wanted.columns}
-            for name in {*wanted.numbers} - {*wanted.names}:
-                with suppress(ValueError, TypeError, OverflowError):  # what is to be looked at one by one
-                    column = self._arrow.array(values[name])
-                    converted = values_of(column if self.typed else column.cast("float64"))
-                    values[name] = converted if are_finite(converted) else values[name]
-            yield values
-
-    @abstractmethod
-    def _rows(self) -> Iterator[tuple[int, dict[str, Any]]]:
-        """The line and the values of each row, by the standard library."""
-
     def location(self, row: int) -> str:
         """Where a row is found: by its line."""
         return f"{self.path}, line {self._lines[row]}"
@@ -89,29 +48,18 @@ class _TextTable(Table):
     @cached_property
     def _lines(self) -> NDArray[np.int64]:
         """The line on which each row begins: the file is read again for it, which only messages need."""
-        return np.fromiter((line for line, _ in self._rows()), dtype=np.int64)
-
-    def _blocks(self) -> Iterator[bytes]:
-        """The file, cut where rows end; an empty block if none does within many bytes."""
-        rest = b""
         with self._opened() as file:
-            file.seek(len(BOM_UTF8) if file.read(len(BOM_UTF8)) == BOM_UTF8 else 0)
-            while more := file.read(BYTES_PER_BLOCK):
-                block = rest + more
-                end = self._end_of_rows(block) if len(more) == BYTES_PER_BLOCK else len(block)
-                yield block[:end]
-                rest = block[end:]
-        if rest:
-            yield rest
+            return np.fromiter((line for line, _ in self._rows(file)), dtype=np.int64)
 
-    def _end_of_rows(self, block: bytes) -> int:
-        return block.rfind(b"\n") + 1
+    @abstractmethod
+    def _rows(self, file: IO[bytes]) -> Iterator[tuple[int, Any]]:
+        """The line and the values of each row, by the standard library; blank lines are passed over."""
 
-    def _text(self) -> Iterator[tuple[int, str]]:
-        """The lines of the file, numbered from 1."""
+    def _text(self, file: IO[bytes], first: int = 1) -> Iterator[tuple[int, str]]:
+        """Lines with their numbers."""
         # Excel begins UTF-8 with a mark, which is not part of the first name.
-        with self._opened() as file, io.TextIOWrapper(file, "utf-8-sig", "surrogateescape", newline="") as lines:
-            for number, line in enumerate(lines, 1):
+        with io.TextIOWrapper(file, "utf-8-sig", "surrogateescape", newline="") as lines:
+            for number, line in enumerate(lines, first):
                 try:
                     line.encode()
                 except UnicodeEncodeError as error:
@@ -129,36 +77,21 @@ class _TextTable(Table):
             yield file
 
 
-def _ensure(sure: bool) -> None:
-    if not sure:
-        raise ValueError
-
-
-def _portions(rows: Iterator[tuple[int, dict[str, Any]]]) -> Iterator[list[dict[str, Any]]]:
-    """Rows, so many at a time that they need little memory."""
-    for _, first in rows:
-        size = sum(len(value) if isinstance(value, list) else 1 for value in first.values())
-        yield [first, *(row for _, row in islice(rows, VALUES_PER_CHUNK // max(1, size)))]
-
-
 class CsvTable(_TextTable):
-    """Comma-separated values (RFC 4180) with a header, or tab-separated ones."""
-
-    typed = False
+    """Comma-separated values (RFC 4180) with a header, or tab-separated ones. Their chunks are text."""
 
     def __init__(self, path: Path, *, delimiter: str) -> None:
         self._delimiter, self.format = delimiter, "CSV" if delimiter == "," else "TSV"
         super().__init__(path)
-        records = self._records()
-        _, header = next(records, (0, []))
-        if not header:
-            raise TableError(f"{path}: the file is empty. It needs a line of column names, and rows below it.")
-        examples = [""] * len(header)
-        for _, fields in islice(records, 1000):
-            # A row of another length is refused later, with its line.
-            examples = [known or field for known, field in zip_longest(examples, fields[: len(header)], fillvalue="")]
-            if all(examples):
-                break
+        with self._opened() as file:
+            records = self._records(file)
+            _, header = next(records, (0, []))
+            examples = [""] * len(header)
+            for _, fields in islice(records, FIRST_ROWS):
+                # A row of another length is refused later, with its line.
+                examples = [known or new for known, new in zip_longest(examples, fields[: len(header)], fillvalue="")]
+                if all(examples):
+                    break
         self._check_header(header)
         self.columns = {
             name: Column(name, "number" if is_number(example) else "text", example=example)
@@ -166,6 +99,8 @@ class CsvTable(_TextTable):
         }
 
     def _check_header(self, header: list[str]) -> None:
+        if not header:
+            raise TableError(f"{self.path}: the file is empty. It needs a line of column names, and rows below it.")
         refuse_repeated_columns(f"{self.path}, line 1", header)
         separators = {";": "semicolons", ",": "commas", "\t": "tabs"}
         for separator in ";\t" if self._delimiter == "," else ",;":
@@ -181,9 +116,40 @@ class CsvTable(_TextTable):
                 "line of names at the top, or save the matrix as .npy."
             )
 
-    def _records(self) -> Iterator[tuple[int, list[str]]]:
-        """The line and the fields of each record, the header first; blank lines are passed over."""
-        records, line = csv.reader((text for _, text in self._text()), delimiter=self._delimiter, strict=True), 1
+    def chunks(self, wanted: Wanted) -> Iterator[dict[str, Values]]:
+        """Blocks of rows. Quotes, of which pyarrow takes any, are checked before."""
+        arrow, reader = self._arrow, require("pyarrow.csv", "data", f"Reading {self.format} files")
+        types = dict.fromkeys(wanted.columns, arrow.string())
+        size = max(BYTES_PER_BLOCK, 100 * len(self.columns))  # no row may be larger
+        with self._opened() as file:
+            if any(b'"' in block for block in iter(partial(file.read, BYTES_PER_BLOCK), b"")):
+                _ = self._lines
+            file.seek(0)
+            try:
+                for batch in reader.open_csv(
+                    file,
+                    reader.ReadOptions(use_threads=False, block_size=size),
+                    reader.ParseOptions(delimiter=self._delimiter, newlines_in_values=True),
+                    reader.ConvertOptions(column_types=types, include_columns=list(types), null_values=[]),
+                ):
+                    yield {name: batch.column(name) for name in types}
+            except arrow.ArrowInvalid as error:
+                if len(self._lines):  # unless they complain, or there are none
+                    raise TableError(f"{self.path}: not valid {self.format} ({error}).") from None
+
+    def _rows(self, file: IO[bytes]) -> Iterator[tuple[int, list[str]]]:
+        for line, fields in islice(self._records(file), 1, None):
+            if len(fields) != len(self.columns):
+                raise TableError(
+                    f"{self.path}, line {line}: {len(fields)} fields, but the header has {len(self.columns)}. A field "
+                    f"that contains {'a comma' if self._delimiter == ',' else 'a tab'} must be put in double quotes."
+                )
+            yield line, fields
+
+    def _records(self, file: IO[bytes]) -> Iterator[tuple[int, list[str]]]:
+        """As `_rows`, the header first."""
+        lines = (text for _, text in self._text(file))
+        records, line = csv.reader(lines, delimiter=self._delimiter, strict=True), 1
         try:
             for fields in records:
                 if fields:
@@ -195,48 +161,6 @@ class CsvTable(_TextTable):
                 "there."
             ) from None
 
-    def _rows(self) -> Iterator[tuple[int, dict[str, Any]]]:
-        for line, fields in islice(self._records(), 1, None):
-            if len(fields) != len(self.columns):
-                raise TableError(
-                    f"{self.path}, line {line}: {len(fields)} fields, but the header has {len(self.columns)}. A field "
-                    f"that contains {'a comma' if self._delimiter == ',' else 'a tab'} must be put in double quotes."
-                )
-            yield line, dict(zip(self.columns, fields, strict=True))
-
-    def _end_of_rows(self, block: bytes) -> int:
-        if b'"' not in block:
-            return super()._end_of_rows(block)
-        codes = np.frombuffer(block, dtype=np.uint8)
-        ends = np.flatnonzero(codes == ord("\n"))
-        outside = ends[np.searchsorted(np.flatnonzero(codes == ord('"')), ends) % 2 == 0]  # of quotes
-        return int(outside[-1]) + 1 if len(outside) else 0
-
-    def _table(self, block: bytes, wanted: Wanted, *, is_first: bool) -> Any:
-        if b'"' in block:  # around fields, or two for one within: others are read differently, or refused
-            codes = np.frombuffer(b"\n" + block + b"\n", dtype=np.uint8)
-            quotes = np.flatnonzero(codes == ord('"'))
-            beside = codes[np.concatenate([quotes[::2] - 1, quotes[1::2] + 1])]
-            _ensure(len(quotes) % 2 == 0 and bool(np.isin(beside, list(f'{self._delimiter}\r\n"'.encode())).all()))
-        arrow, reader = self._arrow, require("pyarrow.csv", "data", f"Reading {self.format} files")
-        types = dict.fromkeys(wanted.numbers, arrow.float64()) | dict.fromkeys(wanted.names, arrow.string())
-        return reader.read_csv(
-            arrow.BufferReader(block),
-            reader.ReadOptions(block_size=len(block) + 1, column_names=[] if is_first else list(self.columns)),
-            reader.ParseOptions(delimiter=self._delimiter, newlines_in_values=True),
-            reader.ConvertOptions(column_types=types, include_columns=list(types), null_values=[]),
-        )
-
-    def _values(self, column: Any) -> Values:
-        """Text that is whole numbers, all written in the one way, is these numbers."""
-        with suppress(self._arrow.ArrowInvalid):
-            if column.type == self._arrow.string() and len(column) and column[0].as_py().lstrip("-").isdigit():
-                numbers = column.cast("int64")
-                values = np.from_dlpack(numbers)
-                if numbers.cast(column.type).equals(column) and -(10**18) < values.min() <= values.max() < 10**18:
-                    return values
-        return values_of(column)
-
 
 class JsonLinesTable(_TextTable):
     """One JSON object a line."""
@@ -246,8 +170,9 @@ class JsonLinesTable(_TextTable):
     def __init__(self, path: Path) -> None:
         super().__init__(path)
         self.columns, examples = {}, dict[str, Any]()
-        for row in next(_portions(self._records()), []):
-            examples |= {name: value for name, value in row.items() if examples.get(name) is None}
+        with self._opened() as file:
+            for _, row in islice(self._rows(file), FIRST_ROWS):
+                examples |= {name: value for name, value in row.items() if examples.get(name) is None}
         if not examples:
             raise TableError(
                 f'{path}: the file is empty. It needs one JSON object a line, such as {{"id": 1, "x": 0.5}}.'
@@ -258,15 +183,52 @@ class JsonLinesTable(_TextTable):
                 kind = "list"
             self.columns[name] = Column(name, kind, example=example)
 
-    def _rows(self) -> Iterator[tuple[int, dict[str, Any]]]:
-        for number, (line, row) in enumerate(self._records()):
-            for name in row.keys() - self.columns.keys():
-                self.late.setdefault(name, number)
-            yield line, row
+    def chunks(self, wanted: Wanted) -> Iterator[dict[str, Values]]:
+        """Blocks of rows, by the standard library where pyarrow refuses one or might read it differently."""
+        line = n_rows = 0
+        with self._opened() as file:
+            while block := file.read(BYTES_PER_BLOCK) + file.readline():
+                try:
+                    values = self._by_pyarrow(block, wanted)
+                except ValueError:  # of pyarrow, or of UTF-8
+                    rows = [row for _, row in self._rows(io.BytesIO(block), line + 1)]
+                    for number, row in enumerate(rows, n_rows):
+                        for name in row.keys() - self.columns.keys():
+                            self.late.setdefault(name, number)
+                    values = {name: [row.get(name) for row in rows] for name in wanted.columns}
+                yield values
+                line += block.count(b"\n")
+                n_rows += len(next(iter(values.values())))
 
-    def _records(self) -> Iterator[tuple[int, dict[str, Any]]]:
-        """The line and the object of each row; blank lines are passed over."""
-        for line, text in self._text():
+    def _by_pyarrow(self, block: bytes, wanted: Wanted) -> dict[str, Values]:
+        arrow, reader = self._arrow, require("pyarrow.json", "data", f"Reading {self.format} files")
+        _ = block.isascii() or block.decode()
+        table = reader.read_json(
+            arrow.BufferReader(block),
+            reader.ReadOptions(block_size=len(block) + 1),
+            reader.ParseOptions(
+                arrow.schema(self._types(wanted)), unexpected_field_behavior="error" if wanted.strict else "ignore"
+            ),
+        )
+        values = {name: values_of(table.column(name).combine_chunks()) for name in wanted.columns}
+        is_line_each = table.num_rows == block.strip().count(b"\n") + 1
+        if not is_line_each or not all(are_finite(values[name]) for name in wanted.numbers):
+            raise ValueError
+        return values
+
+    def _types(self, wanted: Wanted) -> Iterator[tuple[str, Any]]:
+        """Columns with their types, by the examples: those of ids must be exact."""
+        arrow, number = self._arrow, self._arrow.float64()
+        exact = {bool: arrow.bool_(), int: arrow.int64(), str: arrow.string()}
+        types = exact | {int: number, float: number, list: arrow.list_(number)}
+        for name in self.columns if wanted.strict else wanted.columns:
+            column, known = self.columns[name], exact if name in wanted.names else types
+            if column.kind == "other" or type(column.example) not in known:
+                raise ValueError
+            yield name, known[type(column.example)]
+
+    def _rows(self, file: IO[bytes], first: int = 1) -> Iterator[tuple[int, dict[str, Any]]]:
+        for line, text in self._text(file, first):
             if text.isspace():
                 continue
             try:
@@ -282,24 +244,3 @@ class JsonLinesTable(_TextTable):
                     '{"id": 1, "x": 0.5}.'
                 )
             yield line, row
-
-    def _table(self, block: bytes, wanted: Wanted, *, is_first: bool) -> Any:
-        arrow, reader = self._arrow, require("pyarrow.json", "data", f"Reading {self.format} files")
-        late = "error" if wanted.strict else "ignore"
-        table = reader.read_json(
-            arrow.BufferReader(block),
-            reader.ReadOptions(block_size=len(block) + 1),
-            reader.ParseOptions(arrow.schema(self._fields(wanted)), unexpected_field_behavior=late),
-        )
-        _ensure(table.num_rows == block.strip().count(b"\n") + 1)  # an object in each line
-        return table
-
-    def _fields(self, wanted: Wanted) -> Iterator[tuple[str, Any]]:
-        """Columns with their types, by the examples: those of ids must be exact."""
-        arrow, number = self._arrow, self._arrow.float64()
-        exact = {bool: arrow.bool_(), int: arrow.int64(), str: arrow.string()}
-        types = exact | {int: number, float: number, list: arrow.list_(number)}
-        for name in self.columns if wanted.strict else wanted.columns:
-            column, known = self.columns[name], exact if name in wanted.names else types
-            _ensure(column.kind != "other" and type(column.example) in known)
-            yield name, known[type(column.example)]

@@ -13,17 +13,17 @@ from typing import Any, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
+from boostmetric.optional import require
 from boostmetric.tables.complaints import Complaints, plural, shown
 
 # Numbers, with two axes for vectors; objects for text, of which none is missing; otherwise a list of whatever there is.
-Values = NDArray[Any] | list[Any]
+# Of CSV, text that may be numbers, as pyarrow holds it.
+Values = Any
 # int64 if all are whole numbers, otherwise objects of text.
 Ids = NDArray[Any]
 
 # Narrower than Python's float, which also takes 1_000.
 _NUMBER = re.compile(r"[ \t]*[-+]?((\d+\.?\d*|\.\d+)(e[-+]?\d+)?|nan|inf|infinity)[ \t]*", re.IGNORECASE | re.ASCII)
-# Whole numbers that are written in one way only, so that a text and a number are one id: not 007, +7, -0.
-_WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
 _FIX_NUMBER = "Numbers are needed here: correct these values, remove these rows, or leave the column out."
 _FIX_MISSING = "Fill in what is missing, or remove these rows."
@@ -32,6 +32,10 @@ _FIX_LENGTH = "All vectors must have one length: correct or remove the others."
 _FIX_VECTOR = "A list of numbers is needed here: correct these values, or name another column as {vector}."
 _FIX_ID = "Ids are text or whole numbers: convert the column."
 _FIX_CLASS = "Classes are text or whole numbers: convert the column."
+
+
+def _texts(texts: Any) -> list[str]:
+    return list(texts.to_pylist())
 
 
 class _Unusable(Exception):  # noqa: N818
@@ -43,35 +47,34 @@ class _Unusable(Exception):  # noqa: N818
 
 @dataclass(frozen=True)
 class Chunk:
-    """Some rows of a table: their numbers, and values by column. What is not `typed` is CSV, whose numbers are text.
+    """Some rows of a table: their numbers, and values by column.
 
     Where there is a complaint, 0 or an empty text stands for the value.
     """
 
     rows: NDArray[np.int64]
     values: Mapping[str, Values]
-    typed: bool
     complaints: Complaints
 
     def numbers(self, name: str) -> NDArray[Any]:
         """Finite numbers."""
-        values = self.values[name]
+        values = self._values(name, _parsed_numbers)
         if are_finite(values, 1):
             return values
-        return np.fromiter(self._each(self._number, name, 0.0), dtype=np.float64)
+        return np.fromiter(self._each(_number, values, name, 0.0), dtype=np.float64)
 
     def vectors(self, name: str, size: int | None = None) -> NDArray[Any]:
         """Rows of finite numbers, of the length of the first vector unless `size` says it."""
-        values = self.values[name]
+        values = self._values(name)
         if are_finite(values, 2) and size in (None, values.shape[1]):
             return values
         if size is None:
             size = next((len(vector) for vector in values if isinstance(vector, list | np.ndarray)), 0)
         vectors = np.zeros((len(values), size))
-        for i, vector in enumerate(self._each(partial(_vector, size=size), name, ())):
+        for i, vector in enumerate(self._each(partial(_vector, size=size), values, name, ())):
             for element, value in enumerate(() if are_finite(values[i], 1) else vector):
                 try:
-                    vectors[i, element] = self._number(value)
+                    vectors[i, element] = _number(value)
                 except _Unusable as error:
                     self.complaints.add([self.rows[i]], error.problem, error.remedy, name, element)
         return vectors
@@ -86,43 +89,64 @@ class Chunk:
 
     def marks(self, name: str, words: Mapping[str, int], remedy: str) -> NDArray[np.int64]:
         """Numbers that words stand for; 1, 1.0, "1" and True are all the word "1"."""
-        return np.fromiter(self._each(partial(_mark, words=words, remedy=remedy), name, 0), dtype=np.int64)
+        mark = partial(_mark, words=words, remedy=remedy)
+        return np.fromiter(self._each(mark, self._values(name), name, 0), dtype=np.int64)
 
     def _names(self, name: str, whole: str, convert: Callable[[Any], int | str]) -> Ids:
-        values = self.values[name]
+        values = self._values(name, _whole_numbers_or_text)
         if isinstance(values, np.ndarray) and values.ndim == 1:
             if values.dtype.kind in whole and values.max() <= 2**63 - 1:
                 return values.astype(np.int64)
             if values.dtype == object and (values != "").all():
                 return values
-        names = list(self._each(convert, name, ""))
-        if not self.typed and all(map(_WHOLE.fullmatch, names)):
-            names = list(map(int, names))
+        names = list(self._each(convert, values, name, ""))
         if all(type(value) is int and -(2**63) <= value < 2**63 for value in names):
             return np.array(names, dtype=np.int64)
         return np.array(list(map(str, names)), dtype=object)
 
-    def _each(self, convert: Callable[[Any], Any], name: str, otherwise: Any) -> Iterator[Any]:
+    def _values(self, name: str, parse: Callable[[Any], Values] = _texts) -> Values:
+        values = self.values[name]
+        return values if isinstance(values, np.ndarray | list) else parse(values)
+
+    def _each(self, convert: Callable[[Any], Any], values: Values, name: str, otherwise: Any) -> Iterator[Any]:
         """The values of a column, converted one by one."""
-        values: Any = self.values[name]
         if isinstance(values, np.ndarray):  # of vectors one by one: they may be all of a large file
             values = values.tolist() if values.ndim == 1 else map(np.ndarray.tolist, values)
         for row, value in zip(self.rows, values, strict=True):
             try:
-                yield convert(value if self.typed else str(value))
+                yield convert(value)
             except _Unusable as error:
                 self.complaints.add([row], error.problem, error.remedy, name)
                 yield otherwise
 
-    def _number(self, value: Any) -> float:
-        if value is None or value == "":
-            raise _Unusable("no value")
-        if isinstance(value, (bool, int, float)) or (not self.typed and is_number(value)):
-            with suppress(OverflowError):
-                if not math.isfinite(float(value)):
-                    raise _Unusable(f"{float(value)} is not a finite number", _FIX_FINITE)
-                return float(value)
-        raise _Unusable(f"{shown(value)} is not a number", _FIX_NUMBER)
+
+def _parsed_numbers(texts: Any) -> Values:
+    compute = require("pyarrow.compute", "data", "Reading CSV files")
+    try:
+        return np.from_dlpack(compute.ascii_trim(texts, " \t").cast("float64"))
+    except ValueError:
+        return [float(text) if is_number(text) else text for text in texts.to_pylist()]
+
+
+def _whole_numbers_or_text(texts: Any) -> Ids:
+    """Whole numbers where all are, written in the one way, so that a text and a number are one id: not 007, +7, -0."""
+    with suppress(ValueError):
+        whole = texts.cast("int64")
+        numbers = np.from_dlpack(whole)
+        if whole.cast(texts.type).equals(texts) and -(10**18) < numbers.min() <= numbers.max() < 10**18:
+            return numbers
+    return np.array(texts.to_pylist(), dtype=object)
+
+
+def _number(value: Any) -> float:
+    if value is None or value == "":
+        raise _Unusable("no value")
+    if isinstance(value, (bool, int, float)):
+        with suppress(OverflowError):
+            if not math.isfinite(float(value)):
+                raise _Unusable(f"{float(value)} is not a finite number", _FIX_FINITE)
+            return float(value)
+    raise _Unusable(f"{shown(value)} is not a number", _FIX_NUMBER)
 
 
 def _vector(value: Any, size: int) -> list[Any]:
