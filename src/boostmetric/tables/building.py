@@ -1,44 +1,241 @@
-"""Comparisons from rows, checked so that what is wrong with a row is said with its line and not with a number."""
+"""Comparisons from rows of files: points are looked up by id, and what is wrong with a row is said with its line."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from boostmetric.arrays.errors import literal
 from boostmetric.arrays.ragged import run_starts
 from boostmetric.arrays.types import IntArray
 from boostmetric.arrays.validation import warn
 from boostmetric.comparisons import Comparisons
-from boostmetric.tables.complaints import Complaints, NoComparisonsError, TableError, plural
-from boostmetric.tables.lookup import ComparisonRows
+from boostmetric.tables.complaints import Complaints, NoComparisonsError, TableError, listed, plural, shown
+from boostmetric.tables.identifiers import Identifiers
+from boostmetric.tables.kinds import KINDS, Kind
+from boostmetric.tables.point_table import PointTable
+from boostmetric.tables.reading import Table, TableSet, Wanted
+from boostmetric.tables.values import Chunk, Ids, as_texts
 
-_REMOVE = "Remove these rows."
+_SIGNS = {"1": 1, "true": 1, "similar": 1, "-1": -1, "0": 0, "false": 0, "dissimilar": 0}
+_CLICKS = {"1": 1, "true": 1, "0": 0, "false": 0}
+_FIX_SIGN = "Similar pairs are marked by 1, true or similar, dissimilar ones by -1, 0, false or dissimilar."
+_FIX_CLICK = "What was clicked is marked by 1 or true, what was not by 0 or false."
+_FIX_WEIGHT = "Weights are at least 0: correct these rows. 0 leaves a row out."
+_NUMBERS = ("weight", "grade", "position")
+_MOST_NAMED = 5
 # Each weight of similar pairs is combined with each of dissimilar ones.
 _MOST_WEIGHTS = 100
 
 
-def from_triplets(rows: ComparisonRows, grouped: bool) -> Comparisons:
+@dataclass(frozen=True, eq=False)
+class ComparisonRows:
+    """Comparisons as they are in a file: the columns of their roles, and the values, each of shape (n_rows,).
+
+    Points are numbered through both tables, queries first. Notes say what people should know of the rows.
+    """
+
+    table_set: TableSet[Table]
+    columns: Mapping[str, str]
+    values: dict[str, NDArray[Any]]
+    points: PointTable
+    queries: PointTable | None
+    notes: list[str] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(next(iter(self.values.values())))
+
+    def __getitem__(self, role: str) -> NDArray[Any]:
+        return self.values[role]
+
+    def __contains__(self, role: str) -> bool:
+        return role in self.values
+
+    @property
+    def weights(self) -> NDArray[Any] | None:
+        """Weights of the rows, if there are."""
+        return self.values.get("weight")
+
+    def name(self, *points: int) -> str:
+        """Points as their files call them."""
+        n_queries = 0 if self.queries is None else len(self.queries)
+        names = []
+        for point in points:
+            table = self.queries if self.queries is not None and point < n_queries else self.points
+            row = point if point < n_queries else point - n_queries
+            names.append(f"row {row}" if table.ids is None else shown(table.ids[[row]].tolist()[0]))
+        return ", ".join(names)
+
+    def refuse(
+        self,
+        rows: IntArray,
+        problem: Callable[[int], str],
+        remedy: str = "Remove these rows.",
+        column: str | None = None,
+        others: IntArray | None = None,
+    ) -> None:
+        """Refuse some rows, if there are any; the others are those that they contradict or repeat."""
+        complaints, location = Complaints(self.table_set.location), self.table_set.location
+
+        def told(i: int) -> str:
+            return problem(int(rows[i])) + ("" if others is None else f" in {location(int(others[i]))}")
+
+        complaints.add(rows, told, remedy, column)
+        complaints.raise_if_any()
+
+
+def read_rows(
+    table_set: TableSet[Table],
+    kind: Kind,
+    columns: Mapping[str, str],
+    points: PointTable,
+    queries: PointTable | None,
+) -> ComparisonRows:
+    """Read comparisons, and look up the points that they name, by row number where a table has no ids.
+
+    `columns` has the column of each role.
+    """
+    complaints = Complaints(table_set.location)
+    lookups = {role: _Lookup(points, 0 if queries is None else len(queries)) for role in kind.points}
+    if queries is not None:
+        lookups |= {role: _Lookup(queries, 0) for role in kind.queries}
+    sessions: dict[str, int] = {}
+
+    def values(chunk: Chunk, role: str, column: str) -> NDArray[Any]:
+        if role in lookups:
+            return lookups[role].find(chunk.ids(column), chunk.rows)
+        if role == "sign":
+            return chunk.marks(column, _SIGNS, _FIX_SIGN)
+        if role == "clicked":
+            return chunk.marks(column, _CLICKS, _FIX_CLICK)
+        if role == "session":
+            return np.array([sessions.setdefault(text, len(sessions)) for text in as_texts(chunk.ids(column))])
+        return chunk.numbers(column)
+
+    numbers = [column for role, column in columns.items() if role in _NUMBERS]
+    names = [column for role, column in columns.items() if role not in _NUMBERS]
+    parts = [
+        {role: values(chunk, role, column) for role, column in columns.items()}
+        for chunk in table_set.chunks(Wanted(names, numbers), complaints)
+    ]
+    complaints.raise_if_any()  # ids that are missing are unknown as well
+    for role, lookup in lookups.items():
+        alone = queries is None and role in kind.queries
+        lookup.complain(
+            columns[role], complaints, "; queries may have a file of their own ({queries})" if alone else ""
+        )
+    complaints.raise_if_any()
+    together = {role: np.concatenate([part[role] for part in parts]) for role in columns}
+    return ComparisonRows(table_set, columns, together, points, queries)
+
+
+class _Lookup:
+    """Finds points by id, or row number, and remembers what it did not find; points are counted from `offset` on."""
+
+    def __init__(self, table: PointTable, offset: int) -> None:
+        self._table, self._offset = table, offset
+        self._known = table.identifiers or Identifiers(np.arange(len(table)))
+        self._rows, self._unknown, self._n = list[int](), list[str | int](), 0
+
+    def find(self, ids: Ids, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Numbers of points; -1 for those that are not there."""
+        numbers = self._known.find(ids)
+        unknown = np.flatnonzero(numbers < 0)
+        self._n += len(ids)
+        self._rows += rows[unknown].tolist()
+        self._unknown += ids[unknown[:_MOST_NAMED]].tolist()
+        return np.where(numbers < 0, -1, numbers + self._offset)
+
+    def complain(self, column: str, complaints: Complaints, elsewhere: str) -> None:
+        """Note what was not found."""
+        table, source = self._table, literal(self._table.source)
+        is_named = table.ids is not None and (table.origin is None or table.origin.id is not None)
+        problem, remedy = f"is not an id of {table.source}", f"Add these points to {source}, or remove these rows."
+        if not is_named:
+            # Of points that were chosen by their rows, it is not known how many there are.
+            known = f", which has rows 0 to {len(table) - 1:,}" if table.ids is None else ""
+            problem = f"is not a row of {table.source}{known}"
+            remedy = (
+                "Points without ids go by row, counted from 0. If these are ids, name the points' column of ids ({id})."
+            )
+        elif table.ids is not None and len(self._rows) == self._n:
+            such = (
+                f"{'text' if table.ids.dtype == object else 'whole numbers'}, such as {listed(table.ids[:3].tolist())}"
+            )
+            remedy = (
+                literal(f"None of column {column!r} is. The ids of {table.source} are {such}. Check that the files ")
+                + f"belong together, and the names of the columns{elsewhere}."
+            )
+
+        def told(i: int) -> str:
+            close = self._known.closest(str(self._unknown[i])) if is_named else None
+            hint = f" (is {shown(close)} meant?)" if close is not None else ""
+            return f"{shown(self._unknown[i])} {problem}{hint}"
+
+        complaints.add(self._rows, told, remedy, column)
+
+
+def compare(
+    table_set: TableSet[Table],
+    kind: str,
+    columns: Mapping[str, str],
+    points: PointTable,
+    queries: PointTable | None,
+    max_per_query: int | None,
+    grouped: bool,
+) -> tuple[ComparisonRows, Comparisons]:
+    """Comparisons from tables whose kind and columns are known, and the rows that they are from."""
+    rows = read_rows(table_set, KINDS[kind], columns, points, queries)
+    _check_weights(rows)
+    try:
+        if kind == "triplets":
+            return rows, _from_triplets(rows, grouped)
+        if kind == "quadruplets":
+            return rows, _from_quadruplets(rows, grouped)
+        if kind == "pairs":
+            return rows, _from_pairs(rows)
+        return rows, _from_rankings(rows, max_per_query)
+    except TableError:
+        raise
+    except ValueError as error:
+        raise TableError(f"{table_set}: {error}") from error
+
+
+def _check_weights(rows: ComparisonRows) -> None:
+    weights = rows.weights
+    if weights is None:
+        return
+    negative = np.flatnonzero(weights < 0)
+    rows.refuse(negative, lambda row: f"the weight is {weights[row]:g}", _FIX_WEIGHT, rows.columns["weight"])
+    if not weights.any():
+        raise NoComparisonsError(
+            f"{rows.table_set}: all weights are 0, which leaves out every row. Give a positive weight to some."
+        )
+
+
+def _from_triplets(rows: ComparisonRows, grouped: bool) -> Comparisons:
     """See `Comparisons.from_triplets`."""
     t = np.stack([rows["anchor"], rows["near"], rows["far"]], axis=1)
     same = (t[:, 0] == t[:, 1]) | (t[:, 0] == t[:, 2]) | (t[:, 1] == t[:, 2])
-    _refuse(rows, same, lambda row: f"{_named(rows, t[row])} are not three different points")
+    rows.refuse(np.flatnonzero(same), lambda row: f"({rows.name(*t[row])}) are not three different points")
     return Comparisons.from_triplets(t, rows.weights, grouped=grouped)
 
 
-def from_quadruplets(rows: ComparisonRows, grouped: bool) -> Comparisons:
+def _from_quadruplets(rows: ComparisonRows, grouped: bool) -> Comparisons:
     """See `Comparisons.from_quadruplets`."""
     q = np.stack([rows["a"], rows["b"], rows["c"], rows["d"]], axis=1)
     itself = (q[:, 0] == q[:, 1]) | (q[:, 2] == q[:, 3])
-    _refuse(rows, itself, lambda row: f"in {_named(rows, q[row])} a point is paired with itself")
+    rows.refuse(np.flatnonzero(itself), lambda row: f"in ({rows.name(*q[row])}) a point is paired with itself")
     same = (np.sort(q[:, :2]) == np.sort(q[:, 2:])).all(axis=1)
-    _refuse(rows, same, lambda row: f"in {_named(rows, q[row])} a pair is compared with itself")
+    rows.refuse(np.flatnonzero(same), lambda row: f"in ({rows.name(*q[row])}) a pair is compared with itself")
     return Comparisons.from_quadruplets(q, rows.weights, grouped=grouped)
 
 
-def from_pairs(rows: ComparisonRows) -> Comparisons:
+def _from_pairs(rows: ComparisonRows) -> Comparisons:
     """See `Comparisons.from_pairs`; with weights, one group for each two of them.
 
     A comparison of a similar with a dissimilar pair weighs the product of their weights, as if each pair were given as
@@ -48,16 +245,18 @@ def from_pairs(rows: ComparisonRows) -> Comparisons:
     if np.isin([0, -1], sign).all():
         place = rows.table_set.location(int(np.argmax(sign == 0)), rows.columns["sign"])
         raise TableError(f"{place}: 0, but elsewhere dissimilar pairs are marked by -1. Use one of them for all.")
-    _refuse(rows, pairs[:, 0] == pairs[:, 1], lambda row: f"{_named(rows, pairs[row])} is one point")
+    rows.refuse(np.flatnonzero(pairs[:, 0] == pairs[:, 1]), lambda row: f"({rows.name(*pairs[row])}) is one point")
     similar, marks = sign == 1, ("dissimilar", "similar")
+    rows.notes.append(f"{plural(int(similar.sum()), 'similar pair')}, {int((~similar).sum()):,} dissimilar")
     ordered = np.sort(pairs)
     order = np.lexsort((sign, ordered[:, 1], ordered[:, 0]))
     both = np.flatnonzero((np.diff(ordered[order], axis=0) == 0).all(axis=1) & (np.diff(sign[order]) != 0))
 
     def contradicts(row: int) -> str:
-        return f"{_named(rows, pairs[row])} is {marks[int(similar[row])]} here and {marks[int(not similar[row])]}"
+        return f"({rows.name(*pairs[row])}) is {marks[int(similar[row])]} here and {marks[int(not similar[row])]}"
 
-    _refuse_two(rows, order[both], order[both + 1], contradicts, "Remove one of each.")
+    one, other = order[both], order[both + 1]
+    rows.refuse(np.maximum(one, other), contradicts, "Remove one of each.", others=np.minimum(one, other))
     for mark, there in ((marks[1], similar), (marks[0], ~similar)):
         if not there.any():
             raise TableError(
@@ -84,10 +283,10 @@ def _by_weight(pairs: NDArray[Any], weights: NDArray[Any]) -> list[tuple[float, 
     return [(float(weight), pairs[weights == weight]) for weight in np.unique(weights[weights > 0])]
 
 
-def from_rankings(rows: ComparisonRows, max_per_query: int | None, notes: list[str]) -> Comparisons:
+def _from_rankings(rows: ComparisonRows, max_per_query: int | None) -> Comparisons:
     """See `Comparisons.from_rankings`: graded results, clicks, or results in order of position.
 
-    Lists of which nothing follows are left out, which `notes` then say.
+    Lists of which nothing follows are left out, which notes then say.
     """
     # Rows of one list, of a query and perhaps a session, follow each other in this order, from `first` on.
     keys = [rows[role] for role in ("query", "session") if role in rows]
@@ -97,9 +296,9 @@ def from_rankings(rows: ComparisonRows, max_per_query: int | None, notes: list[s
     of_row = np.repeat(np.arange(len(first)), sizes)
     _check_lists(rows, order, of_row)
     useful = _useful(rows, order, first, sizes)
-    notes.append(plural(len(np.unique(rows["query"])), "query", "queries") + f" in {plural(len(first), 'list')}")
+    rows.notes.append(plural(len(np.unique(rows["query"])), "query", "queries") + f" in {plural(len(first), 'list')}")
     if not useful.all():
-        _leave_out(rows, useful, order[first], sizes, notes)
+        _leave_out(rows, useful, order[first], sizes)
 
     order, sizes = order[useful[of_row]], sizes[useful]
     first = np.cumsum(sizes) - sizes
@@ -124,9 +323,8 @@ def from_rankings(rows: ComparisonRows, max_per_query: int | None, notes: list[s
 def _check_lists(rows: ComparisonRows, order: IntArray, of_row: IntArray) -> None:
     """Refuse lists that hold the query itself, or anything twice."""
     document = rows["document"]
-    _refuse(
-        rows,
-        document == rows["query"],
+    rows.refuse(
+        np.flatnonzero(document == rows["query"]),
         lambda row: f"the result {rows.name(document[row])} is the query itself, whose distance is always 0",
     )
     remedy = "Keep one of each: remove the others."
@@ -143,7 +341,7 @@ def _check_lists(rows: ComparisonRows, order: IntArray, of_row: IntArray) -> Non
             value = rows.name(document[row]) if role == "document" else f"{rows[role][row]:g}"
             return f"query {rows.name(rows['query'][row])} has {role} {value} here and"
 
-        _refuse_two(rows, order[again[same]], order[again[same + 1]], twice, remedy)
+        rows.refuse(order[again[same + 1]], twice, remedy, others=order[again[same]])
 
 
 def _useful(rows: ComparisonRows, order: IntArray, first: IntArray, sizes: IntArray) -> NDArray[np.bool_]:
@@ -159,9 +357,7 @@ def _useful(rows: ComparisonRows, order: IntArray, first: IntArray, sizes: IntAr
     return np.asarray(first_skipped < last_click)
 
 
-def _leave_out(
-    rows: ComparisonRows, useful: NDArray[np.bool_], row_of: IntArray, sizes: IntArray, notes: list[str]
-) -> None:
+def _leave_out(rows: ComparisonRows, useful: NDArray[np.bool_], row_of: IntArray, sizes: IntArray) -> None:
     """Note which lists give no comparison; refuse them if none does."""
     row, size, clicks = int(row_of[np.argmin(useful)]), int(sizes[np.argmin(useful)]), "clicked" in rows
     reason = f"has {size} results of the same grade"
@@ -175,26 +371,6 @@ def _leave_out(
         raise NoComparisonsError(f"{rows.table_set}: no list gives a comparison. The first, of {first}. {remedy}.")
     n = int((~useful).sum())
     left_out = f"no comparison and {'is' if n == 1 else 'are'} left out; the first, of {first}"
-    notes.append(f"{n:,} of {len(useful):,} lists {'gives' if n == 1 else 'give'} {left_out}")
+    rows.notes.append(f"{n:,} of {len(useful):,} lists {'gives' if n == 1 else 'give'} {left_out}")
     if not clicks:  # of clicks that is usual: the first result is clicked most
-        warn(f"{rows.table_set}: {notes[-1]}.")
-
-
-def _named(rows: ComparisonRows, points: NDArray[Any]) -> str:
-    return f"({', '.join(rows.name(point) for point in points.tolist())})"
-
-
-def _refuse(rows: ComparisonRows, bad: NDArray[np.bool_], problem: Callable[[int], str]) -> None:
-    complaints, places = Complaints(rows.table_set.location), np.flatnonzero(bad)
-    complaints.add(places, lambda i: problem(places[i]), _REMOVE)
-    complaints.raise_if_any()
-
-
-def _refuse_two(
-    rows: ComparisonRows, one: IntArray, other: IntArray, problem: Callable[[int], str], remedy: str
-) -> None:
-    """Refuse rows that contradict or repeat another one."""
-    first, again = np.minimum(one, other), np.maximum(one, other)
-    complaints = Complaints(rows.table_set.location)
-    complaints.add(again, lambda i: f"{problem(again[i])} in {rows.table_set.location(int(first[i]))}", remedy)
-    complaints.raise_if_any()
+        warn(f"{rows.table_set}: {rows.notes[-1]}.")

@@ -11,15 +11,12 @@ from numpy.typing import NDArray
 
 from boostmetric.arrays.validation import check_choice, check_count
 from boostmetric.comparisons import Comparisons
-from boostmetric.tables import building
-from boostmetric.tables.complaints import Complaints, NoComparisonsError, TableError, plural
+from boostmetric.tables.building import ComparisonRows, compare
+from boostmetric.tables.complaints import TableError, plural
 from boostmetric.tables.kinds import KINDS, recognise, with_named_columns
-from boostmetric.tables.lookup import ComparisonRows, read_rows
 from boostmetric.tables.opening import FilePaths, open_tables
 from boostmetric.tables.point_table import PointTable
 from boostmetric.tables.reading import Table, TableSet
-
-_FIX_WEIGHT = "Weights are at least 0: correct these rows. 0 leaves a row out."
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,43 +145,11 @@ def read_comparisons(
             f"{table_set}:", f"{{max_per_query}} is for grades, clicks and rankings; these are {kind}. Leave it out."
         )
     stacked = stack(points, queries)
-    rows, comparisons, notes = compare(table_set, kind, columns, points, queries, max_per_query, grouped)
-    lines = _description(table_set, kind, rows, comparisons, notes)
+    rows, comparisons = compare(table_set, kind, columns, points, queries, max_per_query, grouped)
+    lines = _description(table_set, kind, rows, comparisons)
     return ComparisonTable(
         comparisons, stacked, kind, len(rows), 0 if queries is None else len(queries), str(table_set), lines
     )
-
-
-def compare(
-    table_set: TableSet[Table],
-    kind: str,
-    columns: Mapping[str, str],
-    points: PointTable,
-    queries: PointTable | None,
-    max_per_query: int | None,
-    grouped: bool,
-) -> tuple[ComparisonRows, Comparisons, list[str]]:
-    """Comparisons from tables whose kind and columns are known: their rows, what follows from them, and notes.
-
-    Points are numbered as `stack` puts them.
-    """
-    rows = read_rows(table_set, KINDS[kind], columns, points, queries)
-    _check_weights(rows)
-    notes: list[str] = []
-    try:
-        if kind == "triplets":
-            return rows, building.from_triplets(rows, grouped), notes
-        if kind == "quadruplets":
-            return rows, building.from_quadruplets(rows, grouped), notes
-        if kind == "pairs":
-            similar = int((rows["sign"] == 1).sum())
-            notes.append(f"{plural(similar, 'similar pair')}, {len(rows) - similar:,} dissimilar")
-            return rows, building.from_pairs(rows), notes
-        return rows, building.from_rankings(rows, max_per_query, notes), notes
-    except TableError:
-        raise
-    except ValueError as error:
-        raise TableError(f"{table_set}: {error}") from error
 
 
 def stack(points: PointTable, queries: PointTable | None) -> NDArray[Any]:
@@ -205,21 +170,8 @@ def stack(points: PointTable, queries: PointTable | None) -> NDArray[Any]:
     return np.concatenate([queries.points, points.points])
 
 
-def _check_weights(rows: ComparisonRows) -> None:
-    weights = rows.weights
-    if weights is None:
-        return
-    complaints, negative = Complaints(rows.table_set.location), np.flatnonzero(weights < 0)
-    complaints.add(negative, lambda i: f"the weight is {weights[negative[i]]:g}", _FIX_WEIGHT, rows.columns["weight"])
-    complaints.raise_if_any()
-    if not weights.any():
-        raise NoComparisonsError(
-            f"{rows.table_set}: all weights are 0, which leaves out every row. Give a positive weight to some."
-        )
-
-
 def _description(
-    table_set: TableSet[Table], kind: str, rows: ComparisonRows, comparisons: Comparisons, notes: list[str]
+    table_set: TableSet[Table], kind: str, rows: ComparisonRows, comparisons: Comparisons
 ) -> tuple[str, ...]:
     where = f"{rows.points.source}, by {_by(rows.points)}"
     if rows.queries is not None:
@@ -233,7 +185,7 @@ def _description(
         KINDS[kind].title,
         f"columns: {columns}",
         f"points: {where}",
-        *notes,
+        *rows.notes,
         *weights,
         f"{counts[0]} of {counts[1]} in {plural(comparisons.n_groups, 'group')}",
     )

@@ -14,7 +14,8 @@ from boostmetric.comparisons import Comparisons
 from boostmetric.comparisons.anchor_sample import AnchorSample
 from boostmetric.comparisons.shares import Loaded
 from boostmetric.parallel.crew import Crew
-from boostmetric.tables.comparison_table import compare, stack
+from boostmetric.tables.building import compare
+from boostmetric.tables.comparison_table import stack
 from boostmetric.tables.complaints import Complaints, NoComparisonsError, TableError
 from boostmetric.tables.features import PointColumns
 from boostmetric.tables.kinds import KINDS
@@ -110,7 +111,7 @@ class FileShare:
         self, rows: list[RowGroups], points: PointTable, queries: PointTable | None, ids: Ids
     ) -> Comparisons | None:
         try:
-            _, comparisons, _ = compare(
+            _, comparisons = compare(
                 _opened(rows), self.kind, self.columns, points, queries, self.max_per_query, grouped=False
             )
         except NoComparisonsError:  # here; there may be some elsewhere

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from boostmetric.tables.building import ComparisonRows, read_rows
 from boostmetric.tables.complaints import TableError, listed
 from boostmetric.tables.kinds import KINDS, Kind, recognise, with_named_columns
-from boostmetric.tables.lookup import ComparisonRows, read_rows
 from boostmetric.tables.opening import FilePaths, open_tables
 from boostmetric.tables.point_table import PointTable
 from boostmetric.tables.reading import Table, TableSet
