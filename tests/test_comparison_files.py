@@ -12,7 +12,6 @@ from boostmetric.arrays.frame import Shift
 from boostmetric.comparisons.anchor_sample import AnchorSample, _hashed
 from boostmetric.parallel.crew import Crew
 from boostmetric.tables import ComparisonFiles, TableError, TableNotFoundError
-from boostmetric.tables.file_shares import RowGroups
 from boostmetric.tables.parquet import ParquetTable
 
 pytest.importorskip("pyarrow")
@@ -65,7 +64,7 @@ ALL = whole(X, Comparisons.from_triplets(TRIPLETS))
 
 @pytest.mark.parametrize("n_shares", [1, 3, 50])
 def test_shares_together_are_the_whole(tmp_path, ids, n_shares, monkeypatch):
-    monkeypatch.setattr("boostmetric.tables.file_shares._ROWS_AT_ONCE", 130)
+    monkeypatch.setattr("boostmetric.tables.comparison_files._ROWS_AT_ONCE", 130)
     shares = pickle.loads(pickle.dumps(files(tmp_path, ids).opened().shares(n_shares)))
     assert len(shares) == min(n_shares, 12)  # of as many row groups
     assert np.array_equal(loaded(*shares)[0], ALL)
@@ -77,9 +76,9 @@ def test_shares_together_are_the_whole(tmp_path, ids, n_shares, monkeypatch):
 
 def test_a_share_is_read_in_blocks(tmp_path, monkeypatch):
     (share,) = files(tmp_path, None).opened().shares(1)
-    monkeypatch.setattr("boostmetric.tables.file_shares._ROWS_AT_ONCE", 130)
+    monkeypatch.setattr("boostmetric.tables.comparison_files._ROWS_AT_ONCE", 130)
     assert [block.n_comparisons for block in load(share)[1]] == [100] * 6
-    assert share.rows == tuple(RowGroups(str(tmp_path / "triplets" / f"part-{k}.parquet"), 0, 4) for k in range(3))
+    assert [(rows.begin, rows.end, rows.n_rows) for rows in share.rows] == 3 * [(k, k + 1, 50) for k in range(4)]
 
 
 def test_a_file_is_opened_once_for_all_its_row_groups(tmp_path, monkeypatch):
@@ -91,7 +90,7 @@ def test_a_file_is_opened_once_for_all_its_row_groups(tmp_path, monkeypatch):
     load(share)
     of_triplets = ["part-0.parquet", "part-1.parquet", "part-2.parquet"]
     assert sorted(opened) == sorted(3 * of_triplets)  # for ids, for points, for comparisons
-    monkeypatch.setattr("boostmetric.tables.file_shares._ROWS_AT_ONCE", 250)
+    monkeypatch.setattr("boostmetric.tables.comparison_files._ROWS_AT_ONCE", 250)
     parts = [[(Path(rows.path).name, rows.begin, rows.end) for rows in block] for block in share._cut()]
     assert parts == [
         [("part-0.parquet", 0, 4), ("part-1.parquet", 0, 1)],

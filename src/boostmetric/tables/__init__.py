@@ -1,14 +1,13 @@
 """Points, ids, labels and comparisons from files: CSV, TSV, JSON lines, Parquet, npy and npz.
 
 One can follow the data by file name: `opening` finds the files; `text`, `parquet` and `arrays` read them as columns, in
-chunks (`reading`), of which `values` makes numbers, vectors and ids; `point_table`, `comparison_table` and `judgements`
-put these together. What is wrong on the way becomes `complaints`.
+chunks (`reading`), of which `values` makes numbers, vectors and ids; `point_table` and `comparison_table` put these
+together. What is wrong on the way becomes `complaints`.
 """
 
 from boostmetric.tables.comparison_files import ComparisonFiles
-from boostmetric.tables.comparison_table import ComparisonTable, read_comparisons
+from boostmetric.tables.comparison_table import ComparisonTable, read_comparisons, read_positives, read_relevance
 from boostmetric.tables.complaints import TableError, TableNotFoundError
-from boostmetric.tables.judgements import read_positives, read_relevance
 from boostmetric.tables.point_table import PointTable, read_points
 
 __all__ = [

@@ -99,7 +99,6 @@ def read_rows(
 
     `columns` has the column of each role.
     """
-    complaints = Complaints(table_set.location)
     lookups = {role: _Lookup(points, 0 if queries is None else len(queries)) for role in kind.points}
     if queries is not None:
         lookups |= {role: _Lookup(queries, 0) for role in kind.queries}
@@ -120,9 +119,9 @@ def read_rows(
     names = [column for role, column in columns.items() if role not in _NUMBERS]
     parts = [
         {role: values(chunk, role, column) for role, column in columns.items()}
-        for chunk in table_set.chunks(Wanted(names, numbers), complaints)
+        for chunk in table_set.chunks(Wanted(names, numbers))
     ]
-    complaints.raise_if_any()  # ids that are missing are unknown as well
+    complaints = Complaints(table_set.location)
     for role, lookup in lookups.items():
         alone = queries is None and role in kind.queries
         lookup.complain(

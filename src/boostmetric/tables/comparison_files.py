@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,17 +15,24 @@ from boostmetric.arrays.frame import Given
 from boostmetric.arrays.validation import check_choice, check_count, check_number
 from boostmetric.comparisons import Comparisons
 from boostmetric.comparisons.anchor_sample import AnchorSample
-from boostmetric.tables.comparison_table import read_comparisons
-from boostmetric.tables.complaints import Complaints, TableError, plural
+from boostmetric.comparisons.shares import Loaded
+from boostmetric.parallel.crew import Crew
+from boostmetric.tables.building import compare
+from boostmetric.tables.comparison_table import read_comparisons, stack
+from boostmetric.tables.complaints import NoComparisonsError, TableError, plural
 from boostmetric.tables.features import Features, PointColumns, features_of
-from boostmetric.tables.file_shares import FileShare, RowGroups, merged
 from boostmetric.tables.kinds import KINDS, recognise
 from boostmetric.tables.opening import FilePaths, open_parquet, open_tables
 from boostmetric.tables.parquet import ParquetTable
-from boostmetric.tables.point_table import read_points
+from boostmetric.tables.point_table import PointTable, read_points, read_some_points
 from boostmetric.tables.reading import TableSet, Wanted
+from boostmetric.tables.values import Ids, joined
 
 _OTHERWISE = "learn without an engine, in this process"
+# Rows that a worker makes comparisons of at once: some hundred bytes each, until they are packed.
+_ROWS_AT_ONCE = 2**21
+# Kinds whose comparisons are within rows, not between them: a file may be cut anywhere.
+_ROW_BY_ROW = ("triplets", "quadruplets")
 
 
 @dataclass(frozen=True)
@@ -149,7 +158,7 @@ class OpenedFiles:
         names = self._features.names
         if not self._features.is_vector:
             return len(names)
-        chunk = next(self.points.chunks(Wanted([], names), Complaints(self.points.location)))
+        chunk = next(self.points.chunks(Wanted([], names)))
         vector = chunk.values[names[0]][0]
         if vector is None or not len(vector):
             where = self.points.location(0, names[0])
@@ -198,31 +207,25 @@ class OpenedFiles:
     def shares(self, n: int) -> list[FileShare]:
         """n shares, or fewer, of about as many rows each."""
         kind, columns = self._roles
-        units, sizes = list[RowGroups](), list[int]()
-        for table in self.comparisons.tables:
-            for unit in RowGroups(_path(table), 0, len(table.group_sizes)).units(kind):
-                units.append(unit)
-                sizes.append(sum(table.group_sizes[unit.begin : unit.end]))
-        ends = np.cumsum(sizes)
-        if not self.n_rows:
+        units = [unit for table in self.comparisons.tables for unit in _units(table, kind) if unit.n_rows]
+        if not units:
             raise TableError(f"{self.comparisons}: there are no rows. At least one is needed.")
+        sizes = np.array([unit.n_rows for unit in units])
+        ends = np.cumsum(sizes)
         # A unit belongs where its middle lies.
-        cuts = np.unique(np.searchsorted(ends - 0.5 * np.array(sizes), ends[-1] * np.arange(1, n) / n))
-        parts = [tuple(merged(units[i] for i in part if sizes[i])) for part in np.split(np.arange(len(units)), cuts)]
+        cuts = np.unique(np.searchsorted(ends - 0.5 * sizes, ends[-1] * np.arange(1, n) / n))
+        parts = [tuple(units[i] for i in part) for part in np.split(np.arange(len(units)), cuts)]
         points = tuple(map(_path, self.points.tables))
         queries = () if self.queries is None else tuple(map(_path, self.queries.tables))
         names, id, files = self._features.names, self.files.id, self.files
         asked = PointColumns(id, vector=names[0]) if self._features.is_vector else PointColumns(id, columns=names)
-        whole = FileShare((), kind, columns, points, queries, asked, files.max_per_query, files.sample, {})
-        return [
-            replace(
-                whole,
-                rows=rows,
-                footers={path: self._footers[path] for path in (*points, *queries, *(row.path for row in rows))},
+        shares = []
+        for rows in filter(None, parts):
+            footers = {path: self._footers[path] for path in (*points, *queries, *(row.path for row in rows))}
+            shares.append(
+                FileShare(rows, kind, columns, points, queries, asked, files.max_per_query, files.sample, footers)
             )
-            for rows in parts
-            if rows
-        ]
+        return shares
 
     @cached_property
     def _footers(self) -> dict[str, str]:
@@ -239,6 +242,114 @@ class OpenedFiles:
         asked = (self.files.id, self._features.names, self._roles, self.files.max_per_query, self.files.sample)
         footers = [[self._footers[_path(table)] for table in table_set.tables] for table_set in self._sources]
         return hashlib.blake2b(repr((asked, footers)).encode(), digest_size=16).hexdigest()
+
+
+class RowGroups(NamedTuple):
+    """Row groups of a file, the first and the one after the last, and how many rows they have."""
+
+    path: str
+    begin: int
+    end: int
+    n_rows: int
+
+
+def _units(table: ParquetTable, kind: str) -> Iterator[RowGroups]:
+    """What can be read by itself: each row group, unless comparisons of this kind are between rows."""
+    sizes, path = table.group_sizes, _path(table)
+    if kind not in _ROW_BY_ROW:
+        yield RowGroups(path, 0, len(sizes), sum(sizes))
+        return
+    for group, size in enumerate(sizes):
+        yield RowGroups(path, group, group + 1, size)
+
+
+@dataclass(frozen=True)
+class FileShare:
+    """Row groups of comparisons, the columns of their roles, and the files and columns of points and queries.
+
+    Footers are checksums of the footers of all these files, from when they were shared out.
+    """
+
+    rows: tuple[RowGroups, ...]
+    kind: str
+    columns: Mapping[str, str]
+    points: tuple[str, ...]
+    queries: tuple[str, ...]
+    point_columns: PointColumns
+    max_per_query: int | None
+    sample: AnchorSample | None
+    footers: Mapping[str, str]
+
+    def load(self, crew: Crew) -> Loaded:
+        """Read the ids in the comparisons, then the points of these ids; comparisons are read block by block."""
+        for path, footer in self.footers.items():
+            # A worker that is started again must read what the one before it has read.
+            if ParquetTable(Path(path)).footer_checksum() != footer:
+                raise TableError(
+                    f"{path}: was written anew since the fit began. Begin again, with files that do not change."
+                )
+        asked = KINDS[self.kind].queries if self.queries else ()
+        others = [role for role in KINDS[self.kind].points if role not in asked]
+        cut = self._cut()
+        read = partial(read_some_points, asked=self.point_columns)
+        points = read(open_tables(self.points), only=self._ids(others, cut, crew))
+        queries = read(open_tables(self.queries), only=self._ids(asked, cut, crew)) if self.queries else None
+        stacked = stack(points, queries)
+        points, queries = _named(points), None if queries is None else _named(queries)
+        ids = joined([table.ids for table in (queries, points) if table is not None and table.ids is not None])
+        blocks = [partial(self._block, rows, points, queries, ids) for rows in cut]
+        if not len(stacked):
+            blocks[0]()  # complains of the ids
+        return Loaded(stacked, blocks)
+
+    def _ids(self, roles: Sequence[str], cut: list[list[RowGroups]], crew: Crew) -> Ids:
+        """All ids in the columns of some roles, once each."""
+        names = list(dict.fromkeys(self.columns[role] for role in roles))
+
+        def ids_in(rows: list[RowGroups]) -> Ids:
+            known = np.empty(0, dtype=np.int64)
+            for chunk in _opened(rows).chunks(Wanted(names)):
+                known = _distinct(joined([known, *map(chunk.ids, names)]))
+            return known
+
+        return _distinct(joined(crew.each(ids_in, cut)))
+
+    def _block(
+        self, rows: list[RowGroups], points: PointTable, queries: PointTable | None, ids: Ids
+    ) -> Comparisons | None:
+        try:
+            _, comparisons = compare(
+                _opened(rows), self.kind, self.columns, points, queries, self.max_per_query, grouped=False
+            )
+        except NoComparisonsError:  # here; there may be some elsewhere
+            return None
+        return comparisons if self.sample is None else self.sample.of(comparisons, ids)
+
+    def _cut(self) -> list[list[RowGroups]]:
+        """Row groups in blocks; those of a file that follow each other are one, for which it is opened once."""
+        blocks: list[list[RowGroups]] = [[]]
+        for unit in self.rows:
+            if blocks[-1] and sum(rows.n_rows for rows in blocks[-1]) + unit.n_rows > _ROWS_AT_ONCE:
+                blocks.append([])
+            block = blocks[-1]
+            if block and block[-1].path == unit.path and block[-1].end <= unit.begin:  # a file may be given twice
+                last = block.pop()
+                unit = RowGroups(unit.path, last.begin, unit.end, last.n_rows + unit.n_rows)
+            block.append(unit)
+        return blocks
+
+
+def _named(table: PointTable) -> PointTable:
+    """The names of points without the points, which are held elsewhere."""
+    return replace(table, points=np.empty((len(table), 0)))
+
+
+def _distinct(ids: Ids) -> Ids:
+    return np.array(list(dict.fromkeys(ids)), dtype=object) if ids.dtype == object else np.unique(ids)
+
+
+def _opened(blocks: Sequence[RowGroups]) -> TableSet[ParquetTable]:
+    return TableSet([ParquetTable(Path(rows.path), (rows.begin, rows.end)) for rows in blocks])
 
 
 def _path(table: ParquetTable) -> str:

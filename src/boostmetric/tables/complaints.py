@@ -89,9 +89,6 @@ class Complaints:
         self._shown: dict[str, list[str]] = {}
         self._counts = Counter[str]()
 
-    def __bool__(self) -> bool:
-        return bool(self._counts)
-
     def add(
         self,
         rows: Sequence[int] | NDArray[Any],

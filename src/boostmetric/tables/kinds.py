@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from boostmetric.arrays.errors import ParameterError
 from boostmetric.tables.arrays import ArrayTable, MatrixTable
 from boostmetric.tables.complaints import TableError, listed, missing_column
-from boostmetric.tables.reading import Table
+from boostmetric.tables.opening import FilePaths, open_tables
+from boostmetric.tables.reading import Table, TableSet
 
 # Roles of columns that name points. The first four name queries, where queries have a table of their own.
 _POINTS = ("query", "anchor", "a", "c", "b", "d", "near", "far", "document")
@@ -119,7 +120,13 @@ def _only_kind(table: Table, found: Mapping[str, str]) -> str:
     )
 
 
-def with_named_columns(table: Table, kind: str | None, names: Mapping[str, str]) -> tuple[Table, str | None]:
+def open_comparisons(path: FilePaths, kind: str | None, names: Mapping[str, str]) -> tuple[TableSet[Table], str | None]:
+    """Tables of comparisons, and their kind where a matrix tells it."""
+    tables, kinds = zip(*(_with_named_columns(table, kind, names) for table in open_tables(path).tables), strict=True)
+    return TableSet(tables), kinds[0]
+
+
+def _with_named_columns(table: Table, kind: str | None, names: Mapping[str, str]) -> tuple[Table, str | None]:
     """A matrix in npy or npz as a table whose columns are the roles of its kind, and that kind; others as they are."""
     if not isinstance(table, ArrayTable):
         return table, kind

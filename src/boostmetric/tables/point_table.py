@@ -203,12 +203,12 @@ def read_some_points(table_set: TableSet[Table], asked: PointColumns, only: Ids 
     Of the other points no more is held than of a chunk. An id that no point has is passed over.
     """
     features, id, label = features_of(table_set, asked), asked.id, asked.label
-    complaints, known = Complaints(table_set.location), None if only is None else Identifiers(only)
+    known = None if only is None else Identifiers(only)
     expected, n, width = (table_set.n_rows or 0) if only is None else len(only), 0, None
     points = np.empty((0, 0), dtype=features.dtype)
     rows, ids, labels = list[NDArray[np.int64]](), list[Ids](), list[Ids]()
     kept = {name: list[Ids]() for name in several(asked.keep)}
-    for chunk in table_set.chunks(Wanted(list(asked.claimed), features.names, features.chosen), complaints):
+    for chunk in table_set.chunks(Wanted(list(asked.claimed), features.names, features.chosen)):
         block, names = features.of(chunk, width), chunk.rows if id is None else chunk.ids(id)
         chosen, width = slice(None) if known is None else known.find(names) >= 0, block.shape[1]
         points = _appended(points, n, block[chosen], expected)
@@ -222,9 +222,8 @@ def read_some_points(table_set: TableSet[Table], asked: PointColumns, only: Ids 
             parts.append(chunk.classes(name, blank=True)[chosen])
     if features.chosen:
         _refuse_late_columns(table_set, asked)
-    if id is not None and not complaints:  # ids that are missing are all the same
-        _refuse_repeated(table_set, id, joined(ids), joined(rows), complaints)
-    complaints.raise_if_any()
+    if id is not None:
+        _refuse_repeated(table_set, id, joined(ids), joined(rows))
     if width == 0:
         raise TableError(f"{table_set}: the vectors in column {features.names[0]!r} are empty.")
     if len(points) > n:
@@ -255,16 +254,15 @@ def _appended(array: NDArray[Any], n: int, block: NDArray[Any], expected: int) -
     return array
 
 
-def _refuse_repeated(
-    table_set: TableSet[Table], column: str, ids: Ids, rows: NDArray[np.int64], complaints: Complaints
-) -> None:
+def _refuse_repeated(table_set: TableSet[Table], column: str, ids: Ids, rows: NDArray[np.int64]) -> None:
     first, again = Identifiers(ids).repeated()
-    repeated = ids[again].tolist()
+    repeated, complaints = ids[again].tolist(), Complaints(table_set.location)
 
     def problem(i: int) -> str:
         return f"id {shown(repeated[i])} is also that of {table_set.location(int(rows[first[i]]))}"
 
     complaints.add(rows[again], problem, _FIX_REPEATED, column)
+    complaints.raise_if_any()
 
 
 def _refuse_late_columns(table_set: TableSet[Table], asked: PointColumns) -> None:

@@ -99,9 +99,9 @@ class TableSet(Generic[T]):
         counts = [table.n_rows for table in self.tables if table.n_rows is not None]
         return sum(counts) if len(counts) == len(self.tables) else None
 
-    def chunks(self, wanted: Wanted, complaints: Complaints) -> Iterator[Chunk]:
-        """As of one table; refuses files that have no rows at all."""
-        n = 0
+    def chunks(self, wanted: Wanted) -> Iterator[Chunk]:
+        """As of one table; after the last one, complaints of all are raised, or of files that have no rows at all."""
+        complaints, n = Complaints(self.location), 0
         self._starts = [n]
         for table in self.tables:
             for name in wanted.columns:
@@ -117,6 +117,7 @@ class TableSet(Generic[T]):
         if not n:
             held = f" It has the columns {listed(self.first.columns)}." if self.first.columns else ""
             raise TableError(f"{self}: there are no rows.{held} At least one is needed.")
+        complaints.raise_if_any()
 
     def location(self, row: int, column: str | None = None) -> str:
         """File and line (or row) of a row that was read, for a message."""

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boostmetric.tables.complaints import Complaints, TableError, plural
+from boostmetric.tables.complaints import TableError, plural
 from boostmetric.tables.features import Features, PointColumns, features_of
 from boostmetric.tables.opening import FilePaths, open_parquet, open_tables
 from boostmetric.tables.parquet import ParquetTable
@@ -90,19 +90,12 @@ class PointFiles:
         collect : bool, default=False
             Whether errors are raised after the last batch, rather than after each.
         """
-        complaints = None
         for chunk in self._chunks(file, Wanted([self.label], self.features.names)):
-            points, labels, complaints = (
-                self.features.of(chunk, n_features),
-                chunk.classes(self.label),
-                chunk.complaints,
-            )
+            points, labels = self.features.of(chunk, n_features), chunk.classes(self.label)
             if not collect:
-                complaints.raise_if_any()
+                chunk.complaints.raise_if_any()
             n_features = points.shape[1]
             yield PointBatch(self.starts[file] + int(chunk.rows[0]), points, labels)
-        if complaints is not None:
-            complaints.raise_if_any()
 
     def ids(self, file: int) -> Iterator[tuple[int, Ids]]:
         """Read the ids of one file, batch by batch, each with the number of its first row."""
@@ -130,4 +123,4 @@ class PointFiles:
                 f"{self.paths[file]}: had {plural(self.sizes[file], 'row')} and has {table_set.n_rows:,} now. Begin "
                 "anew, with files that do not change."
             )
-        yield from table_set.chunks(wanted, Complaints(table_set.location))
+        yield from table_set.chunks(wanted)
