@@ -1,8 +1,8 @@
 """Points, ids, labels and comparisons from files: CSV, TSV, JSON lines, Parquet, npy and npz.
 
-One can follow the data by file name: `opening` finds the files; `text`, `parquet` and `arrays` read them as columns, in
-chunks (`reading`), of which `values` makes numbers, vectors and ids; `point_table` and `comparison_table` put these
-together. What is wrong on the way becomes `complaints`.
+`opening` finds the files. `text`, `parquet` and `arrays` read their columns in chunks (`reading`), which `values`
+converts to numbers, vectors and ids. `point_table` and `comparison_table` put these together. `complaints` collects
+the errors.
 """
 
 from boostmetric.tables.comparison_files import ComparisonFiles

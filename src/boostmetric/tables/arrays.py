@@ -1,4 +1,4 @@
-"""npy and npz: arrays, of which a vector is a column of numbers and a matrix is a column of lists."""
+"""npy and npz files: a vector is a column of numbers, a matrix is a column of lists."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from boostmetric.tables.values import Values
 
 
 class ArrayTable(Table):
-    """The arrays of an npz file, or the one of an npy file, which is called "array".
+    """Arrays of an npz file, or the array of an npy file, called "array".
 
-    Only the headers are read at first: an npz may hold much that is not asked for.
+    Opening reads only the headers, because an npz file may hold large arrays that are not needed.
     """
 
     def __init__(self, path: Path) -> None:
@@ -34,7 +34,7 @@ class ArrayTable(Table):
             self.n_rows = next(iter(self.shapes["array"][0]), None)
 
     def chunks(self, wanted: Wanted) -> Iterator[dict[str, Values]]:
-        """All rows at once: an array that needs no conversion is used as it is, and held once."""
+        """Yield all rows at once: an array that needs no conversion is not copied."""
         values = {name: self.array(name) for name in wanted.columns}
         for name, array in values.items():
             if array.ndim == 0:
@@ -47,7 +47,7 @@ class ArrayTable(Table):
         yield {name: array.astype(object) if array.dtype.kind == "U" else array for name, array in values.items()}
 
     def array(self, name: str) -> NDArray[Any]:
-        """One of the arrays."""
+        """Read one array."""
         if self.shapes[name][1].hasobject:
             raise TableError(
                 f"{self.path}: holds Python objects, which are not loaded because loading them can run code. Save "
@@ -62,7 +62,7 @@ class ArrayTable(Table):
 
 
 class MatrixTable(ArrayTable):
-    """A matrix whose columns are given names, and the vectors that are beside it in the file."""
+    """A matrix with named columns, and the vectors next to it in the file."""
 
     def __init__(self, path: Path, matrix: str, names: Sequence[str]) -> None:
         super().__init__(path)
@@ -73,7 +73,7 @@ class MatrixTable(ArrayTable):
         self.columns = named | beside | named
 
     def array(self, name: str) -> NDArray[Any]:
-        """A column of the matrix, or another array."""
+        """Return a column of the matrix, or read another array."""
         return self._matrix[:, self._places[name]] if name in self._places else super().array(name)
 
 

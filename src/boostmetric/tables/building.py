@@ -1,4 +1,4 @@
-"""Comparisons from rows of files: points are looked up by id, and what is wrong with a row is said with its line."""
+"""Comparisons from the rows of files, with points looked up by id and errors located by line."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ _MOST_WEIGHTS = 100
 
 @dataclass(frozen=True, eq=False)
 class ComparisonRows:
-    """Comparisons as they are in a file: the columns of their roles, and the values, each of shape (n_rows,).
+    """Rows of comparisons: the column of each role, and its values, of shape (n_rows,).
 
-    Points are numbered through both tables, queries first. Notes say what people should know of the rows.
+    Points of both tables are numbered together, queries first. `notes` are lines for the description.
     """
 
     table_set: TableSet[Table]
@@ -57,11 +57,11 @@ class ComparisonRows:
 
     @property
     def weights(self) -> NDArray[Any] | None:
-        """Weights of the rows, if there are."""
+        """Weights of the rows, or None."""
         return self.values.get("weight")
 
     def name(self, *points: int) -> str:
-        """Points as their files call them."""
+        """Names of points in their files, for a message."""
         n_queries = 0 if self.queries is None else len(self.queries)
         names = []
         for point in points:
@@ -78,7 +78,7 @@ class ComparisonRows:
         column: str | None = None,
         others: IntArray | None = None,
     ) -> None:
-        """Refuse some rows, if there are any; the others are those that they contradict or repeat."""
+        """Raise an error if `rows` is not empty; `others` are rows that they contradict or repeat."""
         complaints, location = Complaints(self.table_set.location), self.table_set.location
 
         def told(i: int) -> str:
@@ -133,7 +133,7 @@ def read_rows(
 
 
 class _Lookup:
-    """Finds points by id, or row number, and remembers what it did not find; points are counted from `offset` on."""
+    """Find points by id or row number, and remember those not found; numbers of points start at `offset`."""
 
     def __init__(self, table: PointTable, offset: int) -> None:
         self._table, self._offset = table, offset
@@ -141,7 +141,7 @@ class _Lookup:
         self._rows, self._unknown, self._n = list[int](), list[str | int](), 0
 
     def find(self, ids: Ids, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Numbers of points; -1 for those that are not there."""
+        """Return the numbers of points, -1 if not found."""
         numbers = self._known.find(ids)
         unknown = np.flatnonzero(numbers < 0)
         self._n += len(ids)
@@ -150,7 +150,7 @@ class _Lookup:
         return np.where(numbers < 0, -1, numbers + self._offset)
 
     def complain(self, column: str, complaints: Complaints, elsewhere: str) -> None:
-        """Note what was not found."""
+        """Add complaints about ids that were not found."""
         table, source = self._table, literal(self._table.source)
         is_named = table.ids is not None and (table.origin is None or table.origin.id is not None)
         problem, remedy = f"is not an id of {table.source}", f"Add these points to {source}, or remove these rows."
@@ -187,7 +187,7 @@ def compare(
     max_per_query: int | None,
     grouped: bool,
 ) -> tuple[ComparisonRows, Comparisons]:
-    """Comparisons from tables whose kind and columns are known, and the rows that they are from."""
+    """Read the rows of tables with known kind and columns, and build comparisons from them."""
     rows = read_rows(table_set, KINDS[kind], columns, points, queries)
     _check_weights(rows)
     try:
@@ -235,10 +235,9 @@ def _from_quadruplets(rows: ComparisonRows, grouped: bool) -> Comparisons:
 
 
 def _from_pairs(rows: ComparisonRows) -> Comparisons:
-    """See `Comparisons.from_pairs`; with weights, one group for each two of them.
+    """See `Comparisons.from_pairs`; with weights, one group for each combination of two weights.
 
-    A comparison of a similar with a dissimilar pair weighs the product of their weights, as if each pair were given as
-    often as its weight says.
+    The weight of a comparison is the product of the weights of its two pairs, as if each pair were repeated.
     """
     pairs, sign = np.stack([rows["a"], rows["b"]], axis=1), rows["sign"]
     if np.isin([0, -1], sign).all():
@@ -285,7 +284,7 @@ def _by_weight(pairs: NDArray[Any], weights: NDArray[Any]) -> list[tuple[float, 
 def _from_rankings(rows: ComparisonRows, max_per_query: int | None) -> Comparisons:
     """See `Comparisons.from_rankings`: graded results, clicks, or results in order of position.
 
-    Lists of which nothing follows are left out, which notes then say.
+    Lists that give no comparison are left out, with a note.
     """
     # Rows of one list, of a query and perhaps a session, follow each other in this order, from `first` on.
     keys = [rows[role] for role in ("query", "session") if role in rows]
@@ -320,7 +319,7 @@ def _from_rankings(rows: ComparisonRows, max_per_query: int | None) -> Compariso
 
 
 def _check_lists(rows: ComparisonRows, order: IntArray, of_row: IntArray) -> None:
-    """Refuse lists that hold the query itself, or anything twice."""
+    """Refuse lists with the query itself or with duplicates."""
     document = rows["document"]
     rows.refuse(
         np.flatnonzero(document == rows["query"]),
@@ -344,7 +343,7 @@ def _check_lists(rows: ComparisonRows, order: IntArray, of_row: IntArray) -> Non
 
 
 def _useful(rows: ComparisonRows, order: IntArray, first: IntArray, sizes: IntArray) -> NDArray[np.bool_]:
-    """Whether anything follows from each list."""
+    """Whether each list gives a comparison."""
     if "grade" in rows:
         grade = rows["grade"][order]
         return np.asarray(np.maximum.reduceat(grade, first) > np.minimum.reduceat(grade, first))
@@ -357,7 +356,7 @@ def _useful(rows: ComparisonRows, order: IntArray, first: IntArray, sizes: IntAr
 
 
 def _leave_out(rows: ComparisonRows, useful: NDArray[np.bool_], row_of: IntArray, sizes: IntArray) -> None:
-    """Note which lists give no comparison; refuse them if none does."""
+    """Add a note on lists without comparisons, or raise an error if no list has any."""
     row, size, clicks = int(row_of[np.argmin(useful)]), int(sizes[np.argmin(useful)]), "clicked" in rows
     reason = f"has {size} results of the same grade"
     if size == 1:

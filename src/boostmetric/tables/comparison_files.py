@@ -1,4 +1,4 @@
-"""Points and comparisons in files, which are read by this process, or by workers, each its share."""
+"""Points and comparisons in files, read in this process or in shares by workers."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ _ROW_BY_ROW = ("triplets", "quadruplets")
 class ComparisonFiles:
     r"""Points and comparisons in files, to learn from with ``ComparisonBoostMetric(...).fit(ComparisonFiles(...))``.
 
-    With ``engine="ray"`` they must be Parquet files, and the workers read them, each its part: the process that calls
-    reads no more than what the files say about themselves, and the length of the first vector. Without, they are read
-    whole, as `read_points` and `read_comparisons` do.
+    With ``engine="ray"``, the files must be Parquet, and each worker reads its part. The calling process reads only the
+    footers and the length of the first vector. Without an engine, the files are read completely, as by `read_points`
+    and `read_comparisons`.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ class ComparisonFiles:
             check_count("max_per_query", self.max_per_query, alternative=", or None")
 
     def read(self) -> tuple[Given, Comparisons]:
-        """All points and comparisons, in this process."""
+        """Read all points and comparisons in this process."""
         read = partial(read_points, id=self.id, vector=self.vector, columns=self.columns, ignore=self.ignore)
         table = read_comparisons(
             self.comparisons,
@@ -110,14 +110,14 @@ class ComparisonFiles:
         return table.points, held_out if self.sample.held_out else train
 
     def split(self, test_size: float, random_state: int) -> tuple[ComparisonFiles, ComparisonFiles]:
-        """Comparisons to learn from, and those of some anchors, held out.
+        """Split by anchor into comparisons to learn from and comparisons to hold out.
 
         Parameters
         ----------
         test_size : float
             Share of the anchors (or queries) to hold out.
         random_state : int
-            Which ones.
+            Seed of the choice of anchors.
         """
         check_number("test_size", test_size, above=0.0, below=1.0)
         if self.sample is not None:
@@ -125,7 +125,7 @@ class ComparisonFiles:
         return tuple(replace(self, sample=AnchorSample(test_size, int(random_state), held)) for held in (False, True))  # type: ignore[return-value]
 
     def opened(self) -> OpenedFiles:
-        """What the files say about themselves, now."""
+        """Read the footers of the files."""
         sources = [source for source in (self.points, self.comparisons, self.queries) if source is not None]
         return OpenedFiles(
             self, *(open_parquet(source, "workers read Parquet files", _OTHERWISE) for source in sources)
@@ -134,7 +134,7 @@ class ComparisonFiles:
 
 @dataclass(frozen=True)
 class OpenedFiles:
-    """What files of points and comparisons say about themselves; no row of them was read but the first vector."""
+    """Footers of files of points and comparisons. Of the rows, only the first vector is read."""
 
     files: ComparisonFiles
     points: TableSet[ParquetTable]
@@ -185,11 +185,11 @@ class OpenedFiles:
 
     @property
     def n_rows(self) -> int:
-        """Rows of comparisons, those of other samples among them."""
+        """Number of rows of comparisons, including those of other samples."""
         return self.comparisons.n_rows or 0
 
     def describe(self) -> str:
-        """What was understood, for people."""
+        """Describe the files and how they are read."""
         points, rows = self.points, self.comparisons
         kind, columns = self._roles
         n_files = plural(len(points.tables), "file")
@@ -205,7 +205,7 @@ class OpenedFiles:
         )
 
     def shares(self, n: int) -> list[FileShare]:
-        """n shares, or fewer, of about as many rows each."""
+        """Divide the comparisons into at most n shares of about equal numbers of rows."""
         kind, columns = self._roles
         units = [unit for table in self.comparisons.tables for unit in _units(table, kind) if unit.n_rows]
         if not units:
@@ -229,7 +229,7 @@ class OpenedFiles:
 
     @cached_property
     def _footers(self) -> dict[str, str]:
-        """A checksum of the footer of each file."""
+        """Checksum of the footer of each file, by path."""
         return {_path(table): table.footer_checksum() for table_set in self._sources for table in table_set.tables}
 
     @property
@@ -238,14 +238,14 @@ class OpenedFiles:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of what the files say about themselves, and of how they are read."""
+        """Hash of the footers and of the parameters of reading."""
         asked = (self.files.id, self._features.names, self._roles, self.files.max_per_query, self.files.sample)
         footers = [[self._footers[_path(table)] for table in table_set.tables] for table_set in self._sources]
         return hashlib.blake2b(repr((asked, footers)).encode(), digest_size=16).hexdigest()
 
 
 class RowGroups(NamedTuple):
-    """Row groups of a file, the first and the one after the last, and how many rows they have."""
+    """Row groups ``begin`` to ``end`` (exclusive) of a file, and their number of rows."""
 
     path: str
     begin: int
@@ -254,7 +254,7 @@ class RowGroups(NamedTuple):
 
 
 def _units(table: ParquetTable, kind: str) -> Iterator[RowGroups]:
-    """What can be read by itself: each row group, unless comparisons of this kind are between rows."""
+    """Yield the parts that can be read alone: row groups, or whole files if rows are compared with each other."""
     sizes, path = table.group_sizes, _path(table)
     if kind not in _ROW_BY_ROW:
         yield RowGroups(path, 0, len(sizes), sum(sizes))
@@ -267,7 +267,7 @@ def _units(table: ParquetTable, kind: str) -> Iterator[RowGroups]:
 class FileShare:
     """Row groups of comparisons, the columns of their roles, and the files and columns of points and queries.
 
-    Footers are checksums of the footers of all these files, from when they were shared out.
+    `footers` are checksums of the footers of all these files when the shares were made.
     """
 
     rows: tuple[RowGroups, ...]
@@ -303,7 +303,7 @@ class FileShare:
         return Loaded(stacked, blocks)
 
     def _ids(self, roles: Sequence[str], cut: list[list[RowGroups]], crew: Crew) -> Ids:
-        """All ids in the columns of some roles, once each."""
+        """Return the distinct ids in the columns of some roles."""
         names = list(dict.fromkeys(self.columns[role] for role in roles))
 
         def ids_in(rows: list[RowGroups]) -> Ids:
@@ -326,7 +326,7 @@ class FileShare:
         return comparisons if self.sample is None else self.sample.of(comparisons, ids)
 
     def _cut(self) -> list[list[RowGroups]]:
-        """Row groups in blocks; those of a file that follow each other are one, for which it is opened once."""
+        """Cut the row groups into blocks; adjacent row groups of a file are merged, to open it once."""
         blocks: list[list[RowGroups]] = [[]]
         for unit in self.rows:
             if blocks[-1] and sum(rows.n_rows for rows in blocks[-1]) + unit.n_rows > _ROWS_AT_ONCE:
@@ -340,7 +340,7 @@ class FileShare:
 
 
 def _named(table: PointTable) -> PointTable:
-    """The names of points without the points, which are held elsewhere."""
+    """Drop the features, which are held elsewhere."""
     return replace(table, points=np.empty((len(table), 0)))
 
 
@@ -353,11 +353,11 @@ def _opened(blocks: Sequence[RowGroups]) -> TableSet[ParquetTable]:
 
 
 def _path(table: ParquetTable) -> str:
-    """Workers may run in another folder than this process."""
+    """Absolute path, because workers may run in another folder."""
     return str(table.path.absolute())
 
 
 def are_parquet(*sources: FilePaths | None) -> bool:
-    """Whether all files of the sources are, so that workers can read them."""
+    """Whether all files are Parquet files, so that workers can read them."""
     given = [source for source in sources if source is not None]
     return all(isinstance(table, ParquetTable) for source in given for table in open_tables(source).tables)

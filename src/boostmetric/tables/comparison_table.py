@@ -1,4 +1,4 @@
-"""Comparisons, grades and positives from files, by the ids of the points that they are about."""
+"""Comparisons, grades and positives from files that name points by id."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ _PAIRS = (_ROLES, ("query", "doc"), ("query", "item"), ("anchor", "positive"), (
 
 @dataclass(frozen=True, eq=False)
 class ComparisonTable:
-    r"""Comparisons and the points that they are about, as `read_comparisons` returns them.
+    r"""Comparisons and their points, as returned by `read_comparisons`.
 
     Attributes
     ----------
     comparisons : Comparisons
     points : ndarray of shape (n_points, n_features)
-        What the comparisons number. Where queries have a table of their own, they come first.
+        Points that the comparisons refer to by number. Queries from a separate table come first.
     kind : str
         One of "triplets", "quadruplets", "pairs", "grades", "clicks" and "rankings".
     n_rows : int
-        Rows of the file.
+        Number of rows of the file.
     n_queries : int
-        How many of the points are from the table of queries.
+        Number of points from the table of queries.
     source : str
-        The file, as messages name it.
+        Name of the file in messages.
 
     Examples
     --------
@@ -67,7 +67,7 @@ class ComparisonTable:
     _lines: tuple[str, ...] = ()
 
     def describe(self) -> str:
-        """What was understood, for people: file, kind, columns, what followed from it; one line each."""
+        """Describe what was read: file, kind, columns and number of comparisons, one line each."""
         return "\n  ".join(self._lines)
 
 
@@ -89,9 +89,9 @@ def read_comparisons(
         .csv, .tsv, .jsonl, .ndjson (all also .gz) or .parquet with named columns; .npz with arrays of these names; or
         a matrix whose columns are in the order below, in .npy, or in .npz called after the kind.
     points : PointTable
-        The points that the rows name by id, or by row number, counted from 0, if they were read without ids.
+        Points that the rows name by id, or by row number from 0 if they were read without ids.
     kind : str, optional
-        What the rows say. Unless given, the one whose columns there are:
+        What the rows contain. By default, it is recognised by the names of the columns:
 
         - "triplets": anchor, near, far;
         - "quadruplets": a, b, c, d: a and b are closer to each other than c and d;
@@ -102,13 +102,13 @@ def read_comparisons(
 
         All may have a column ``weight``.
     queries : PointTable, optional
-        Where the ids of queries are looked up (``query``, ``anchor``, ``a`` and ``c``) if queries and documents are in
-        two tables. An id may then be in both.
+        Table of the queries (``query``, ``anchor``, ``a`` and ``c``) if queries and documents are in two tables. An id
+        may then be in both.
     names : mapping of str to str, optional
-        The columns that have other names, such as ``{"document": "sku"}``. Known without it are positive and negative
-        for near and far, doc and item for document, relevance for grade, and click for clicked.
+        Columns with other names, such as ``{"document": "sku"}``. Always known are positive and negative for near and
+        far, doc and item for document, relevance for grade, and click for clicked.
     max_per_query : int, optional
-        Most comparisons of a query, see `boostmetric.Comparisons.from_rankings`.
+        Maximum number of comparisons per query, see `boostmetric.Comparisons.from_rankings`.
     grouped : bool, default=True
         Whether triplets may form groups, see `boostmetric.Comparisons.from_triplets`.
 
@@ -119,7 +119,7 @@ def read_comparisons(
     Raises
     ------
     TableError
-        If anything is not as it should be, with the file, the line and the column.
+        If anything is wrong, with the file, the line and the column.
 
     Examples
     --------
@@ -156,7 +156,7 @@ def read_comparisons(
 
 
 def stack(points: PointTable, queries: PointTable | None) -> NDArray[Any]:
-    """Queries above documents."""
+    """Stack queries above documents."""
     if queries is None:
         return points.points
     if queries.n_features != points.n_features:
@@ -201,7 +201,7 @@ def _by(table: PointTable) -> str:
 def read_relevance(
     path: FilePaths, points: PointTable, *, queries: PointTable | None = None, names: Mapping[str, str] | None = None
 ) -> NDArray[np.float64]:
-    r"""Read grades of documents for queries, as `boostmetric.evaluation.evaluate_rankings` takes them.
+    r"""Read grades of documents for queries, for `boostmetric.evaluation.evaluate_rankings`.
 
     Parameters
     ----------
@@ -238,7 +238,7 @@ def read_relevance(
 def read_positives(
     path: FilePaths, points: PointTable, *, queries: PointTable | None = None, names: Mapping[str, str] | None = None
 ) -> NDArray[np.int64]:
-    r"""Read pairs of a query and a document that belong together, as `boostmetric.mining` takes them.
+    r"""Read pairs of a query and a matching document, for `boostmetric.mining`.
 
     Parameters
     ----------

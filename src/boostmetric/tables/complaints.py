@@ -1,4 +1,4 @@
-"""What is wrong with a file, said so that it can be found in an editor and put right."""
+"""Errors in files, with their place and remedy."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LONGEST_VALUE = 60
 
 
 class TableError(NamesParameters, ValueError):
-    """A file of points or comparisons that cannot be used, with the place and the remedy in its message.
+    """Invalid file of points or comparisons. The message gives the place and the remedy.
 
     Parameters
     ----------
@@ -47,11 +47,11 @@ class TableError(NamesParameters, ValueError):
 
 
 class NoComparisonsError(TableError):
-    """A file in which nothing is wrong, but of which no comparison follows."""
+    """Valid file that gives no comparisons."""
 
 
 class TableNotFoundError(TableError, FileNotFoundError):
-    """A file that is not there.
+    """File not found.
 
     Examples
     --------
@@ -63,7 +63,7 @@ class TableNotFoundError(TableError, FileNotFoundError):
 
 @contextmanager
 def reading(path: Path, broken: tuple[type[Exception], ...] = (), kind: str = "") -> Iterator[None]:
-    """Around whatever opens or reads a file: it may go away at any time, or turn out to be broken."""
+    """Convert the errors of opening or reading a file, which may disappear at any time or be damaged."""
     try:
         yield
     except TableError:
@@ -79,9 +79,9 @@ def reading(path: Path, broken: tuple[type[Exception], ...] = (), kind: str = ""
 
 
 class Complaints:
-    """Complaints about rows, collected while a file is read and raised together.
+    """Errors in rows, collected while a file is read and raised together.
 
-    Of each kind, which is known by its remedy, the first few are shown with their places, and the number of the others.
+    Errors with the same remedy are of one kind. The message shows the first few of each kind, and counts the others.
     """
 
     def __init__(self, location: Callable[[int, str | None], str]) -> None:
@@ -97,7 +97,7 @@ class Complaints:
         column: str | None = None,
         element: int | None = None,
     ) -> None:
-        """Note what is wrong with some rows; `problem` may be a function of the place in `rows`."""
+        """Add an error in some rows; `problem` may be a function of the index in `rows`."""
         if not len(rows):
             return
         self._counts[remedy] += len(rows)
@@ -107,7 +107,7 @@ class Complaints:
             shown.append(f"{where}: {problem if isinstance(problem, str) else problem(i)}")
 
     def raise_if_any(self) -> None:
-        """Raise what was collected."""
+        """Raise the collected errors."""
         parts = []
         for remedy, shown in self._shown.items():
             lines, hidden = list(map(literal, shown)), self._counts[remedy] - len(shown)
@@ -119,25 +119,25 @@ class Complaints:
 
 
 def shown(value: object) -> str:
-    """A value as a message shows it: cut if it is long."""
+    """Format a value for a message; long ones are cut."""
     text = repr(value)
     return text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 4]}...{text[-1]}"
 
 
 def listed(names: Iterable[object], most: int = 10) -> str:
-    """Names for a message: the first ones, and how many there are."""
+    """Format names for a message: the first ones, and their number."""
     names = list(names)
     text = ", ".join(map(shown, names[:most]))
     return text if len(names) <= most else f"{text}, ... ({len(names):,} in all)"
 
 
 def plural(count: int, thing: str, things: str | None = None) -> str:
-    """A count with its noun."""
+    """Format a count with its noun."""
     return f"{count:,} {thing if count == 1 else things or thing + 's'}"
 
 
 def missing_column(place: object, what: str, name: str, there: Collection[str], remedy: str = "") -> TableError:
-    """The error for a column that was asked for and is not there."""
+    """Return the error for a missing column."""
     folded = {other.strip().casefold(): other for other in reversed(list(there))}
     close = difflib.get_close_matches(name.strip().casefold(), folded, n=1, cutoff=0.8)
     hint = f" Did you mean {folded[close[0]]!r}?" if close else ""
@@ -145,6 +145,6 @@ def missing_column(place: object, what: str, name: str, there: Collection[str], 
 
 
 def refuse_repeated_columns(place: object, names: Sequence[str]) -> None:
-    """Refuse columns of one name."""
+    """Raise an error if columns have the same name."""
     if twice := sorted(name for name, count in Counter(names).items() if count > 1):
         raise TableError(f"{place}: several columns are called {listed(twice)}. Rename them.")

@@ -1,4 +1,4 @@
-"""Which columns of a table are the features of its points."""
+"""Choice of the columns that are features."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SAY = "Say what they are ({id}, {label}), leave them out ({ignore}), or name th
 
 @dataclass(frozen=True)
 class PointColumns:
-    """Which columns of points are what, as `read_points` is asked; those with a list of names also take one name."""
+    """Roles of columns, as in the parameters of `read_points`."""
 
     id: str | None = None
     label: str | None = None
@@ -36,7 +36,7 @@ class PointColumns:
 
     @property
     def claimed(self) -> dict[str, str]:
-        """Columns that are something else than features, and what they are."""
+        """Columns that are not features, and what they are."""
         keep = dict.fromkeys(several(self.keep), "to keep")
         others = {self.id: "of ids", self.label: "of labels"}
         return {name: what for name, what in (others | keep | others).items() if name is not None}
@@ -44,9 +44,9 @@ class PointColumns:
 
 @dataclass(frozen=True)
 class Features:
-    """Columns of numbers, or one column of vectors; those that are left out are neither features nor asked for.
+    """Columns of numbers, or one column of vectors, and the columns that are left out.
 
-    Their type is float32 where that holds every number exactly. They are `chosen` if no parameter names them.
+    `dtype` is float32 if that is exact for every number. `chosen` means that no parameter names the features.
     """
 
     names: tuple[str, ...]
@@ -56,21 +56,21 @@ class Features:
     dtype: np.dtype[Any]
 
     def describe(self) -> str:
-        """For people."""
+        """Describe the features in a line."""
         what = "the vector in column" if self.is_vector else plural(len(self.names), "column") + ":"
         return f"{what} {listed(self.names, 8)}, as {self.dtype}"
 
     def of(self, chunk: Chunk, size: int | None = None) -> NDArray[Any]:
-        """The features of some rows; `size` is the length of vectors, if known."""
+        """Return the features of a chunk; `size` is the length of vectors, if known."""
         if self.is_vector:
             return chunk.vectors(self.names[0], size).astype(self.dtype, copy=False)
         return np.stack([chunk.numbers(name) for name in self.names], axis=1, dtype=self.dtype)
 
 
 def features_of(table_set: TableSet[Table], asked: PointColumns) -> Features:
-    """The features of the first table, which all others must have as well.
+    """Choose the features by the first table; all others must have them too.
 
-    They are those that are named, else the only column of lists, else all numbers.
+    Features are the named columns, or the only column of lists, or all columns of numbers.
     """
     table, claimed, vector = table_set.first, asked.claimed, asked.vector
     for name, what in claimed.items():
@@ -108,7 +108,7 @@ def features_of(table_set: TableSet[Table], asked: PointColumns) -> Features:
 
 
 def _dtypes(table_set: TableSet[Table], names: Sequence[str], chosen: bool) -> Iterator[np.dtype[Any]]:
-    """The types of the features in all tables."""
+    """Yield the types of the features in all tables."""
     first = table_set.first
     for table in table_set.tables:
         new = [name for name in table.columns if name not in first.columns]
@@ -121,7 +121,7 @@ def _dtypes(table_set: TableSet[Table], names: Sequence[str], chosen: bool) -> I
 
 
 def _matching(table: Table, patterns: Sequence[str], what: str, exclude: Collection[str] = ()) -> list[str]:
-    """Columns by name, or by a pattern such as ``"f*"``."""
+    """Find columns by name, or by a pattern such as ``"f*"``."""
     names = []
     for pattern in patterns:
         found = fnmatch.filter(table.columns, pattern) if glob.has_magic(pattern) else []
@@ -132,7 +132,7 @@ def _matching(table: Table, patterns: Sequence[str], what: str, exclude: Collect
 
 
 def _only_vector(table: Table, free: Sequence[Column]) -> str | None:
-    """The column of lists, None if columns of numbers are to be used."""
+    """Return the column of lists, or None to use columns of numbers."""
     lists = [column.name for column in free if column.kind == "list"]
     if isinstance(table, ArrayTable):
         lists = ["X"] if "X" in lists else lists
@@ -148,7 +148,7 @@ def _only_vector(table: Table, free: Sequence[Column]) -> str | None:
 
 
 def _refuse_doubtful(table: Table, free: Sequence[Column]) -> None:
-    """Refuse to guess where a wrong guess would not be noticed."""
+    """Raise an error where a wrong guess would go unnoticed."""
     texts = [column for column in free if column.kind != "number"]
     doubtful = [
         column
@@ -176,5 +176,5 @@ def _such_as(column: Column) -> str:
 
 
 def several(names: str | Sequence[str]) -> list[str]:
-    """Names, of which one may be given alone."""
+    """Return a list of names, of which one may be given alone."""
     return [names] if isinstance(names, str) else list(names)

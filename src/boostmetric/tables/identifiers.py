@@ -1,4 +1,4 @@
-"""Ids and the points that they stand for.
+"""Lookup of points by id.
 
 An id is its text: the whole number 7 in a Parquet file and the text "7" in a CSV file are the same id, and a table that
 has both 7 and "7" has it twice. "007" and "7.0" are other ids. Whole numbers are kept as numbers where all ids of a
@@ -21,7 +21,7 @@ _MOST_COMPARED = 20_000
 
 
 class Identifiers:
-    """Finds the numbers of points by their ids, of which there is one for each point."""
+    """Lookup of points by id, with one id per point."""
 
     def __init__(self, ids: Ids) -> None:
         self._ids = ids
@@ -37,7 +37,7 @@ class Identifiers:
         return dict(zip(reversed(texts), range(len(texts) - 1, -1, -1), strict=True))  # the first of equal ones
 
     def find(self, ids: Ids) -> NDArray[np.int64]:
-        """The number of the point of each id, -1 for those that no point has. Cost: n log n, or a look-up each."""
+        """Return the number of the point with each id, or -1."""
         if not len(self._ids):
             return np.full(len(ids), -1)
         if self._ids.dtype.kind == ids.dtype.kind == "i":
@@ -47,13 +47,13 @@ class Identifiers:
         return np.fromiter(map(self._numbers.get, as_texts(ids).tolist(), repeat(-1)), dtype=np.int64, count=len(ids))
 
     def repeated(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Points whose id another one before has: the numbers of the first ones, and of these."""
+        """Return the points whose id occurred before: the numbers of the first occurrences, and of the repetitions."""
         first = self.find(self._ids)
         again = np.flatnonzero(first != np.arange(len(first)))
         return first[again], again
 
     def closest(self, text: str) -> str | None:
-        """A known id that may have been meant: equal but for spaces, case or zeros in front, or else similar."""
+        """Return the id that was probably meant: equal up to spaces, case and leading zeros, or similar."""
         texts, loose = as_texts(self._ids), _loosely(text)
         equal = (known for known in texts if _loosely(known) == loose)
         close = difflib.get_close_matches(text, texts, n=1, cutoff=0.75) if len(texts) <= _MOST_COMPARED else ()

@@ -1,4 +1,4 @@
-"""The kinds of comparisons that files hold, and how a file's columns tell which one it is."""
+"""Kinds of comparisons in files, recognised by the names of columns."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _OTHER_NAMES = {
 
 @dataclass(frozen=True)
 class Kind:
-    """What the rows of a file say: a title for people, and the roles of its columns in the order of a matrix."""
+    """Kind of comparisons: its description, and the roles of its columns in the order of a matrix."""
 
     title: str
     roles: tuple[str, ...]
@@ -43,7 +43,7 @@ class Kind:
 
     @property
     def queries(self) -> tuple[str, ...]:
-        """Roles that name queries, where queries have a table of their own."""
+        """Roles that name queries, if queries have a separate table."""
         return tuple(role for role in self.roles if role in _QUERIES)
 
 
@@ -67,7 +67,7 @@ _ROLES = tuple(dict.fromkeys(role for kind in KINDS.values() for role in (*kind.
 
 
 def recognise(table: Table, kind: str | None, names: Mapping[str, str]) -> tuple[str, dict[str, str]]:
-    """The kind of comparisons in a table, if it is not given, and the column of each role; `names` are unusual ones."""
+    """Return the kind of comparisons in a table and the column of each role; `names` gives other names of columns."""
     for role in names:
         if role not in _ROLES:
             known = ", ".join(map(repr, _ROLES))
@@ -121,13 +121,13 @@ def _only_kind(table: Table, found: Mapping[str, str]) -> str:
 
 
 def open_comparisons(path: FilePaths, kind: str | None, names: Mapping[str, str]) -> tuple[TableSet[Table], str | None]:
-    """Tables of comparisons, and their kind where a matrix tells it."""
+    """Open tables of comparisons; the kind is that of a matrix, if it is not given."""
     tables, kinds = zip(*(_with_named_columns(table, kind, names) for table in open_tables(path).tables), strict=True)
     return TableSet(tables), kinds[0]
 
 
 def _with_named_columns(table: Table, kind: str | None, names: Mapping[str, str]) -> tuple[Table, str | None]:
-    """A matrix in npy or npz as a table whose columns are the roles of its kind, and that kind; others as they are."""
+    """Name the columns of a matrix in npy or npz after the roles of its kind; other tables are returned unchanged."""
     if not isinstance(table, ArrayTable):
         return table, kind
     matrices = [name for name, column in table.columns.items() if column.kind == "list"]

@@ -1,4 +1,4 @@
-"""From a path, several paths or a pattern to tables: the suffix says the format."""
+"""Opening of files by path or pattern; the suffix gives the format."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ _REMEDIES = {
 
 
 def open_tables(source: FilePaths) -> TableSet[Table]:
-    """The tables in a file, in several, or in those of a pattern such as ``"shards/*.parquet"``, by name."""
+    """Open a file, several files, or the files of a pattern such as ``"shards/*.parquet"``, sorted by name."""
     return TableSet([_open(path) for path in _files(source)])
 
 
 def open_parquet(source: FilePaths, reader: str, otherwise: str) -> TableSet[ParquetTable]:
-    """As `open_tables`; a message about other formats says who reads only Parquet, and what else can be done."""
+    """As `open_tables`, for Parquet only; the error for other formats uses `reader` and `otherwise`."""
     tables = []
     for table in open_tables(source).tables:
         if not isinstance(table, ParquetTable):
@@ -66,7 +66,7 @@ def _open(path: Path) -> Table:
 
 
 def _check(path: Path) -> str:
-    """The suffix of a file that can be read."""
+    """Check that a file can be read, and return its suffix."""
     with reading(path):
         suffix = max((suffix for suffix in _FORMATS if path.name.lower().endswith(suffix)), key=len, default=None)
         if not path.exists():

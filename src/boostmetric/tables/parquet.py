@@ -1,4 +1,4 @@
-"""Parquet: read by row group, in batches of a size that does not depend on how the file was written."""
+"""Parquet files, read in batches of similar size."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ BYTES_PER_CHUNK = 2**24
 
 
 class ParquetTable(Table):
-    """A Parquet file, or some of its row groups: the first, and the one after the last.
+    """A Parquet file, or its row groups ``groups[0]`` to ``groups[1]`` (exclusive).
 
-    `group_sizes` are the rows of each row group of the file.
+    `group_sizes` has the number of rows of each row group of the file.
     """
 
     format = "Parquet"
@@ -41,7 +41,7 @@ class ParquetTable(Table):
         self.columns = {column.name: _column(column.name, column.type) for column in schema}
 
     def chunks(self, wanted: Wanted) -> Iterator[dict[str, Values]]:
-        """Batches of about the same size, row group after row group."""
+        """Yield batches of similar size, row group by row group."""
         with self._opened() as file:
             for group in self._groups:
                 # Row groups may hold a million rows: they are decoded in batches.
@@ -54,11 +54,11 @@ class ParquetTable(Table):
         self._arrow.default_memory_pool().release_unused()  # what pyarrow keeps for further use
 
     def location(self, row: int) -> str:
-        """Where a row is found: by its number in the file."""
+        """Location of a row: its number in the file."""
         return super().location(row + self._n_before)
 
     def footer_checksum(self) -> str:
-        """Checksum of what the file says about itself: columns, and place, size and range of each part."""
+        """Checksum of the footer: schema, and place, size and range of each column."""
         with self._opened(), self.path.open("rb") as file:
             file.seek(-8, os.SEEK_END)
             size = int.from_bytes(file.read(4), "little")
@@ -75,7 +75,7 @@ class ParquetTable(Table):
 
 
 def values_of(array: Any) -> Values:
-    """The values of an array of pyarrow; without its to_numpy, which imports pandas where that is installed."""
+    """Convert an array of pyarrow; not by to_numpy, which imports pandas if it is installed."""
     array = getattr(array, "storage", array)  # of an extension, such as tensors of one shape
     array = array.dictionary_decode() if hasattr(array, "dictionary") else array
     is_list, dtype = _kind(array.type)
@@ -102,7 +102,7 @@ def _column(name: str, kind: Any) -> Column:
 
 
 def _kind(kind: Any) -> tuple[bool, np.dtype[Any] | None]:
-    """Whether values of a type are lists, and what their numbers are in NumPy, None if they are not numbers."""
+    """Whether a type is a list, and the NumPy type of its numbers, or None."""
     types = require("pyarrow", "data", "Reading Parquet files").types
     is_list = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
     kind = kind.value_type if is_list else kind

@@ -23,7 +23,7 @@ _FIX_REPEATED = "Each id must be there once: remove or rename the others."
 
 @dataclass(frozen=True)
 class Origin:
-    """How points were in their file: format, features, and the columns of ids, labels and of what was left out."""
+    """Format of the file of points, and its columns."""
 
     format: str
     features: str
@@ -34,7 +34,7 @@ class Origin:
 
 @dataclass(frozen=True, eq=False)
 class PointTable:
-    """Points with what is known about them, as `read_points` returns it.
+    """Points with ids and labels, as returned by `read_points`.
 
     Attributes
     ----------
@@ -47,11 +47,11 @@ class PointTable:
     feature_names : list of str, optional
         None if the features are a vector.
     kept : dict of str to ndarray of shape (n_points,)
-        Other columns that were asked for.
+        Other columns, see ``keep`` in `read_points`.
     source : str
-        The file, as messages name it.
+        Name of the file in messages.
     origin : Origin, optional
-        What `describe` says about the file.
+        Format and columns of the file, for `describe`.
 
     Examples
     --------
@@ -80,11 +80,11 @@ class PointTable:
 
     @cached_property
     def identifiers(self) -> Identifiers | None:
-        """Finds points by their ids; None if they have none."""
+        """Lookup by id, or None if there are no ids."""
         return None if self.ids is None else Identifiers(self.ids)
 
     def find(self, ids: Sequence[int | str] | NDArray[Any]) -> NDArray[np.int64]:
-        """The row of each id, -1 where no point has it; whole numbers and their text are the same id.
+        """Find the row of each id, or -1. A whole number and its text are the same id.
 
         Parameters
         ----------
@@ -96,13 +96,12 @@ class PointTable:
         """
         if self.identifiers is None:
             raise TableError(f"{self.source} was read without ids.", "Name the column that holds them ({id}).")
-        values = ids.tolist() if isinstance(ids, np.ndarray) else list(ids)
-        if all(type(value) is int and abs(value) < 2**63 for value in values):
-            return self.identifiers.find(np.array(values, dtype=np.int64))
-        return self.identifiers.find(np.array(list(map(str, values)), dtype=object))
+        values = np.array(ids)
+        is_whole = values.dtype.kind == "i"
+        return self.identifiers.find(values if is_whole else np.array(list(map(str, ids)), dtype=object))
 
     def take(self, rows: ArrayLike) -> PointTable:
-        """Some of the points, by row number or by a mask."""
+        """Select points by row number or by a mask."""
         rows = np.asarray(rows)
         return replace(
             self,
@@ -113,7 +112,7 @@ class PointTable:
         )
 
     def describe(self) -> str:
-        """What was understood, for people: file, format, features, ids, labels; one line each."""
+        """Describe what was read: file, format, features, ids and labels, one line each."""
         rows = f"{plural(len(self), 'point')} with {plural(self.n_features, 'feature')}"
         if self.origin is None:
             return f"{self.source}: {rows}"
@@ -171,7 +170,7 @@ def read_points(
     Raises
     ------
     TableError
-        If anything is not as it should be, with the file, the line and the column.
+        If anything is wrong, with the file, the line and the column.
 
     Notes
     -----
@@ -198,9 +197,9 @@ def read_points(
 
 
 def read_some_points(table_set: TableSet[Table], asked: PointColumns, only: Ids | None = None) -> PointTable:
-    """As `read_points`; with `only`, the points of these ids (where they have none: row numbers, which are then ids).
+    """As `read_points`; with `only`, read the points with these ids, or row numbers, which then become ids.
 
-    Of the other points no more is held than of a chunk. An id that no point has is passed over.
+    Other points are dropped chunk by chunk. Unknown ids are ignored.
     """
     features, id, label = features_of(table_set, asked), asked.id, asked.label
     known = None if only is None else Identifiers(only)
@@ -241,7 +240,7 @@ def read_some_points(table_set: TableSet[Table], asked: PointColumns, only: Ids 
 
 
 def _appended(array: NDArray[Any], n: int, block: NDArray[Any], expected: int) -> NDArray[Any]:
-    """An array with a block behind its first n rows; it is enlarged where it is, not copied, if the system can."""
+    """Append a block to the first n rows of an array, which grows in place if possible."""
     end = n + len(block)
     if not n and end >= expected:  # perhaps all there is, and used as it is
         return np.require(block, array.dtype, ["C", "W"])
@@ -266,7 +265,7 @@ def _refuse_repeated(table_set: TableSet[Table], column: str, ids: Ids, rows: ND
 
 
 def _refuse_late_columns(table_set: TableSet[Table], asked: PointColumns) -> None:
-    """Refuse fields of JSON that only later rows have, where all numbers were to be features."""
+    """Raise an error for fields of JSON lines that occur only in later rows."""
     for table in table_set.tables:
         for name, row in table.late.items():
             ignored = any(fnmatch.fnmatchcase(name, pattern) for pattern in several(asked.ignore))

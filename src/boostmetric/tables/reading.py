@@ -1,7 +1,7 @@
-"""A table as the other modules see it, whatever its format: named columns, read in chunks of rows.
+"""Tables of any format: named columns, read in chunks of rows.
 
-A *table* is one file. It knows its columns before its rows are read, and yields the values of those that are asked for
-chunk by chunk, so that no more than a chunk is held twice. A *table set* is several tables that are read as one.
+A *table* is one file. Its columns are known before its rows are read. A *table set* is several tables that are read as
+one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from boostmetric.tables.values import Chunk, Values
 
 @dataclass(frozen=True)
 class Column:
-    """A column before its rows are read; where the file has no types, by the first value, the example."""
+    """A column of a file. In files without types, `example`, the first value, determines the kind."""
 
     name: str
     kind: Literal["number", "text", "list", "other"]
@@ -31,7 +31,7 @@ class Column:
 
 
 class Wanted(NamedTuple):
-    """Columns to read: of names or marks, of numbers or vectors; `strict` is to note others that turn up late."""
+    """Columns to read as names or marks, and as numbers or vectors; `strict` records columns that appear late."""
 
     names: Sequence[str]
     numbers: Sequence[str] = ()
@@ -39,7 +39,7 @@ class Wanted(NamedTuple):
 
     @property
     def columns(self) -> list[str]:
-        """All of them, once each."""
+        """All columns, without repetition."""
         return list(dict.fromkeys([*self.numbers, *self.names]))
 
 
@@ -56,14 +56,14 @@ class Table(ABC):
 
     @abstractmethod
     def chunks(self, wanted: Wanted) -> Iterator[dict[str, Values]]:
-        """The values of some columns, chunk by chunk."""
+        """Yield the values of columns in chunks."""
 
     def location(self, row: int) -> str:
-        """Where a row is found: by its number, counted from 0, unless the format has lines."""
+        """Location of a row, for a message: its number from 0, or its line in text."""
         return f"{self.path}, row {row} (counted from 0)"
 
     def column(self, name: str, what: str) -> Column:
-        """A column by its name; `what` says what it was asked for."""
+        """Return a column by name; `what` is its purpose, for the error if it is missing."""
         if name not in self.columns:
             raise missing_column(self.path, f"column {what}", name, self.columns)
         return self.columns[name]
@@ -73,7 +73,7 @@ T = TypeVar("T", bound=Table, covariant=True)
 
 
 class TableSet(Generic[T]):
-    """Several files of the same columns, at least one, read as one table, row after row."""
+    """One or more files with the same columns, read as one table."""
 
     def __init__(self, tables: Sequence[T]) -> None:
         self.tables = tables
@@ -85,22 +85,22 @@ class TableSet(Generic[T]):
 
     @property
     def first(self) -> T:
-        """The table whose columns the others must have as well."""
+        """The table whose columns all others must have."""
         return self.tables[0]
 
     @property
     def format(self) -> str:
-        """For people."""
+        """Formats of the files, for a description."""
         return ", ".join(dict.fromkeys(table.format for table in self.tables))
 
     @property
     def n_rows(self) -> int | None:
-        """Rows of all tables, if known before reading."""
+        """Number of rows of all tables, or None if not known before reading."""
         counts = [table.n_rows for table in self.tables if table.n_rows is not None]
         return sum(counts) if len(counts) == len(self.tables) else None
 
     def chunks(self, wanted: Wanted) -> Iterator[Chunk]:
-        """As of one table; after the last one, complaints of all are raised, or of files that have no rows at all."""
+        """Yield chunks of all tables; at the end, raise the collected errors, or an error if there are no rows."""
         complaints, n = Complaints(self.location), 0
         self._starts = [n]
         for table in self.tables:
@@ -120,7 +120,7 @@ class TableSet(Generic[T]):
         complaints.raise_if_any()
 
     def location(self, row: int, column: str | None = None) -> str:
-        """File and line (or row) of a row that was read, for a message."""
+        """Location of a row, for a message: the file, the line or row number, and the column."""
         # Files without rows start where the next one does, which is the one that has the row.
         number = min(bisect_right(self._starts, row), len(self.tables)) - 1
         where = self.tables[number].location(row - self._starts[number])

@@ -1,6 +1,6 @@
 """CSV, TSV and JSON lines, read by pyarrow in blocks.
 
-The standard library reads what pyarrow refuses, or is lenient about, and finds the lines that messages name.
+The standard library checks what pyarrow is lenient about, and finds the lines for messages.
 """
 
 from __future__ import annotations
@@ -42,21 +42,21 @@ class _TextTable(Table):
         self._arrow = require("pyarrow", "data", f"Reading {self.format} files")
 
     def location(self, row: int) -> str:
-        """Where a row is found: by its line."""
+        """Location of a row: its line."""
         return f"{self.path}, line {self._lines[row]}"
 
     @cached_property
     def _lines(self) -> NDArray[np.int64]:
-        """The line on which each row begins: the file is read again for it, which only messages need."""
+        """First line of each row. Only messages need it, so the file is read again."""
         with self._opened() as file:
             return np.fromiter((line for line, _ in self._rows(file)), dtype=np.int64)
 
     @abstractmethod
     def _rows(self, file: IO[bytes]) -> Iterator[tuple[int, Any]]:
-        """The line and the values of each row, by the standard library; blank lines are passed over."""
+        """Yield the line and the values of each row, read by the standard library; blank lines are skipped."""
 
     def _text(self, file: IO[bytes], first: int = 1) -> Iterator[tuple[int, str]]:
-        """Lines with their numbers."""
+        """Yield the lines of a file with their numbers."""
         # Excel begins UTF-8 with a mark, which is not part of the first name.
         with io.TextIOWrapper(file, "utf-8-sig", "surrogateescape", newline="") as lines:
             for number, line in enumerate(lines, first):
@@ -78,7 +78,7 @@ class _TextTable(Table):
 
 
 class CsvTable(_TextTable):
-    """Comma-separated values (RFC 4180) with a header, or tab-separated ones. Their chunks are text."""
+    """Comma-separated (RFC 4180) or tab-separated values with a header. All columns are read as text."""
 
     def __init__(self, path: Path, *, delimiter: str) -> None:
         self._delimiter, self.format = delimiter, "CSV" if delimiter == "," else "TSV"
@@ -117,7 +117,7 @@ class CsvTable(_TextTable):
             )
 
     def chunks(self, wanted: Wanted) -> Iterator[dict[str, Values]]:
-        """Blocks of rows. Quotes, of which pyarrow takes any, are checked before."""
+        """Yield blocks of rows. Quotes are checked first, because pyarrow accepts invalid ones."""
         arrow, reader = self._arrow, require("pyarrow.csv", "data", f"Reading {self.format} files")
         types = dict.fromkeys(wanted.columns, arrow.string())
         size = max(BYTES_PER_BLOCK, 100 * len(self.columns))  # no row may be larger
@@ -147,7 +147,7 @@ class CsvTable(_TextTable):
             yield line, fields
 
     def _records(self, file: IO[bytes]) -> Iterator[tuple[int, list[str]]]:
-        """As `_rows`, the header first."""
+        """As `_rows`, with the header first."""
         lines = (text for _, text in self._text(file))
         records, line = csv.reader(lines, delimiter=self._delimiter, strict=True), 1
         try:
@@ -163,7 +163,7 @@ class CsvTable(_TextTable):
 
 
 class JsonLinesTable(_TextTable):
-    """One JSON object a line."""
+    """One JSON object per line."""
 
     format = "JSON lines"
 
@@ -184,7 +184,7 @@ class JsonLinesTable(_TextTable):
             self.columns[name] = Column(name, kind, example=example)
 
     def chunks(self, wanted: Wanted) -> Iterator[dict[str, Values]]:
-        """Blocks of rows, by the standard library where pyarrow refuses one or might read it differently."""
+        """Yield blocks of rows, read by the standard library if pyarrow fails or might read them differently."""
         line = n_rows = 0
         with self._opened() as file:
             while block := file.read(BYTES_PER_BLOCK) + file.readline():
@@ -217,7 +217,7 @@ class JsonLinesTable(_TextTable):
         return values
 
     def _types(self, wanted: Wanted) -> Iterator[tuple[str, Any]]:
-        """Columns with their types, by the examples: those of ids must be exact."""
+        """Yield the type of each column, by its example; ids must be exact."""
         arrow, number = self._arrow, self._arrow.float64()
         exact = {bool: arrow.bool_(), int: arrow.int64(), str: arrow.string()}
         types = exact | {int: number, float: number, list: arrow.list_(number)}

@@ -1,4 +1,4 @@
-"""Rows of a table as numbers, vectors, ids, classes or marks, with a complaint about each value that is none."""
+"""Conversion of columns to numbers, vectors, ids, classes or marks, with a complaint about each invalid value."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _texts(texts: Any) -> list[str]:
 
 
 class _Unusable(Exception):  # noqa: N818
-    """A value that cannot be used."""
+    """Invalid value."""
 
     def __init__(self, problem: str, remedy: str = _FIX_MISSING) -> None:
         self.problem, self.remedy = problem, remedy
@@ -47,9 +47,9 @@ class _Unusable(Exception):  # noqa: N818
 
 @dataclass(frozen=True)
 class Chunk:
-    """Some rows of a table: their numbers, and values by column.
+    """Rows of a table: their numbers, and values by column.
 
-    Where there is a complaint, 0 or an empty text stands for the value.
+    Invalid values are converted to 0 or an empty text, with a complaint.
     """
 
     rows: NDArray[np.int64]
@@ -57,14 +57,14 @@ class Chunk:
     complaints: Complaints
 
     def numbers(self, name: str) -> NDArray[Any]:
-        """Finite numbers."""
+        """Convert a column to finite numbers."""
         values = self._values(name, _parsed_numbers)
         if are_finite(values, 1):
             return values
         return np.fromiter(self._each(_number, values, name, 0.0), dtype=np.float64)
 
     def vectors(self, name: str, size: int | None = None) -> NDArray[Any]:
-        """Rows of finite numbers, of the length of the first vector unless `size` says it."""
+        """Convert a column of lists to rows of finite numbers; `size` is by default the length of the first."""
         values = self._values(name)
         if are_finite(values, 2) and size in (None, values.shape[1]):
             return values
@@ -80,15 +80,15 @@ class Chunk:
         return vectors
 
     def ids(self, name: str) -> Ids:
-        """Whole numbers if all are, otherwise text."""
+        """Convert a column to whole numbers if all are, otherwise to text."""
         return self._names(name, "iu", partial(_name, what="id", remedy=_FIX_ID))
 
     def classes(self, name: str, *, blank: bool = False) -> Ids:
-        """As `ids`, but 3.0 is taken as 3, and true and false as 1 and 0; `blank` allows rows without a value."""
+        """As `ids`, but 3.0 is 3, and true and false are 1 and 0; `blank` allows missing values."""
         return self._names(name, "biu", partial(_name, what="class", remedy=_FIX_CLASS, blank=blank))
 
     def marks(self, name: str, words: Mapping[str, int], remedy: str) -> NDArray[np.int64]:
-        """Numbers that words stand for; 1, 1.0, "1" and True are all the word "1"."""
+        """Convert words to numbers; 1, 1.0 and "1" are the same word."""
         mark = partial(_mark, words=words, remedy=remedy)
         return np.fromiter(self._each(mark, self._values(name), name, 0), dtype=np.int64)
 
@@ -109,7 +109,7 @@ class Chunk:
         return values if isinstance(values, np.ndarray | list) else parse(values)
 
     def _each(self, convert: Callable[[Any], Any], values: Values, name: str, otherwise: Any) -> Iterator[Any]:
-        """The values of a column, converted one by one."""
+        """Convert the values of a column one by one."""
         if isinstance(values, np.ndarray):  # of vectors one by one: they may be all of a large file
             values = values.tolist() if values.ndim == 1 else map(np.ndarray.tolist, values)
         for row, value in zip(self.rows, values, strict=True):
@@ -129,7 +129,7 @@ def _parsed_numbers(texts: Any) -> Values:
 
 
 def _whole_numbers_or_text(texts: Any) -> Ids:
-    """Whole numbers where all are, written in the one way, so that a text and a number are one id: not 007, +7, -0."""
+    """Convert to whole numbers if all are written in the usual way: not 007, +7 or -0, which are other ids."""
     with suppress(ValueError):
         whole = texts.cast("int64")
         numbers = np.from_dlpack(whole)
@@ -161,7 +161,7 @@ def _vector(value: Any, size: int) -> list[Any]:
 
 
 def _name(value: Any, what: str, remedy: str, blank: bool = False) -> int | str:
-    """The text or whole number that is an id, or a class."""
+    """Check that a value is a text or a whole number."""
     if _is_blank(value):
         if not blank:
             raise _Unusable(f"no {what}")
@@ -186,17 +186,17 @@ def _word(text: str) -> str:
 
 
 def _is_blank(value: object) -> bool:
-    """Whether there is no value: nothing in JSON or Parquet, an empty field in CSV, not a number in an array."""
+    """Whether a value is missing: null in JSON or Parquet, an empty field in CSV, NaN in an array."""
     return value is None or value == "" or (isinstance(value, float) and math.isnan(value))
 
 
 def is_number(text: str) -> bool:
-    """Whether a text is a number as it is written in CSV."""
+    """Whether a text is a number in CSV."""
     return _NUMBER.fullmatch(text) is not None
 
 
 def are_finite(values: Any, n_axes: int | None = None) -> TypeGuard[NDArray[Any]]:
-    """Whether this is an array of finite numbers; by their sum, which needs no memory, unless that is too large."""
+    """Whether this is an array of finite numbers. The sum is tested first, which needs no memory."""
     if not isinstance(values, np.ndarray) or values.dtype.kind not in "biuf" or n_axes not in (None, values.ndim):
         return False
     with np.errstate(over="ignore", invalid="ignore"):
@@ -204,12 +204,12 @@ def are_finite(values: Any, n_axes: int | None = None) -> TypeGuard[NDArray[Any]
 
 
 def joined(parts: Sequence[Ids]) -> Ids:
-    """The ids or classes of all chunks: whole numbers if all are, otherwise text."""
+    """Concatenate ids or classes: whole numbers if all are, otherwise text."""
     if any(part.dtype == object for part in parts):
         return np.concatenate(list(map(as_texts, parts)))
     return np.concatenate([np.empty(0, dtype=np.int64), *parts])
 
 
 def as_texts(ids: Ids) -> Ids:
-    """Ids as text."""
+    """Convert ids to text."""
     return ids if ids.dtype == object else ids.astype(str).astype(object)
