@@ -232,7 +232,7 @@ class JsonLinesTable(_TextTable):
             if text.isspace():
                 continue
             try:
-                row = json.loads(text)
+                row = json.loads(text.rstrip())
             except json.JSONDecodeError as error:
                 problem = f"not JSON ({error.msg} at character {error.colno}): {shown(text.strip())}"
                 raise TableError(f"{self.path}, line {line}: {problem}. Write one JSON object a line.") from None
