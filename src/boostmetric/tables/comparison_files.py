@@ -158,11 +158,12 @@ class OpenedFiles:
         names = self._features.names
         if not self._features.is_vector:
             return len(names)
-        chunk = next(self.points.chunks(Wanted([], names)))
-        vector = chunk.values[names[0]][0]
+        first = next((table for table in self.points.tables if table.n_rows), None)
+        if first is None:
+            raise TableError(f"{self.points}: there are no rows. At least one is needed.")
+        vector = first.first_value(names[0])
         if vector is None or not len(vector):
-            where = self.points.location(0, names[0])
-            raise TableError(f"{where}: no value. Fill it in, or remove the row.")
+            raise TableError(f"{first.location(0)}, column {names[0]!r}: no value. Fill it in, or remove the row.")
         return len(vector)
 
     @property

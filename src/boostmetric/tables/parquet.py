@@ -53,6 +53,11 @@ class ParquetTable(Table):
                     yield values
         self._arrow.default_memory_pool().release_unused()  # what pyarrow keeps for further use
 
+    def first_value(self, name: str) -> Any:
+        """Read the first value of a column, and no others."""
+        with self._opened() as file:
+            return values_of(next(file.iter_batches(batch_size=1, columns=[name])).column(name))[0]
+
     def location(self, row: int) -> str:
         """Location of a row: its number in the file."""
         return super().location(row + self._n_before)
