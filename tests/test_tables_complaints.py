@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from boostmetric.arrays.identifiers import Identifiers
 from boostmetric.tables import PointTable, TableError, TableNotFoundError, opening, read_points
-from boostmetric.tables.identifiers import Identifiers
 
 
 @pytest.fixture(autouse=True)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from string import Formatter
 from typing import Any
+
+_LONGEST_VALUE = 60
 
 
 class NamesParameters(Exception):  # noqa: N818 - mixed into errors
@@ -83,3 +85,21 @@ def refusal(name: str, rule: str, value: object) -> ParameterError:
     """
     subject = f"{{{name}}}" if name.isidentifier() else literal(name)
     return ParameterError(f"{subject} {{rule}}. Got {{value!r}}.", rule=rule, value=value)
+
+
+def shown(value: object) -> str:
+    """Format a value for a message; long ones are cut."""
+    text = repr(value)
+    return text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 4]}...{text[-1]}"
+
+
+def listed(names: Iterable[object], most: int = 10) -> str:
+    """Format names for a message: the first ones, and their number."""
+    names = list(names)
+    text = ", ".join(map(shown, names[:most]))
+    return text if len(names) <= most else f"{text}, ... ({len(names):,} in all)"
+
+
+def plural(count: int, thing: str, things: str | None = None) -> str:
+    """Format a count with its noun."""
+    return f"{count:,} {thing if count == 1 else things or thing + 's'}"

@@ -68,8 +68,8 @@ def rows_where(table: "PointTable", conditions: Sequence[Condition]) -> "NDArray
 def _rows_with(table: "PointTable", condition: Condition) -> "NDArray[np.bool_]":
     import numpy as np
 
+    from boostmetric.arrays.errors import listed
     from boostmetric.tables import TableError
-    from boostmetric.tables.complaints import listed
 
     values = table.kept[condition.column]
     wanted: Any = condition.value

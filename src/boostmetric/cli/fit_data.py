@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import typer
 
+from boostmetric.arrays.errors import plural, shown
 from boostmetric.cli.conditions import Condition
 from boostmetric.cli.points import Reading
 from boostmetric.comparisons import Comparisons
@@ -22,7 +23,6 @@ from boostmetric.evaluation.splitting import TEST_FRACTION
 from boostmetric.metric import MahalanobisMetric
 from boostmetric.tables import ComparisonFiles, ComparisonTable, PointTable, TableError, read_comparisons
 from boostmetric.tables.comparison_files import OpenedFiles
-from boostmetric.tables.complaints import plural, shown
 
 
 @dataclass(frozen=True)

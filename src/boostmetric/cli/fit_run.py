@@ -13,13 +13,13 @@ from time import monotonic
 from types import FrameType
 from typing import Any, Self
 
+from boostmetric.arrays.errors import plural
 from boostmetric.callbacks import Checkpoint
 from boostmetric.cli.fit_data import FitData
 from boostmetric.cli.output import paragraph
 from boostmetric.metric import MahalanobisMetric
 from boostmetric.metric.starts import start_in_words
 from boostmetric.solver.result import Iteration
-from boostmetric.tables.complaints import plural
 
 # A checkpoint after this many iterations, or seconds: it is small, and quickly written.
 _EVERY, _SECONDS = 10, 30.0

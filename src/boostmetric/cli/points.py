@@ -141,8 +141,8 @@ def separated(texts: Sequence[str]) -> tuple[str, ...]:
 
 def check_features(metric: "MahalanobisMetric", *tables: "PointTable") -> None:
     """Refuse points with a different number of features than the model."""
+    from boostmetric.arrays.errors import plural
     from boostmetric.tables import TableError
-    from boostmetric.tables.complaints import plural
 
     needed = metric.components.shape[1]
     for table in tables:

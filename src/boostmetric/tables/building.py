@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boostmetric.arrays.errors import literal
+from boostmetric.arrays.errors import listed, literal, plural, shown
+from boostmetric.arrays.identifiers import Identifiers, Ids, as_texts
 from boostmetric.arrays.ragged import run_starts
 from boostmetric.arrays.types import IntArray
 from boostmetric.arrays.validation import warn
 from boostmetric.comparisons import Comparisons
-from boostmetric.tables.complaints import Complaints, NoComparisonsError, TableError, listed, plural, shown
-from boostmetric.tables.identifiers import Identifiers
+from boostmetric.tables.complaints import Complaints, NoComparisonsError, TableError
 from boostmetric.tables.kinds import KINDS, Kind
 from boostmetric.tables.point_table import PointTable
 from boostmetric.tables.reading import Table, TableSet, Wanted
-from boostmetric.tables.values import Chunk, Ids, as_texts
+from boostmetric.tables.values import Chunk
 
 _SIGNS = {"1": 1, "true": 1, "similar": 1, "-1": -1, "0": 0, "false": 0, "dissimilar": 0}
 _CLICKS = {"1": 1, "true": 1, "0": 0, "false": 0}

@@ -11,7 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from boostmetric.arrays.errors import plural
 from boostmetric.arrays.frame import Given
+from boostmetric.arrays.identifiers import Ids, joined
 from boostmetric.arrays.validation import check_choice, check_count, check_number
 from boostmetric.comparisons import Comparisons
 from boostmetric.comparisons.anchor_sample import AnchorSample
@@ -19,14 +21,13 @@ from boostmetric.comparisons.shares import Loaded
 from boostmetric.parallel.crew import Crew
 from boostmetric.tables.building import compare
 from boostmetric.tables.comparison_table import read_comparisons, stack
-from boostmetric.tables.complaints import NoComparisonsError, TableError, plural
+from boostmetric.tables.complaints import NoComparisonsError, TableError
 from boostmetric.tables.features import Features, PointColumns, features_of
 from boostmetric.tables.kinds import KINDS, recognise
 from boostmetric.tables.opening import FilePaths, open_parquet, open_tables
 from boostmetric.tables.parquet import ParquetTable
 from boostmetric.tables.point_table import PointTable, read_points, read_some_points
 from boostmetric.tables.reading import TableSet, Wanted
-from boostmetric.tables.values import Ids, joined
 
 _OTHERWISE = "learn without an engine, in this process"
 # Rows that a worker makes comparisons of at once: some hundred bytes each, until they are packed.

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from boostmetric.arrays.errors import listed, plural
 from boostmetric.arrays.validation import check_choice, check_count
 from boostmetric.comparisons import Comparisons
 from boostmetric.tables.building import ComparisonRows, compare, read_rows
-from boostmetric.tables.complaints import TableError, listed, plural
+from boostmetric.tables.complaints import TableError
 from boostmetric.tables.kinds import KINDS, Kind, open_comparisons, recognise
 from boostmetric.tables.opening import FilePaths
 from boostmetric.tables.point_table import PointTable

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
 
-from boostmetric.arrays.errors import NamesParameters, literal
+from boostmetric.arrays.errors import NamesParameters, listed, literal
 
 # Of each kind of complaint, so that a wrong column of a million rows is one short message.
 _MOST_SHOWN = 5
-_LONGEST_VALUE = 60
 
 
 class TableError(NamesParameters, ValueError):
@@ -116,24 +115,6 @@ class Complaints:
             parts.append(f"{lines[0]}. {remedy}" if len(lines) == 1 else "\n".join([*lines, remedy]))
         if parts:
             raise TableError("", "\n".join(parts))
-
-
-def shown(value: object) -> str:
-    """Format a value for a message; long ones are cut."""
-    text = repr(value)
-    return text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 4]}...{text[-1]}"
-
-
-def listed(names: Iterable[object], most: int = 10) -> str:
-    """Format names for a message: the first ones, and their number."""
-    names = list(names)
-    text = ", ".join(map(shown, names[:most]))
-    return text if len(names) <= most else f"{text}, ... ({len(names):,} in all)"
-
-
-def plural(count: int, thing: str, things: str | None = None) -> str:
-    """Format a count with its noun."""
-    return f"{count:,} {thing if count == 1 else things or thing + 's'}"
 
 
 def missing_column(place: object, what: str, name: str, there: Collection[str], remedy: str = "") -> TableError:

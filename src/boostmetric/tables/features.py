@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boostmetric.arrays.errors import literal
+from boostmetric.arrays.errors import listed, literal, plural, shown
 from boostmetric.tables.arrays import ArrayTable
-from boostmetric.tables.complaints import TableError, listed, missing_column, plural, shown
+from boostmetric.tables.complaints import TableError, missing_column
 from boostmetric.tables.reading import Column, Table, TableSet, Wanted
 from boostmetric.tables.values import Chunk
 

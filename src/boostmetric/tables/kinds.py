@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from boostmetric.arrays.errors import ParameterError
+from boostmetric.arrays.errors import ParameterError, listed
 from boostmetric.tables.arrays import ArrayTable, MatrixTable
-from boostmetric.tables.complaints import TableError, listed, missing_column
+from boostmetric.tables.complaints import TableError, missing_column
 from boostmetric.tables.opening import FilePaths, open_tables
 from boostmetric.tables.reading import Table, TableSet
 

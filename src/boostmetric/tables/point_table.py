@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from boostmetric.tables.complaints import Complaints, TableError, listed, plural, shown
+from boostmetric.arrays.errors import listed, plural, shown
+from boostmetric.arrays.identifiers import Identifiers, Ids, joined
+from boostmetric.tables.complaints import Complaints, TableError
 from boostmetric.tables.features import PointColumns, features_of, several
-from boostmetric.tables.identifiers import Identifiers
 from boostmetric.tables.opening import FilePaths, open_tables
 from boostmetric.tables.reading import Table, TableSet, Wanted
-from boostmetric.tables.values import Ids, joined
 
 _FIX_REPEATED = "Each id must be there once: remove or rename the others."
 

@@ -15,8 +15,8 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
-from boostmetric.arrays.errors import literal
-from boostmetric.tables.complaints import Complaints, TableError, listed, missing_column, plural
+from boostmetric.arrays.errors import listed, literal, plural
+from boostmetric.tables.complaints import Complaints, TableError, missing_column
 from boostmetric.tables.values import Chunk, Values
 
 

@@ -21,8 +21,9 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from boostmetric.arrays.errors import listed, shown
 from boostmetric.optional import require
-from boostmetric.tables.complaints import TableError, listed, reading, refuse_repeated_columns, shown
+from boostmetric.tables.complaints import TableError, reading, refuse_repeated_columns
 from boostmetric.tables.parquet import values_of
 from boostmetric.tables.reading import Column, Table, Wanted
 from boostmetric.tables.values import Values, are_finite, is_number

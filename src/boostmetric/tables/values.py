@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -13,14 +13,14 @@ from typing import Any, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
+from boostmetric.arrays.errors import plural, shown
+from boostmetric.arrays.identifiers import Ids
 from boostmetric.optional import require
-from boostmetric.tables.complaints import Complaints, plural, shown
+from boostmetric.tables.complaints import Complaints
 
 # Numbers, with two axes for vectors; objects for text, of which none is missing; otherwise a list of whatever there is.
 # Of CSV, text that may be numbers, as pyarrow holds it.
 Values = Any
-# int64 if all are whole numbers, otherwise objects of text.
-Ids = NDArray[Any]
 
 # Narrower than Python's float, which also takes 1_000.
 _NUMBER = re.compile(r"[ \t]*[-+]?((\d+\.?\d*|\.\d+)(e[-+]?\d+)?|nan|inf|infinity)[ \t]*", re.IGNORECASE | re.ASCII)
@@ -201,15 +201,3 @@ def are_finite(values: Any, n_axes: int | None = None) -> TypeGuard[NDArray[Any]
         return False
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(np.isfinite(values.sum(dtype=np.float64)) or np.isfinite(values).all())
-
-
-def joined(parts: Sequence[Ids]) -> Ids:
-    """Concatenate ids or classes: whole numbers if all are, otherwise text."""
-    if any(part.dtype == object for part in parts):
-        return np.concatenate(list(map(as_texts, parts)))
-    return np.concatenate([np.empty(0, dtype=np.int64), *parts])
-
-
-def as_texts(ids: Ids) -> Ids:
-    """Convert ids to text."""
-    return ids if ids.dtype == object else ids.astype(str).astype(object)

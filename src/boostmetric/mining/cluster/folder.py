@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boostmetric.arrays.errors import literal
+from boostmetric.arrays.errors import literal, plural
 from boostmetric.optional import require
 from boostmetric.storage.files import replacing
-from boostmetric.tables.complaints import TableError, plural
+from boostmetric.tables.complaints import TableError
 
 _MANIFEST = "mining.json"
 _KEY = b"boostmetric.comparisons.labels"

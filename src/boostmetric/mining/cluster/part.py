@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from boostmetric.arrays.errors import shown
+from boostmetric.arrays.identifiers import Identifiers, Ids, as_texts, joined
 from boostmetric.arrays.ragged import Ragged
 from boostmetric.mining.cluster.folder import MinedFolder, MinedPart
 from boostmetric.mining.cluster.point_files import PointFiles
 from boostmetric.mining.cluster.survey import Survey
 from boostmetric.neighbors.streams import NearestSoFar
-from boostmetric.tables.complaints import Complaints, shown
-from boostmetric.tables.identifiers import Identifiers
-from boostmetric.tables.values import Ids, as_texts, joined
+from boostmetric.tables.complaints import Complaints
 
 _FIX_REPEATED = "Each id must be there once: remove or rename the others."
 

@@ -11,12 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boostmetric.tables.complaints import TableError, plural
+from boostmetric.arrays.errors import plural
+from boostmetric.arrays.identifiers import Ids
+from boostmetric.tables.complaints import TableError
 from boostmetric.tables.features import Features, PointColumns, features_of
 from boostmetric.tables.opening import FilePaths, open_parquet, open_tables
 from boostmetric.tables.parquet import ParquetTable
 from boostmetric.tables.reading import Wanted
-from boostmetric.tables.values import Chunk, Ids
+from boostmetric.tables.values import Chunk
 
 _OTHERWISE = "read it whole with read_points, for Comparisons.from_labels"
 

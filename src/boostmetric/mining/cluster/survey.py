@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from boostmetric.arrays.errors import plural
 from boostmetric.arrays.frame import Shift
+from boostmetric.arrays.identifiers import Ids, joined
 from boostmetric.mining.cluster.point_files import PointFiles
 from boostmetric.neighbors import rounding_of_distances
-from boostmetric.tables.complaints import TableError, plural
-from boostmetric.tables.values import Ids, joined
+from boostmetric.tables.complaints import TableError
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""Lookup of points by id.
+"""Ids of points: joined, and looked up.
 
 An id is its text: the whole number 7 in a Parquet file and the text "7" in a CSV file are the same id, and a table that
 has both 7 and "7" has it twice. "007" and "7.0" are other ids. Whole numbers are kept as numbers where all ids of a
@@ -8,13 +8,16 @@ table are, which is smaller and quicker to look up.
 from __future__ import annotations
 
 import difflib
+from collections.abc import Sequence
 from functools import cached_property
 from itertools import chain, repeat
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from boostmetric.tables.values import Ids, as_texts
+# int64 if all are whole numbers, otherwise objects of text.
+Ids = NDArray[Any]
 
 # Comparing text letter by letter takes some microseconds an id.
 _MOST_COMPARED = 20_000
@@ -63,3 +66,15 @@ class Identifiers:
 def _loosely(text: str) -> str:
     text = text.strip().casefold().removesuffix(".0")
     return text.lstrip("0") or text
+
+
+def joined(parts: Sequence[Ids]) -> Ids:
+    """Concatenate ids or classes: whole numbers if all are, otherwise text."""
+    if any(part.dtype == object for part in parts):
+        return np.concatenate(list(map(as_texts, parts)))
+    return np.concatenate([np.empty(0, dtype=np.int64), *parts])
+
+
+def as_texts(ids: Ids) -> Ids:
+    """Convert ids to text."""
+    return ids if ids.dtype == object else ids.astype(str).astype(object)
