@@ -12,7 +12,7 @@ from boostmetric.arrays.frame import Shift
 from boostmetric.comparisons.anchor_sample import AnchorSample, _hashed
 from boostmetric.parallel.crew import Crew
 from boostmetric.tables import ComparisonFiles, TableError, TableNotFoundError
-from boostmetric.tables.parquet import ParquetTable
+from boostmetric.tables.formats import ParquetTable
 
 pytest.importorskip("pyarrow")
 from filed import triplets_by_metric, write_points, write_rows, write_triplets

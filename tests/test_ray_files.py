@@ -14,7 +14,7 @@ from boostmetric.callbacks import Checkpoint
 from boostmetric.engines.ray import RayEngine
 from boostmetric.estimators.file_evaluation import evaluate_files
 from boostmetric.tables import ComparisonFiles, TableError, TableNotFoundError
-from boostmetric.tables.parquet import ParquetTable
+from boostmetric.tables.formats import ParquetTable
 from clustered import processes
 from conftest import labelled
 from filed import triplets_by_metric, write_points, write_rows, write_triplets

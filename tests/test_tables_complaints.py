@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from boostmetric.arrays.identifiers import Identifiers
-from boostmetric.tables import PointTable, TableError, TableNotFoundError, opening, read_points
+from boostmetric.tables import PointTable, TableError, TableNotFoundError, formats, read_points
 
 
 @pytest.fixture(autouse=True)
@@ -406,8 +406,8 @@ def test_files_that_go_away_while_they_are_read(name, when, monkeypatch):
 
         return looked
 
-    table = f"{opening.__name__}.{'_check' if when == 'found' else '_open'}"
-    monkeypatch.setattr(table, remove_after(opening._check if when == "found" else opening._open))
+    table = f"{formats.__name__}.{'_check' if when == 'found' else '_open'}"
+    monkeypatch.setattr(table, remove_after(formats._check if when == "found" else formats._open))
     expected = f"{name}: there is no such file. Check the path; it is looked for in the current folder."
     with pytest.raises(TableNotFoundError, match=f"^{re.escape(expected)}$"):
         read_points(name)

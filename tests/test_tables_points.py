@@ -77,10 +77,10 @@ def test_every_format_gives_the_same_points(name, chunk, tmp_path, monkeypatch):
     path = tmp_path / name
     WRITERS[name](path)
     if chunk is not None:
-        from boostmetric.tables import parquet, text
+        from boostmetric.tables import formats, text
 
         monkeypatch.setattr(text, "BYTES_PER_BLOCK", chunk * 60)
-        monkeypatch.setattr(parquet, "BYTES_PER_CHUNK", chunk * 60)
+        monkeypatch.setattr(formats, "BYTES_PER_CHUNK", chunk * 60)
     table = read_points(path, id="sku", label="kind")
     assert table.points.tobytes() == X.tobytes()
     assert table.points.dtype == np.float64

@@ -66,14 +66,24 @@ def check_in_range(largest: int, n_points: int) -> None:
         )
 
 
+class RowsError(ValueError):
+    """Rows that mean nothing: `rows` has the numbers of all of them, and `reason` says what is wrong."""
+
+    def __init__(self, message: str, rows: NDArray[np.int64], reason: str) -> None:
+        super().__init__(message)
+        self.rows, self.reason = rows, reason
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return RowsError, (str(self), self.rows, self.reason)
+
+
 def refuse_rows(name: str, rows: NDArray[np.int64], bad: NDArray[np.bool_], reason: str, remedy: str) -> None:
     """Raise an error that names the first bad row, if there is one."""
     if bad.any():
         first = int(np.flatnonzero(bad)[0])
-        raise ValueError(
-            f"{name}[{first}] is {tuple(rows[first].tolist())}: {reason} ({int(bad.sum())} of {len(rows)} {name}). "
-            f"{remedy}"
-        )
+        count = f"({int(bad.sum())} of {len(rows)} {name})"
+        message = f"{name}[{first}] is {tuple(rows[first].tolist())}: {reason} {count}. {remedy}"
+        raise RowsError(message, np.flatnonzero(bad), reason)
 
 
 def check_lists(name: str, lists: Sequence[ArrayLike] | NDArray[Any]) -> Ragged:

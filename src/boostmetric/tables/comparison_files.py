@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -23,10 +23,9 @@ from boostmetric.tables.building import compare
 from boostmetric.tables.comparison_table import read_comparisons, stack
 from boostmetric.tables.complaints import NoComparisonsError, TableError
 from boostmetric.tables.features import Features, PointColumns, features_of
+from boostmetric.tables.formats import FilePaths, ParquetTable, open_parquet, open_tables
 from boostmetric.tables.kinds import KINDS, recognise
-from boostmetric.tables.opening import FilePaths, open_parquet, open_tables
-from boostmetric.tables.parquet import ParquetTable
-from boostmetric.tables.point_table import PointTable, read_points, read_some_points
+from boostmetric.tables.point_table import PointTable, read_some_points
 from boostmetric.tables.reading import TableSet, Wanted
 
 _OTHERWISE = "learn without an engine, in this process"
@@ -93,14 +92,18 @@ class ComparisonFiles:
         if self.max_per_query is not None:
             check_count("max_per_query", self.max_per_query, alternative=", or None")
 
+    @property
+    def _point_columns(self) -> PointColumns:
+        return PointColumns(self.id, None, self.vector, self.columns, self.ignore)
+
     def read(self) -> tuple[Given, Comparisons]:
         """Read all points and comparisons in this process."""
-        read = partial(read_points, id=self.id, vector=self.vector, columns=self.columns, ignore=self.ignore)
+        read = partial(read_some_points, asked=self._point_columns)
         table = read_comparisons(
             self.comparisons,
-            read(self.points),
+            read(open_tables(self.points)),
             kind=self.kind,
-            queries=None if self.queries is None else read(self.queries),
+            queries=None if self.queries is None else read(open_tables(self.queries)),
             names=self.names,
             max_per_query=self.max_per_query,
             grouped=False,
@@ -149,9 +152,7 @@ class OpenedFiles:
 
     @cached_property
     def _features(self) -> Features:
-        files = self.files
-        asked = PointColumns(files.id, vector=files.vector, columns=files.columns, ignore=files.ignore)
-        return features_of(self.points, asked)
+        return features_of(self.points, self.files._point_columns)
 
     @cached_property
     def n_features(self) -> int:
@@ -161,7 +162,7 @@ class OpenedFiles:
             return len(names)
         first = next((table for table in self.points.tables if table.n_rows), None)
         if first is None:
-            raise TableError(f"{self.points}: there are no rows. At least one is needed.")
+            raise self.points.error("there are no rows. At least one is needed.")
         vector = first.first_value(names[0])
         if vector is None or not len(vector):
             raise TableError(f"{first.location(0)}, column {names[0]!r}: no value. Fill it in, or remove the row.")
@@ -177,12 +178,11 @@ class OpenedFiles:
         """The kind of the comparisons, and the columns of its roles."""
         kind, columns = recognise(self.comparisons.first, self.files.kind, self.files.names or {})
         if kind == "pairs":
-            raise TableError(
-                f"{self.comparisons}: similar pairs are compared with all dissimilar ones, of all files, so that "
-                "workers cannot share them out. Write triplets or quadruplets, or learn without an engine."
-            )
+            problem = "similar pairs are compared with all dissimilar ones, of all files, so that workers cannot share"
+            remedy = "Write triplets or quadruplets, or learn without an engine."
+            raise self.comparisons.error(f"{problem} them out.", remedy)
         if self.files.max_per_query is not None and "query" not in columns:
-            raise TableError(f"{self.comparisons}: these are {kind}, which have no", "{max_per_query}. Leave it out.")
+            raise self.comparisons.error(f"these are {kind}, which have no", "{max_per_query}. Leave it out.")
         return kind, columns
 
     @property
@@ -211,38 +211,36 @@ class OpenedFiles:
         kind, columns = self._roles
         units = [unit for table in self.comparisons.tables for unit in _units(table, kind) if unit.n_rows]
         if not units:
-            raise TableError(f"{self.comparisons}: there are no rows. At least one is needed.")
+            raise self.comparisons.error("there are no rows. At least one is needed.")
         sizes = np.array([unit.n_rows for unit in units])
         ends = np.cumsum(sizes)
         # A unit belongs where its middle lies.
         cuts = np.unique(np.searchsorted(ends - 0.5 * sizes, ends[-1] * np.arange(1, n) / n))
-        parts = [tuple(units[i] for i in part) for part in np.split(np.arange(len(units)), cuts)]
-        points = tuple(map(_path, self.points.tables))
-        queries = () if self.queries is None else tuple(map(_path, self.queries.tables))
-        names, id, files = self._features.names, self.files.id, self.files
-        asked = PointColumns(id, vector=names[0]) if self._features.is_vector else PointColumns(id, columns=names)
+        names = self._features.names
+        vector, named = (names[0], None) if self._features.is_vector else (None, names)
+        points, queries = (_paths(table_set) for table_set in (self.points, self.queries))
+        files = replace(self.files, points=points, queries=queries, vector=vector, columns=named, ignore=())
         shares = []
-        for rows in filter(None, parts):
-            footers = {path: self._footers[path] for path in (*points, *queries, *(row.path for row in rows))}
-            shares.append(
-                FileShare(rows, kind, columns, points, queries, asked, files.max_per_query, files.sample, footers)
-            )
+        for part in np.split(np.arange(len(units)), cuts):
+            rows = tuple(units[i] for i in part)
+            paths = (*points, *queries, *(unit.path for unit in rows))
+            if rows:
+                shares.append(FileShare(files, rows, kind, columns, {path: self._footers[path] for path in paths}))
         return shares
 
     @cached_property
     def _footers(self) -> dict[str, str]:
-        """Checksum of the footer of each file, by path."""
-        return {_path(table): table.footer_checksum() for table_set in self._sources for table in table_set.tables}
-
-    @property
-    def _sources(self) -> list[TableSet[ParquetTable]]:
-        return [self.points, self.comparisons, *([] if self.queries is None else [self.queries])]
+        """Checksum of the footer of each file, by absolute path."""
+        sources = [self.points, self.comparisons, *([] if self.queries is None else [self.queries])]
+        tables = [table for table_set in sources for table in table_set.tables]
+        return {str(table.path.absolute()): table.footer_checksum() for table in tables}
 
     @cached_property
     def fingerprint(self) -> str:
         """Hash of the footers and of the parameters of reading."""
         asked = (self.files.id, self._features.names, self._roles, self.files.max_per_query, self.files.sample)
-        footers = [[self._footers[_path(table)] for table in table_set.tables] for table_set in self._sources]
+        sources = [_paths(table_set) for table_set in (self.points, self.comparisons, self.queries) if table_set]
+        footers = [[self._footers[path] for path in paths] for paths in sources]
         return hashlib.blake2b(repr((asked, footers)).encode(), digest_size=16).hexdigest()
 
 
@@ -255,49 +253,46 @@ class RowGroups(NamedTuple):
     n_rows: int
 
 
-def _units(table: ParquetTable, kind: str) -> Iterator[RowGroups]:
-    """Yield the parts that can be read alone: row groups, or whole files if rows are compared with each other."""
-    sizes, path = table.group_sizes, _path(table)
+def _units(table: ParquetTable, kind: str) -> list[RowGroups]:
+    """Parts that can be read alone: row groups, or whole files if rows are compared with each other."""
+    sizes, path = table.group_sizes, str(table.path.absolute())
     if kind not in _ROW_BY_ROW:
-        yield RowGroups(path, 0, len(sizes), sum(sizes))
-        return
-    for group, size in enumerate(sizes):
-        yield RowGroups(path, group, group + 1, size)
+        return [RowGroups(path, 0, len(sizes), sum(sizes))]
+    return [RowGroups(path, group, group + 1, size) for group, size in enumerate(sizes)]
+
+
+def _paths(table_set: TableSet[ParquetTable] | None) -> list[str]:
+    """Absolute paths, because workers may run in another folder."""
+    return [] if table_set is None else [str(table.path.absolute()) for table in table_set.tables]
 
 
 @dataclass(frozen=True)
 class FileShare:
-    """Row groups of comparisons, the columns of their roles, and the files and columns of points and queries.
+    """Row groups of comparisons; `files` names the columns of points, `footers` has the checksums of all files."""
 
-    `footers` are checksums of the footers of all these files when the shares were made.
-    """
-
+    files: ComparisonFiles
     rows: tuple[RowGroups, ...]
     kind: str
     columns: Mapping[str, str]
-    points: tuple[str, ...]
-    queries: tuple[str, ...]
-    point_columns: PointColumns
-    max_per_query: int | None
-    sample: AnchorSample | None
     footers: Mapping[str, str]
 
     def load(self, crew: Crew) -> Loaded:
         """Read the ids in the comparisons, then the points of these ids; comparisons are read block by block."""
         for path, footer in self.footers.items():
             # A worker that is started again must read what the one before it has read.
-            if ParquetTable(Path(path)).footer_checksum() != footer:
-                raise TableError(
-                    f"{path}: was written anew since the fit began. Begin again, with files that do not change."
-                )
-        asked = KINDS[self.kind].queries if self.queries else ()
-        others = [role for role in KINDS[self.kind].points if role not in asked]
-        cut = self._cut()
-        read = partial(read_some_points, asked=self.point_columns)
-        points = read(open_tables(self.points), only=self._ids(others, cut, crew))
-        queries = read(open_tables(self.queries), only=self._ids(asked, cut, crew)) if self.queries else None
+            table = ParquetTable(Path(path))
+            if table.footer_checksum() != footer:
+                raise table.error("was written anew since the fit began. Begin again, with files that do not change.")
+        files, kind, cut = self.files, KINDS[self.kind], self._cut()
+        read = partial(read_some_points, asked=files._point_columns)
+        asked = kind.queries if files.queries else ()
+        others = [role for role in kind.points if role not in asked]
+        points = read(open_tables(files.points), only=self._ids(others, cut, crew))
+        queries = read(open_tables(files.queries), only=self._ids(asked, cut, crew)) if files.queries else None
         stacked = stack(points, queries)
-        points, queries = _named(points), None if queries is None else _named(queries)
+        # Without the features, which are held once.
+        points = replace(points, points=np.empty((len(points), 0)))
+        queries = None if queries is None else replace(queries, points=np.empty((len(queries), 0)))
         ids = joined([table.ids for table in (queries, points) if table is not None and table.ids is not None])
         blocks = [partial(self._block, rows, points, queries, ids) for rows in cut]
         if not len(stacked):
@@ -319,13 +314,14 @@ class FileShare:
     def _block(
         self, rows: list[RowGroups], points: PointTable, queries: PointTable | None, ids: Ids
     ) -> Comparisons | None:
+        files = self.files
         try:
             _, comparisons = compare(
-                _opened(rows), self.kind, self.columns, points, queries, self.max_per_query, grouped=False
+                _opened(rows), self.kind, self.columns, points, queries, files.max_per_query, grouped=False
             )
         except NoComparisonsError:  # here; there may be some elsewhere
             return None
-        return comparisons if self.sample is None else self.sample.of(comparisons, ids)
+        return comparisons if files.sample is None else files.sample.of(comparisons, ids)
 
     def _cut(self) -> list[list[RowGroups]]:
         """Cut the row groups into blocks; adjacent row groups of a file are merged, to open it once."""
@@ -341,22 +337,12 @@ class FileShare:
         return blocks
 
 
-def _named(table: PointTable) -> PointTable:
-    """Drop the features, which are held elsewhere."""
-    return replace(table, points=np.empty((len(table), 0)))
-
-
 def _distinct(ids: Ids) -> Ids:
     return np.array(list(dict.fromkeys(ids)), dtype=object) if ids.dtype == object else np.unique(ids)
 
 
 def _opened(blocks: Sequence[RowGroups]) -> TableSet[ParquetTable]:
     return TableSet([ParquetTable(Path(rows.path), (rows.begin, rows.end)) for rows in blocks])
-
-
-def _path(table: ParquetTable) -> str:
-    """Absolute path, because workers may run in another folder."""
-    return str(table.path.absolute())
 
 
 def are_parquet(*sources: FilePaths | None) -> bool:

@@ -14,10 +14,10 @@ from boostmetric.arrays.validation import check_choice, check_count
 from boostmetric.comparisons import Comparisons
 from boostmetric.tables.building import ComparisonRows, compare, read_rows
 from boostmetric.tables.complaints import TableError
+from boostmetric.tables.formats import FilePaths
 from boostmetric.tables.kinds import KINDS, Kind, open_comparisons, recognise
-from boostmetric.tables.opening import FilePaths
 from boostmetric.tables.point_table import PointTable
-from boostmetric.tables.reading import Table, TableSet
+from boostmetric.tables.reading import Table
 
 # What the two columns of positives may be called: query and document, anchor and positive, or any two points.
 _ROLES = ("query", "document")
@@ -141,19 +141,17 @@ def read_comparisons(
         check_choice("kind", kind, KINDS)
     if max_per_query is not None:
         check_count("max_per_query", max_per_query, alternative=", or None")
-    names = names or {}
-    table_set, kind = open_comparisons(path, kind, names)
-    kind, columns = recognise(table_set.first, kind, names)
+    table_set, kind = open_comparisons(path, kind, names or {})
+    kind, columns = recognise(table_set.first, kind, names or {})
     if max_per_query is not None and "query" not in columns:
-        raise TableError(
-            f"{table_set}:", f"{{max_per_query}} is for grades, clicks and rankings; these are {kind}. Leave it out."
-        )
+        remedy = f"{{max_per_query}} is for grades, clicks and rankings; these are {kind}. Leave it out."
+        raise table_set.error("", remedy)
     stacked = stack(points, queries)
     rows, comparisons = compare(table_set, kind, columns, points, queries, max_per_query, grouped)
-    lines = _description(table_set, kind, rows, comparisons)
-    return ComparisonTable(
-        comparisons, stacked, kind, len(rows), 0 if queries is None else len(queries), str(table_set), lines
-    )
+    n_rows, source = len(rows[KINDS[kind].roles[0]]), str(table_set)
+    lines = _description(kind, rows, comparisons)
+    lines[:0] = [f"{source}: {table_set.format}, {plural(n_rows, 'row')}", KINDS[kind].title]
+    return ComparisonTable(comparisons, stacked, kind, n_rows, rows.n_queries, source, tuple(lines))
 
 
 def stack(points: PointTable, queries: PointTable | None) -> NDArray[Any]:
@@ -161,42 +159,32 @@ def stack(points: PointTable, queries: PointTable | None) -> NDArray[Any]:
     if queries is None:
         return points.points
     if queries.n_features != points.n_features:
-        raise TableError(
-            f"{queries.source} has {plural(queries.n_features, 'feature')}, {points.source} has {points.n_features:,}. "
-            "Queries and documents must have the same features."
-        )
+        has = f"{queries.source} has {plural(queries.n_features, 'feature')}, {points.source} has"
+        raise TableError(f"{has} {points.n_features:,}. Queries and documents must have the same features.")
     names = queries.feature_names or [], points.feature_names or []
     if names[0] != names[1] and set(names[0]) == set(names[1]):
-        raise TableError(
-            f"{queries.source} and {points.source} have the same features in different orders.",
-            "Read one of them with the names of the other ({columns}).",
-        )
+        problem = f"{queries.source} and {points.source} have the same features in different orders."
+        raise TableError(problem, "Read one of them with the names of the other ({columns}).")
     return np.concatenate([queries.points, points.points])
 
 
-def _description(
-    table_set: TableSet[Table], kind: str, rows: ComparisonRows, comparisons: Comparisons
-) -> tuple[str, ...]:
-    where = f"{rows.points.source}, by {_by(rows.points)}"
-    if rows.queries is not None:
-        asked = ", ".join(KINDS[kind].queries)
-        where = f"{asked} in {rows.queries.source}, by {_by(rows.queries)}; others in {where}"
+def _description(kind: str, rows: ComparisonRows, comparisons: Comparisons) -> list[str]:
+    tables = (
+        {"": rows.points}
+        if rows.queries is None
+        else {", ".join(KINDS[kind].queries): rows.queries, "others": rows.points}
+    )
+    by = {name: f"{table.source}, by {'row number' if table.ids is None else 'id'}" for name, table in tables.items()}
     columns = ", ".join(column if role == column else f"{column} ({role})" for role, column in rows.columns.items())
-    weights = [] if rows.weights is None else [f"weights: {rows.weights.min():g} to {rows.weights.max():g}"]
+    weights = [f"weights: {rows['weight'].min():g} to {rows['weight'].max():g}"] if "weight" in rows else []
     counts = plural(comparisons.n_comparisons, "comparison"), plural(comparisons.n_pairs, "pair")
-    return (
-        f"{table_set}: {table_set.format}, {plural(len(rows), 'row')}",
-        KINDS[kind].title,
+    return [
         f"columns: {columns}",
-        f"points: {where}",
+        "points: " + "; ".join(f"{name} in {where}" if name else where for name, where in by.items()),
         *rows.notes,
         *weights,
         f"{counts[0]} of {counts[1]} in {plural(comparisons.n_groups, 'group')}",
-    )
-
-
-def _by(table: PointTable) -> str:
-    return "row number" if table.ids is None else "id"
+    ]
 
 
 def read_relevance(
@@ -228,12 +216,11 @@ def read_relevance(
     >>> read_relevance(path, documents, queries=PointTable(np.eye(2)[:1], ids=np.array(["q"], dtype=object)))
     array([[0., 1., 2.]])
     """
-    names = names or {}
-    table_set, _ = open_comparisons(path, "grades", names)
-    _, columns = recognise(table_set.first, "grades", names)
+    table_set, _ = open_comparisons(path, "grades", names or {})
+    _, columns = recognise(table_set.first, "grades", names or {})
     columns.pop("weight", None)
     rows = read_rows(table_set, KINDS["grades"], columns, points, queries)
-    return np.stack([*_numbers(rows), rows["grade"]], axis=1, dtype=np.float64)
+    return np.stack([rows["query"], rows["document"] - rows.n_queries, rows["grade"]], axis=1, dtype=np.float64)
 
 
 def read_positives(
@@ -265,31 +252,23 @@ def read_positives(
     >>> read_positives(path, PointTable(np.eye(2), ids=np.array(["a", "b"], dtype=object)))
     array([[1, 0]])
     """
-    names = names or {}
-    table_set, _ = open_comparisons(path, "pairs", names)
-    columns = dict(zip(_ROLES, _pair_of_columns(table_set.first, names), strict=True))
-    return np.stack(_numbers(read_rows(table_set, Kind("pairs", _ROLES), columns, points, queries)), axis=1)
+    table_set, _ = open_comparisons(path, "pairs", names or {})
+    columns = _columns_of_positives(table_set.first, names or {})
+    rows = read_rows(table_set, Kind("positives", _ROLES), columns, points, queries)
+    return np.stack([rows["query"], rows["document"] - rows.n_queries], axis=1)
 
 
-def _pair_of_columns(table: Table, names: Mapping[str, str]) -> tuple[str, str]:
-    wrong = [role for role in names if role not in _ROLES]
-    if wrong:
-        raise TableError(
-            f"Positives have a query and a document, and no {wrong[0]!r}, which is given a name", "({names})."
-        )
-    for first, second in _PAIRS:
-        found = names.get("query", first), names.get("document", second)
-        if all(name in table.columns for name in found):
-            return found
+def _columns_of_positives(table: Table, names: Mapping[str, str]) -> dict[str, str]:
+    for role in names:
+        if role not in _ROLES:
+            problem = f"Positives have a query and a document, and no {role!r}, which is given a name"
+            raise TableError(problem, "({names}).")
+    for pair in _PAIRS:
+        columns = {**dict(zip(_ROLES, pair, strict=True)), **names}
+        if table.columns.keys() >= {*columns.values()}:
+            return columns
     for role, name in names.items():
         table.column(name, f"for {role} called")
-    raise TableError(
-        f"{table.path}: the columns {listed(table.columns)} are not those of positives: query and document, anchor and "
-        "positive, or a and b.",
-        "Rename the columns, or give their names ({names}).",
-    )
-
-
-def _numbers(rows: ComparisonRows) -> list[NDArray[Any]]:
-    """Row numbers of queries and documents in their tables."""
-    return [rows["query"], rows["document"] - (0 if rows.queries is None else len(rows.queries))]
+    known = "query and document, anchor and positive, or a and b"
+    problem = f"the columns {listed(table.columns)} are not those of positives: {known}."
+    raise table.error(problem, "Rename the columns, or give their names ({names}).")

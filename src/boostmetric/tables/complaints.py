@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import difflib
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
 
-from boostmetric.arrays.errors import NamesParameters, listed, literal
+from boostmetric.arrays.errors import NamesParameters, literal, shown
+from boostmetric.arrays.identifiers import Identifiers, Ids
 
 # Of each kind of complaint, so that a wrong column of a million rows is one short message.
 _MOST_SHOWN = 5
+# Place of a row, and of a column if given.
+Location = Callable[[int, str | None], str]
 
 
 class TableError(NamesParameters, ValueError):
@@ -78,12 +80,9 @@ def reading(path: Path, broken: tuple[type[Exception], ...] = (), kind: str = ""
 
 
 class Complaints:
-    """Errors in rows, collected while a file is read and raised together.
+    """Errors in rows, raised together: of each remedy, the first few are shown and the others are counted."""
 
-    Errors with the same remedy are of one kind. The message shows the first few of each kind, and counts the others.
-    """
-
-    def __init__(self, location: Callable[[int, str | None], str]) -> None:
+    def __init__(self, location: Location) -> None:
         self._location = location
         self._shown: dict[str, list[str]] = {}
         self._counts = Counter[str]()
@@ -100,16 +99,16 @@ class Complaints:
         if not len(rows):
             return
         self._counts[remedy] += len(rows)
-        shown = self._shown.setdefault(remedy, [])
-        for i, row in enumerate(rows[: _MOST_SHOWN - len(shown)]):
+        first = self._shown.setdefault(remedy, [])
+        for i, row in enumerate(rows[: _MOST_SHOWN - len(first)]):
             where = self._location(int(row), column) + ("" if element is None else f", element {element}")
-            shown.append(f"{where}: {problem if isinstance(problem, str) else problem(i)}")
+            first.append(f"{where}: {problem if isinstance(problem, str) else problem(i)}")
 
     def raise_if_any(self) -> None:
         """Raise the collected errors."""
         parts = []
-        for remedy, shown in self._shown.items():
-            lines, hidden = list(map(literal, shown)), self._counts[remedy] - len(shown)
+        for remedy, first in self._shown.items():
+            lines, hidden = list(map(literal, first)), self._counts[remedy] - len(first)
             if hidden:
                 lines.append(f"... and {hidden:,} more like these")
             parts.append(f"{lines[0]}. {remedy}" if len(lines) == 1 else "\n".join([*lines, remedy]))
@@ -117,15 +116,13 @@ class Complaints:
             raise TableError("", "\n".join(parts))
 
 
-def missing_column(place: object, what: str, name: str, there: Collection[str], remedy: str = "") -> TableError:
-    """Return the error for a missing column."""
-    folded = {other.strip().casefold(): other for other in reversed(list(there))}
-    close = difflib.get_close_matches(name.strip().casefold(), folded, n=1, cutoff=0.8)
-    hint = f" Did you mean {folded[close[0]]!r}?" if close else ""
-    return TableError(f"{place}: there is no {what} {name!r}.{hint} It has {listed(there, 20) or 'none'}.", remedy)
+def refuse_repeated_ids(location: Location, ids: Ids, rows: NDArray[Any], column: str | None) -> None:
+    """Raise an error if an id, of the row of its place in `rows`, occurs twice."""
+    first, again = Identifiers(ids).repeated()
+    repeated, complaints = ids[again].tolist(), Complaints(location)
 
+    def problem(i: int) -> str:
+        return f"id {shown(repeated[i])} is also that of {location(int(rows[first[i]]), None)}"
 
-def refuse_repeated_columns(place: object, names: Sequence[str]) -> None:
-    """Raise an error if columns have the same name."""
-    if twice := sorted(name for name, count in Counter(names).items() if count > 1):
-        raise TableError(f"{place}: several columns are called {listed(twice)}. Rename them.")
+    complaints.add(rows[again], problem, "Each id must be there once: remove or rename the others.", column)
+    complaints.raise_if_any()

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import fnmatch
 import glob
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Collection, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boostmetric.arrays.errors import listed, literal, plural, shown
-from boostmetric.tables.arrays import ArrayTable
-from boostmetric.tables.complaints import TableError, missing_column
+from boostmetric.tables.complaints import TableError
+from boostmetric.tables.formats import ArrayTable
 from boostmetric.tables.reading import Column, Table, TableSet, Wanted
 from boostmetric.tables.values import Chunk
 
@@ -23,8 +22,7 @@ _SELDOM_FEATURES = {"id", "index", "label", "labels", "class", "target", *map(st
 _SAY = "Say what they are ({id}, {label}), leave them out ({ignore}), or name the features ({columns})."
 
 
-@dataclass(frozen=True)
-class PointColumns:
+class PointColumns(NamedTuple):
     """Roles of columns, as in the parameters of `read_points`."""
 
     id: str | None = None
@@ -42,11 +40,10 @@ class PointColumns:
         return {name: what for name, what in (others | keep | others).items() if name is not None}
 
 
-@dataclass(frozen=True)
-class Features:
-    """Columns of numbers, or one column of vectors, and the columns that are left out.
+class Features(NamedTuple):
+    """Columns of numbers, or one column of vectors; `chosen` means that no parameter names them.
 
-    `dtype` is float32 if that is exact for every number. `chosen` means that no parameter names the features.
+    `dtype` is float32 if that is exact for every number.
     """
 
     names: tuple[str, ...]
@@ -68,10 +65,7 @@ class Features:
 
 
 def features_of(table_set: TableSet[Table], asked: PointColumns) -> Features:
-    """Choose the features by the first table; all others must have them too.
-
-    Features are the named columns, or the only column of lists, or all columns of numbers.
-    """
+    """Choose the features by the first table: named columns, the only column of lists, or all columns of numbers."""
     table, claimed, vector = table_set.first, asked.claimed, asked.vector
     for name, what in claimed.items():
         table.column(name, what)
@@ -86,38 +80,28 @@ def features_of(table_set: TableSet[Table], asked: PointColumns) -> Features:
     elif vector is None:
         vector = _only_vector(table, free)
     elif table.column(vector, "of vectors").kind != "list":
-        raise TableError(
-            f"{table.path}: column {vector!r} does not hold lists of numbers{_such_as(table.columns[vector])}. Vectors "
-            "are lists in Parquet and JSON lines, and matrices in npy and npz; CSV has a column for each number."
-        )
+        problem = f"column {vector!r} does not hold lists of numbers{_such_as(table.columns[vector])}. Vectors are"
+        forms = "lists in Parquet and JSON lines, and matrices in npy and npz; CSV has a column for each number."
+        raise table.error(f"{problem} {forms}")
     chosen = asked.columns is None and vector is None
     if chosen:
         _refuse_doubtful(table, free)
     used = tuple(dict.fromkeys(names)) if vector is None else (vector,)
     if not used:
-        raise TableError(
-            f"{table.path}: there are no columns of numbers to use as features. It has {listed(table.columns, 20)}."
-        )
-    for name in used if vector is None else ():
-        if table.columns[name].kind == "list":
-            problem = f"{table.path}: column {name!r} holds lists, and columns must hold one number each."
-            raise TableError(problem, "Use it alone, as {vector}.")
-    left_out = tuple(name for name in table.columns if name not in used and name not in claimed)
-    dtype = np.result_type(np.float32, *_dtypes(table_set, used, chosen))
-    return Features(used, vector is not None, left_out, chosen, dtype)
-
-
-def _dtypes(table_set: TableSet[Table], names: Sequence[str], chosen: bool) -> Iterator[np.dtype[Any]]:
-    """Yield the types of the features in all tables."""
-    first = table_set.first
-    for table in table_set.tables:
-        new = [name for name in table.columns if name not in first.columns]
+        raise table.error(f"there are no columns of numbers to use as features. It has {listed(table.columns, 20)}.")
+    for name in used:
+        if vector is None and table.columns[name].kind == "list":
+            problem = f"column {name!r} holds lists, and columns must hold one number each."
+            raise table.error(problem, "Use it alone, as {vector}.")
+    dtypes = []
+    for other in table_set.tables:
+        new = [name for name in other.columns if name not in table.columns]
         if chosen and new:
-            raise TableError(
-                f"{table.path}: has {listed(new)}, which {first.path} does not have. All files must have the same",
-                "columns, or the features must be named ({columns}).",
-            )
-        yield from (table.column(name, "of features").dtype for name in names)
+            problem = f"has {listed(new)}, which {table.path} does not have. All files must have the same columns,"
+            raise other.error(problem, "or the features must be named ({columns}).")
+        dtypes += [other.column(name, "of features").dtype for name in used]
+    left_out = tuple(name for name in table.columns if name not in used and name not in claimed)
+    return Features(used, vector is not None, left_out, chosen, np.result_type(np.float32, *dtypes))
 
 
 def _matching(table: Table, patterns: Sequence[str], what: str, exclude: Collection[str] = ()) -> list[str]:
@@ -125,9 +109,11 @@ def _matching(table: Table, patterns: Sequence[str], what: str, exclude: Collect
     names = []
     for pattern in patterns:
         found = fnmatch.filter(table.columns, pattern) if glob.has_magic(pattern) else []
-        if pattern not in table.columns and not found:
-            raise missing_column(table.path, f"column {what}", pattern, table.columns)
-        names += [pattern] if pattern in table.columns else [name for name in found if name not in exclude]
+        if pattern in table.columns or not found:
+            found = [table.column(pattern, what).name]
+        else:
+            found = [name for name in found if name not in exclude]
+        names += found
     return names
 
 
@@ -138,32 +124,32 @@ def _only_vector(table: Table, free: Sequence[Column]) -> str | None:
         lists = ["X"] if "X" in lists else lists
         arrays = ", ".join(f"{name} {dtype} {shape}" for name, (shape, dtype) in table.shapes.items())
         if not lists:
-            problem = f"{table.path}: there is no matrix of numbers ({arrays})."
-            raise TableError(problem, "Points are an array of shape (points, features).")
+            remedy = "Points are an array of shape (points, features)."
+            raise table.error(f"there is no matrix of numbers ({arrays}).", remedy)
         if len(lists) > 1:
-            raise TableError(f"{table.path}: there are several matrices ({arrays}).", "Name one as {vector}.")
+            raise table.error(f"there are several matrices ({arrays}).", "Name one as {vector}.")
     if len(lists) > 1:
-        raise TableError(f"{table.path}: columns {listed(lists)} hold lists.", "Name the one to use as {vector}.")
+        raise table.error(f"columns {listed(lists)} hold lists.", "Name the one to use as {vector}.")
     return lists[0] if lists else None
 
 
 def _refuse_doubtful(table: Table, free: Sequence[Column]) -> None:
     """Raise an error where a wrong guess would go unnoticed."""
     texts = [column for column in free if column.kind != "number"]
+    if texts and any(len(values[texts[0].name]) for values in table.chunks(Wanted([texts[0].name]))):
+        brackets = any(isinstance(column.example, str) and column.example.startswith("[") for column in texts)
+        lists = " Lists of numbers are read from Parquet and JSON lines, not from CSV." if brackets else ""
+        raise table.error(f"{_hold(texts)} no numbers{_such_as(texts[0])}.", _SAY + lists)
     doubtful = [
         column
         for column in free
         if column.name.strip().casefold() in _SELDOM_FEATURES or column.name.casefold().endswith("_id")
     ]
-    if texts and any(len(values[texts[0].name]) for values in table.chunks(Wanted([texts[0].name]))):
-        brackets = any(str(column.example).startswith("[") for column in texts if isinstance(column.example, str))
-        lists = " Lists of numbers are read from Parquet and JSON lines, not from CSV." if brackets else ""
-        raise TableError(f"{table.path}: {_hold(texts)} no numbers{_such_as(texts[0])}.", _SAY + lists)
     if doubtful and not texts:
-        index = " What pandas writes of its index is left away by index=False."
-        problem = f"{_hold(doubtful)} numbers that would be used as features, which by the name they seldom are."
         is_index = any(column.name in _INDEX for column in doubtful)
-        raise TableError(f"{table.path}: {problem}", _SAY + index * is_index)
+        index = " What pandas writes of its index is left away by index=False." if is_index else ""
+        problem = f"{_hold(doubtful)} numbers that would be used as features, which by the name they seldom are."
+        raise table.error(problem, _SAY + index)
 
 
 def _hold(columns: Sequence[Column]) -> str:

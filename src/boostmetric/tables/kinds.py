@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from boostmetric.arrays.errors import ParameterError, listed
-from boostmetric.tables.arrays import ArrayTable, MatrixTable
-from boostmetric.tables.complaints import TableError, missing_column
-from boostmetric.tables.opening import FilePaths, open_tables
+from boostmetric.tables.formats import ArrayTable, FilePaths, open_tables
 from boostmetric.tables.reading import Table, TableSet
 
 # Roles of columns that name points. The first four name queries, where queries have a table of their own.
@@ -24,8 +22,7 @@ _OTHER_NAMES = {
 }
 
 
-@dataclass(frozen=True)
-class Kind:
+class Kind(NamedTuple):
     """Kind of comparisons: its description, and the roles of its columns in the order of a matrix."""
 
     title: str
@@ -72,30 +69,26 @@ def recognise(table: Table, kind: str | None, names: Mapping[str, str]) -> tuple
         if role not in _ROLES:
             known = ", ".join(map(repr, _ROLES))
             raise ParameterError("A role in {names} must be one of {known}. Got {role!r}.", known=known, role=role)
-    columns = {role: column for role in _ROLES if (column := _column(table, role, names)) is not None}
+    columns = {}
+    for role in _ROLES:
+        there = [name for name in (role, *_OTHER_NAMES.get(role, ())) if name in table.columns]
+        if role in names:
+            there = [table.column(names[role], f"for {role} called").name]
+        if len(there) > 1:
+            remedy = f"Say which with {{names}}={{{{{role!r}: ...}}}}."
+            raise table.error(f"{listed(there)} could all be the {role}.", remedy)
+        if there:
+            columns[role] = there[0]
     kind = kind or _only_kind(table, columns)
     roles, optional = KINDS[kind].roles, KINDS[kind].optional
     needed = f"{kind.capitalize()} need {', '.join(roles)}, and may have {', '.join(optional)}"
     for role in roles:
         if role not in columns:
-            remedy = f"{needed}, under these names or those given with {{names}}."
-            raise missing_column(table.path, f"column for {kind} called", role, table.columns, remedy)
+            table.column(role, f"for {kind} called", f"{needed}, under these names or those given with {{names}}.")
     for role in names:
         if role not in (*roles, *optional):
-            raise TableError(f"{table.path}: {kind} have no {role!r}, which", f"{{names}} gives. {needed}.")
+            raise table.error(f"{kind} have no {role!r}, which", f"{{names}} gives. {needed}.")
     return kind, {role: columns[role] for role in (*roles, *optional) if role in columns}
-
-
-def _column(table: Table, role: str, names: Mapping[str, str]) -> str | None:
-    if role in names:
-        return table.column(names[role], f"for {role} called").name
-    there = [name for name in (role, *_OTHER_NAMES.get(role, ())) if name in table.columns]
-    if len(there) > 1:
-        raise TableError(
-            f"{table.path}: {listed(there)} could all be the {role}.",
-            f"Say which with {{names}}={{{{{role!r}: ...}}}}.",
-        )
-    return there[0] if there else None
 
 
 def _only_kind(table: Table, found: Mapping[str, str]) -> str:
@@ -104,55 +97,46 @@ def _only_kind(table: Table, found: Mapping[str, str]) -> str:
     kinds = [name for name, kind in KINDS.items() if name != "rankings" and {*kind.roles} <= found.keys()]
     if len(kinds) == 1:
         return kinds[0]
-    columns = f"{table.path}: the columns {listed(table.columns)}"
+    columns = f"the columns {listed(table.columns)}"
     if kinds:
-        raise TableError(f"{columns} could be {listed(kinds)}.", "Say which ({kind}).")
+        raise table.error(f"{columns} could be {listed(kinds)}.", "Say which ({kind}).")
     if {*KINDS["rankings"].roles} <= found.keys():
-        raise TableError(
-            f"{columns} are those of rankings, which are read only if that is said:",
-            "kind 'rankings' ({kind}). A click log needs one more column, clicked; another name of it is given "
-            "({names}).",
-        )
+        clicks = "A click log needs one more column, clicked; another name of it is given ({names})."
+        problem = f"{columns} are those of rankings, which are read only if that is said: kind 'rankings'"
+        raise table.error(problem, f"({{kind}}). {clicks}")
     needs = "; ".join(f"{name} ({', '.join(kind.roles)})" for name, kind in KINDS.items())
-    raise TableError(
-        f"{columns} are not those of any kind of comparisons. There are: {needs}.",
-        "Rename the columns, or give their names ({names}) and the {kind}.",
-    )
+    remedy = "Rename the columns, or give their names ({names}) and the {kind}."
+    raise table.error(f"{columns} are not those of any kind of comparisons. There are: {needs}.", remedy)
 
 
 def open_comparisons(path: FilePaths, kind: str | None, names: Mapping[str, str]) -> tuple[TableSet[Table], str | None]:
     """Open tables of comparisons; the kind is that of a matrix, if it is not given."""
-    tables, kinds = zip(*(_with_named_columns(table, kind, names) for table in open_tables(path).tables), strict=True)
-    return TableSet(tables), kinds[0]
+    table_set = open_tables(path)
+    kinds = [_name_columns(table, kind, names) if isinstance(table, ArrayTable) else kind for table in table_set.tables]
+    return table_set, kinds[0]
 
 
-def _with_named_columns(table: Table, kind: str | None, names: Mapping[str, str]) -> tuple[Table, str | None]:
-    """Name the columns of a matrix in npy or npz after the roles of its kind; other tables are returned unchanged."""
-    if not isinstance(table, ArrayTable):
-        return table, kind
+def _name_columns(table: ArrayTable, kind: str | None, names: Mapping[str, str]) -> str | None:
+    """Name the columns of a matrix after the roles of its kind, which is returned; other arrays stay as they are."""
     matrices = [name for name, column in table.columns.items() if column.kind == "list"]
     vectors = table.columns.keys() - matrices
     has_columns = names or any(vectors.issuperset(known.roles) for known in KINDS.values())
     if table.format == "npz" and (has_columns or not matrices):
-        return table, kind
+        return kind
     called = [name for name in matrices if name in KINDS and kind in (None, name)]
     if len(called) != 1 and len(matrices) != 1:
         which = f"there are several matrices ({listed(matrices)})" if matrices else "there is no matrix of numbers"
-        raise TableError(
-            f"{table.path}: {which}. Comparisons are one array of shape (rows, columns), called after the kind in npz: "
-            f"{listed(KINDS)}."
-        )
+        form = "Comparisons are one array of shape (rows, columns), called after the kind in npz"
+        raise table.error(f"{which}. {form}: {listed(KINDS)}.")
     name = called[0] if len(called) == 1 else matrices[0]
     width = table.shapes[name][0][1]
     kind = kind or (name if name in KINDS else {3: "triplets", 4: "quadruplets"}.get(width))
     if kind is None:
-        raise TableError(
-            f"{table.path}: {width} columns in a matrix say nothing about the kind of comparisons.",
-            "Say it ({kind}).",
-        )
+        raise table.error(f"{width} columns in a matrix say nothing about the kind of comparisons.", "Say it ({kind}).")
     roles = KINDS[kind].roles
     if width == len(KINDS[kind].points) == len(roles) - 1:
         roles = KINDS[kind].points  # the sign of pairs, the grade of results, in an array of its own
     if width != len(roles):
-        raise TableError(f"{table.path}: {kind} need {len(roles)} columns, {', '.join(roles)}; the matrix has {width}.")
-    return MatrixTable(table.path, name, roles), kind
+        raise table.error(f"{kind} need {len(roles)} columns, {', '.join(roles)}; the matrix has {width}.")
+    table.name_columns(name, roles)
+    return kind

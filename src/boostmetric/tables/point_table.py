@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import fnmatch
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from boostmetric.arrays.errors import listed, plural, shown
 from boostmetric.arrays.identifiers import Identifiers, Ids, joined
-from boostmetric.tables.complaints import Complaints, TableError
+from boostmetric.tables.complaints import TableError, refuse_repeated_ids
 from boostmetric.tables.features import PointColumns, features_of, several
-from boostmetric.tables.opening import FilePaths, open_tables
+from boostmetric.tables.formats import FilePaths, open_tables
 from boostmetric.tables.reading import Table, TableSet, Wanted
 
-_FIX_REPEATED = "Each id must be there once: remove or rename the others."
 
-
-@dataclass(frozen=True)
-class Origin:
+class Origin(NamedTuple):
     """Format of the file of points, and its columns."""
 
     format: str
@@ -79,9 +76,9 @@ class PointTable:
         return len(self.points)
 
     @cached_property
-    def identifiers(self) -> Identifiers | None:
-        """Lookup by id, or None if there are no ids."""
-        return None if self.ids is None else Identifiers(self.ids)
+    def identifiers(self) -> Identifiers:
+        """Lookup by id, or by row number if there are no ids."""
+        return Identifiers(np.arange(len(self)) if self.ids is None else self.ids)
 
     def find(self, ids: Sequence[int | str] | NDArray[Any]) -> NDArray[np.int64]:
         """Find the row of each id, or -1. A whole number and its text are the same id.
@@ -94,7 +91,7 @@ class PointTable:
         -------
         ndarray of int64
         """
-        if self.identifiers is None:
+        if self.ids is None:
             raise TableError(f"{self.source} was read without ids.", "Name the column that holds them ({id}).")
         values = np.array(ids)
         is_whole = values.dtype.kind == "i"
@@ -197,10 +194,7 @@ def read_points(
 
 
 def read_some_points(table_set: TableSet[Table], asked: PointColumns, only: Ids | None = None) -> PointTable:
-    """As `read_points`; with `only`, read the points with these ids, or row numbers, which then become ids.
-
-    Other points are dropped chunk by chunk. Unknown ids are ignored.
-    """
+    """As `read_points`; of `only`, the known ones of these ids, or row numbers, which then become ids, are kept."""
     features, id, label = features_of(table_set, asked), asked.id, asked.label
     known = None if only is None else Identifiers(only)
     expected, n, width = (table_set.n_rows or 0) if only is None else len(only), 0, None
@@ -219,12 +213,15 @@ def read_some_points(table_set: TableSet[Table], asked: PointColumns, only: Ids 
             labels.append(chunk.classes(label)[chosen])
         for name, parts in kept.items():
             parts.append(chunk.classes(name, blank=True)[chosen])
-    if features.chosen:
-        _refuse_late_columns(table_set, asked)
+    for table in table_set.tables if features.chosen else ():
+        for name, row in table.late.items():
+            if name not in asked.claimed and not any(fnmatchcase(name, pattern) for pattern in several(asked.ignore)):
+                problem = f"{table.location(row)}: has {name!r}, which the rows before do not have."
+                raise TableError(problem, "Give it to all rows, or name the features ({columns}).")
     if id is not None:
-        _refuse_repeated(table_set, id, joined(ids), joined(rows))
+        refuse_repeated_ids(table_set.location, joined(ids), joined(rows), id)
     if width == 0:
-        raise TableError(f"{table_set}: the vectors in column {features.names[0]!r} are empty.")
+        raise table_set.error(f"the vectors in column {features.names[0]!r} are empty.")
     if len(points) > n:
         points.resize((n, points.shape[1]), refcheck=False)
     classes = joined(labels)
@@ -251,24 +248,3 @@ def _appended(array: NDArray[Any], n: int, block: NDArray[Any], expected: int) -
         array.resize((max(end, len(array) * 5 // 4), block.shape[1]), refcheck=False)
     array[n:end] = block
     return array
-
-
-def _refuse_repeated(table_set: TableSet[Table], column: str, ids: Ids, rows: NDArray[np.int64]) -> None:
-    first, again = Identifiers(ids).repeated()
-    repeated, complaints = ids[again].tolist(), Complaints(table_set.location)
-
-    def problem(i: int) -> str:
-        return f"id {shown(repeated[i])} is also that of {table_set.location(int(rows[first[i]]))}"
-
-    complaints.add(rows[again], problem, _FIX_REPEATED, column)
-    complaints.raise_if_any()
-
-
-def _refuse_late_columns(table_set: TableSet[Table], asked: PointColumns) -> None:
-    """Raise an error for fields of JSON lines that occur only in later rows."""
-    for table in table_set.tables:
-        for name, row in table.late.items():
-            ignored = any(fnmatch.fnmatchcase(name, pattern) for pattern in several(asked.ignore))
-            if not ignored and name not in asked.claimed:
-                problem = f"{table.location(row)}: has {name!r}, which the rows before do not have."
-                raise TableError(problem, "Give it to all rows, or name the features ({columns}).")

@@ -1,32 +1,28 @@
-"""Tables of any format: named columns, read in chunks of rows.
-
-A *table* is one file. Its columns are known before its rows are read. A *table set* is several tables that are read as
-one.
-"""
+"""Tables of any format: named columns, known before the rows are read, and the rows in chunks."""
 
 from __future__ import annotations
 
+import difflib
 from abc import ABC, abstractmethod
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Generic, Literal, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
 from boostmetric.arrays.errors import listed, literal, plural
-from boostmetric.tables.complaints import Complaints, TableError, missing_column
+from boostmetric.tables.complaints import Complaints, TableError
 from boostmetric.tables.values import Chunk, Values
 
 
-@dataclass(frozen=True)
-class Column:
-    """A column of a file. In files without types, `example`, the first value, determines the kind."""
+class Column(NamedTuple):
+    """A column of a file: "number", "text", "list" (of numbers) or "other"; where types are unknown, by an example."""
 
     name: str
-    kind: Literal["number", "text", "list", "other"]
-    dtype: np.dtype[Any] = field(default_factory=lambda: np.dtype(np.float64))
+    kind: str
+    dtype: np.dtype[Any] = np.dtype(np.float64)
     example: object = None
 
 
@@ -46,12 +42,11 @@ class Wanted(NamedTuple):
 class Table(ABC):
     """One file with named columns."""
 
-    format: str  # for people
-    columns: dict[str, Column]  # in the order of the file
     n_rows: int | None = None  # None if that is known only after reading
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, format: str) -> None:
+        self.path, self.format = path, format
+        self.columns: dict[str, Column] = {}  # in the order of the file
         self.late: dict[str, int] = {}  # columns that turned up while reading (JSON lines), with their first row
 
     @abstractmethod
@@ -62,42 +57,42 @@ class Table(ABC):
         """Location of a row, for a message: its number from 0, or its line in text."""
         return f"{self.path}, row {row} (counted from 0)"
 
-    def column(self, name: str, what: str) -> Column:
+    def column(self, name: str, what: str, remedy: str = "") -> Column:
         """Return a column by name; `what` is its purpose, for the error if it is missing."""
-        if name not in self.columns:
-            raise missing_column(self.path, f"column {what}", name, self.columns)
-        return self.columns[name]
+        if name in self.columns:
+            return self.columns[name]
+        folded = {other.strip().casefold(): other for other in reversed(self.columns)}
+        close = difflib.get_close_matches(name.strip().casefold(), folded, n=1, cutoff=0.8)
+        hint = f" Did you mean {folded[close[0]]!r}?" if close else ""
+        has = listed(self.columns, 20) or "none"
+        raise self.error(f"there is no {f'column {what}'.strip()} {name!r}.{hint} It has {has}.", remedy)
+
+    def refuse_repeated(self, names: Sequence[str], line: int | None = None) -> None:
+        """Raise an error if columns have the same name."""
+        if twice := sorted(name for name, count in Counter(names).items() if count > 1):
+            raise self.error(f"several columns are called {listed(twice)}. Rename them.", line=line)
+
+    def error(self, problem: str, remedy: str = "", line: int | None = None) -> TableError:
+        """Return an error about this file, or about a line of it."""
+        return TableError(f"{self.path}{'' if line is None else f', line {line}'}: {problem}", remedy)
 
 
 T = TypeVar("T", bound=Table, covariant=True)
 
 
 class TableSet(Generic[T]):
-    """One or more files with the same columns, read as one table."""
+    """One or more files, read as one table; all must have the columns of the first."""
 
     def __init__(self, tables: Sequence[T]) -> None:
-        self.tables = tables
+        self.tables, self.first = tables, tables[0]
+        self.format = ", ".join(dict.fromkeys(table.format for table in tables))
+        counts = [table.n_rows for table in tables if table.n_rows is not None]
+        self.n_rows = sum(counts) if len(counts) == len(tables) else None  # None if not known before reading
         self._starts = [0]
 
     def __str__(self) -> str:
         more = len(self.tables) - 1
         return f"{self.first.path} and {plural(more, 'more file')}" if more else str(self.first.path)
-
-    @property
-    def first(self) -> T:
-        """The table whose columns all others must have."""
-        return self.tables[0]
-
-    @property
-    def format(self) -> str:
-        """Formats of the files, for a description."""
-        return ", ".join(dict.fromkeys(table.format for table in self.tables))
-
-    @property
-    def n_rows(self) -> int | None:
-        """Number of rows of all tables, or None if not known before reading."""
-        counts = [table.n_rows for table in self.tables if table.n_rows is not None]
-        return sum(counts) if len(counts) == len(self.tables) else None
 
     def chunks(self, wanted: Wanted) -> Iterator[Chunk]:
         """Yield chunks of all tables; at the end, raise the collected errors, or an error if there are no rows."""
@@ -105,9 +100,7 @@ class TableSet(Generic[T]):
         self._starts = [n]
         for table in self.tables:
             for name in wanted.columns:
-                if name not in table.columns:
-                    other = "" if table is self.first else f"{literal(str(self.first.path))} has it."
-                    raise missing_column(table.path, "column", name, table.columns, other)
+                table.column(name, "", "" if table is self.first else f"{literal(str(self.first.path))} has it.")
             for values in table.chunks(wanted):
                 size = len(next(iter(values.values())))
                 if size:
@@ -116,7 +109,7 @@ class TableSet(Generic[T]):
             self._starts.append(n)
         if not n:
             held = f" It has the columns {listed(self.first.columns)}." if self.first.columns else ""
-            raise TableError(f"{self}: there are no rows.{held} At least one is needed.")
+            raise self.error(f"there are no rows.{held} At least one is needed.")
         complaints.raise_if_any()
 
     def location(self, row: int, column: str | None = None) -> str:
@@ -125,3 +118,7 @@ class TableSet(Generic[T]):
         number = min(bisect_right(self._starts, row), len(self.tables)) - 1
         where = self.tables[number].location(row - self._starts[number])
         return where if column is None else f"{where}, column {column!r}"
+
+    def error(self, problem: str, remedy: str = "", kind: type[TableError] = TableError) -> TableError:
+        """Return an error about these files."""
+        return kind(f"{self}: {problem}".rstrip(), remedy)

@@ -1,7 +1,4 @@
-"""CSV, TSV and JSON lines, read by pyarrow in blocks.
-
-The standard library checks what pyarrow is lenient about, and finds the lines for messages.
-"""
+"""CSV, TSV and JSON lines, read by pyarrow in blocks; the standard library checks what pyarrow is lenient about."""
 
 from __future__ import annotations
 
@@ -23,24 +20,24 @@ from numpy.typing import NDArray
 
 from boostmetric.arrays.errors import listed, shown
 from boostmetric.optional import require
-from boostmetric.tables.complaints import TableError, reading, refuse_repeated_columns
-from boostmetric.tables.parquet import values_of
+from boostmetric.tables.complaints import reading
 from boostmetric.tables.reading import Column, Table, Wanted
-from boostmetric.tables.values import Values, are_finite, is_number
+from boostmetric.tables.values import Values, are_finite, is_number, type_of, values_of
 
 # Much less is slower, much more shows in the memory: pyarrow reads some blocks ahead.
 BYTES_PER_BLOCK = 2**20
 # Rows in which a first value of each column is looked for.
 FIRST_ROWS = 1000
-_KINDS: dict[type, Any] = {**dict.fromkeys((bool, int, float), "number"), **dict.fromkeys((str, type(None)), "text")}
+_SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}
+_KINDS = {bool: "number", int: "number", float: "number", str: "text", type(None): "text"}
 
 
 class _TextTable(Table):
     """A table of lines."""
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
-        self._arrow = require("pyarrow", "data", f"Reading {self.format} files")
+    def __init__(self, path: Path, format: str) -> None:
+        super().__init__(path, format)
+        self._arrow = require("pyarrow", "data", f"Reading {format} files")
 
     def location(self, row: int) -> str:
         """Location of a row: its line."""
@@ -64,11 +61,9 @@ class _TextTable(Table):
                 try:
                     line.encode()
                 except UnicodeEncodeError as error:
-                    byte, before = ord(line[error.start]) - 0xDC00, len(line[: error.start].encode())
-                    raise TableError(
-                        f"{self.path}, line {number}: byte 0x{byte:02x} at position {before + 1} is not UTF-8 text. "
-                        "Save the file as UTF-8."
-                    ) from None
+                    byte, place = ord(line[error.start]) - 0xDC00, len(line[: error.start].encode()) + 1
+                    problem = f"byte 0x{byte:02x} at position {place} is not UTF-8 text. Save the file as UTF-8."
+                    raise self.error(problem, line=number) from None
                 yield number, line
 
     @contextmanager
@@ -82,8 +77,8 @@ class CsvTable(_TextTable):
     """Comma-separated (RFC 4180) or tab-separated values with a header. All columns are read as text."""
 
     def __init__(self, path: Path, *, delimiter: str) -> None:
-        self._delimiter, self.format = delimiter, "CSV" if delimiter == "," else "TSV"
-        super().__init__(path)
+        super().__init__(path, "CSV" if delimiter == "," else "TSV")
+        self._delimiter = delimiter
         with self._opened() as file:
             records = self._records(file)
             _, header = next(records, (0, []))
@@ -94,28 +89,21 @@ class CsvTable(_TextTable):
                 if all(examples):
                     break
         self._check_header(header)
-        self.columns = {
-            name: Column(name, "number" if is_number(example) else "text", example=example)
-            for name, example in zip(header, examples, strict=True)
-        }
+        for name, example in zip(header, examples, strict=True):
+            self.columns[name] = Column(name, "number" if is_number(example) else "text", example=example)
 
     def _check_header(self, header: list[str]) -> None:
         if not header:
-            raise TableError(f"{self.path}: the file is empty. It needs a line of column names, and rows below it.")
-        refuse_repeated_columns(f"{self.path}, line 1", header)
-        separators = {";": "semicolons", ",": "commas", "\t": "tabs"}
-        for separator in ";\t" if self._delimiter == "," else ",;":
-            if len(header) == 1 and separator in header[0]:
-                raise TableError(
-                    f"{self.path}, line 1: one column, {shown(header[0])}, which seems to be several separated by "
-                    f"{separators[separator]}. Separate them by commas in .csv files, and by tabs in .tsv files."
-                )
+            raise self.error("the file is empty. It needs a line of column names, and rows below it.")
+        self.refuse_repeated(header, line=1)
+        others = [name for other, name in _SEPARATORS.items() if other in header[0] and other != self._delimiter]
+        if len(header) == 1 and others:
+            problem = f"one column, {shown(header[0])}, which seems to be several separated by {others[0]}."
+            raise self.error(f"{problem} Separate them by commas in .csv files, and by tabs in .tsv files.", line=1)
         counted = [str(number) for number in range(len(header))]  # what pandas writes for columns without names
         if header != counted and all(map(is_number, header)):
-            raise TableError(
-                f"{self.path}, line 1: numbers ({listed(header, 3)}) where the names of the columns should be. Add a "
-                "line of names at the top, or save the matrix as .npy."
-            )
+            problem = f"numbers ({listed(header, 3)}) where the names of the columns should be."
+            raise self.error(f"{problem} Add a line of names at the top, or save the matrix as .npy.", line=1)
 
     def chunks(self, wanted: Wanted) -> Iterator[dict[str, Values]]:
         """Yield blocks of rows. Quotes are checked first, because pyarrow accepts invalid ones."""
@@ -136,15 +124,14 @@ class CsvTable(_TextTable):
                     yield {name: batch.column(name) for name in types}
             except arrow.ArrowInvalid as error:
                 if len(self._lines):  # unless they complain, or there are none
-                    raise TableError(f"{self.path}: not valid {self.format} ({error}).") from None
+                    raise self.error(f"not valid {self.format} ({error}).") from None
 
     def _rows(self, file: IO[bytes]) -> Iterator[tuple[int, list[str]]]:
         for line, fields in islice(self._records(file), 1, None):
             if len(fields) != len(self.columns):
-                raise TableError(
-                    f"{self.path}, line {line}: {len(fields)} fields, but the header has {len(self.columns)}. A field "
-                    f"that contains {'a comma' if self._delimiter == ',' else 'a tab'} must be put in double quotes."
-                )
+                problem = f"{len(fields)} fields, but the header has {len(self.columns)}."
+                quoted = f"A field that contains {'a comma' if self._delimiter == ',' else 'a tab'}"
+                raise self.error(f"{problem} {quoted} must be put in double quotes.", line=line)
             yield line, fields
 
     def _records(self, file: IO[bytes]) -> Iterator[tuple[int, list[str]]]:
@@ -157,27 +144,21 @@ class CsvTable(_TextTable):
                     yield line, fields
                 line = records.line_num + 1
         except csv.Error as error:
-            raise TableError(
-                f"{self.path}, line {line}: not valid {self.format} ({error}). Check the quotes of the row that begins "
-                "there."
-            ) from None
+            remedy = "Check the quotes of the row that begins there."
+            raise self.error(f"not valid {self.format} ({error}).", remedy, line) from None
 
 
 class JsonLinesTable(_TextTable):
     """One JSON object per line."""
 
-    format = "JSON lines"
-
     def __init__(self, path: Path) -> None:
-        super().__init__(path)
-        self.columns, examples = {}, dict[str, Any]()
+        super().__init__(path, "JSON lines")
+        examples = dict[str, Any]()
         with self._opened() as file:
             for _, row in islice(self._rows(file), FIRST_ROWS):
                 examples |= {name: value for name, value in row.items() if examples.get(name) is None}
         if not examples:
-            raise TableError(
-                f'{path}: the file is empty. It needs one JSON object a line, such as {{"id": 1, "x": 0.5}}.'
-            )
+            raise self.error('the file is empty. It needs one JSON object a line, such as {"id": 1, "x": 0.5}.')
         for name, example in examples.items():
             kind = _KINDS.get(type(example), "other")
             if isinstance(example, list) and all(isinstance(value, (int, float, type(None))) for value in example):
@@ -191,7 +172,7 @@ class JsonLinesTable(_TextTable):
             while block := file.read(BYTES_PER_BLOCK) + file.readline():
                 try:
                     values = self._by_pyarrow(block, wanted)
-                except ValueError:  # of pyarrow, or of UTF-8
+                except (ValueError, KeyError):  # of pyarrow, or of UTF-8; a column that no row of the block has
                     rows = [row for _, row in self._rows(io.BytesIO(block), line + 1)]
                     for number, row in enumerate(rows, n_rows):
                         for name in row.keys() - self.columns.keys():
@@ -202,31 +183,19 @@ class JsonLinesTable(_TextTable):
                 n_rows += len(next(iter(values.values())))
 
     def _by_pyarrow(self, block: bytes, wanted: Wanted) -> dict[str, Values]:
-        arrow, reader = self._arrow, require("pyarrow.json", "data", f"Reading {self.format} files")
+        reader = require("pyarrow.json", "data", f"Reading {self.format} files")
         _ = block.isascii() or block.decode()
-        table = reader.read_json(
-            arrow.BufferReader(block),
-            reader.ReadOptions(block_size=len(block) + 1),
-            reader.ParseOptions(
-                arrow.schema(self._types(wanted)), unexpected_field_behavior="error" if wanted.strict else "ignore"
-            ),
-        )
+        table = reader.read_json(self._arrow.BufferReader(block), reader.ReadOptions(block_size=len(block) + 1))
         values = {name: values_of(table.column(name).combine_chunks()) for name in wanted.columns}
+        types = {name: type_of(table.column(name).type) for name in wanted.columns}
+        is_exact = all(types[name][0] == "text" or types[name][1].kind in "bi" for name in wanted.names)
+        is_known = all(kind != "other" for kind, _ in types.values()) and (
+            not wanted.strict or self.columns.keys() >= {*table.column_names}
+        )
         is_line_each = table.num_rows == block.strip().count(b"\n") + 1
-        if not is_line_each or not all(are_finite(values[name]) for name in wanted.numbers):
+        if not (is_exact and is_known and is_line_each and all(are_finite(values[name]) for name in wanted.numbers)):
             raise ValueError
         return values
-
-    def _types(self, wanted: Wanted) -> Iterator[tuple[str, Any]]:
-        """Yield the type of each column, by its example; ids must be exact."""
-        arrow, number = self._arrow, self._arrow.float64()
-        exact = {bool: arrow.bool_(), int: arrow.int64(), str: arrow.string()}
-        types = exact | {int: number, float: number, list: arrow.list_(number)}
-        for name in self.columns if wanted.strict else wanted.columns:
-            column, known = self.columns[name], exact if name in wanted.names else types
-            if column.kind == "other" or type(column.example) not in known:
-                raise ValueError
-            yield name, known[type(column.example)]
 
     def _rows(self, file: IO[bytes], first: int = 1) -> Iterator[tuple[int, dict[str, Any]]]:
         for line, text in self._text(file, first):
@@ -236,12 +205,10 @@ class JsonLinesTable(_TextTable):
                 row = json.loads(text.rstrip())
             except json.JSONDecodeError as error:
                 problem = f"not JSON ({error.msg} at character {error.colno}): {shown(text.strip())}"
-                raise TableError(f"{self.path}, line {line}: {problem}. Write one JSON object a line.") from None
+                raise self.error(f"{problem}. Write one JSON object a line.", line=line) from None
             except (ValueError, RecursionError) as error:  # a number of thousands of digits; thousands of brackets
-                raise TableError(f"{self.path}, line {line}: cannot be read as JSON ({error}).") from None
+                raise self.error(f"cannot be read as JSON ({error}).", line=line) from None
             if not isinstance(row, dict):
-                raise TableError(
-                    f"{self.path}, line {line}: {shown(row)} is not a JSON object. Write one object a line, such as "
-                    '{"id": 1, "x": 0.5}.'
-                )
+                remedy = 'Write one object a line, such as {{"id": 1, "x": 0.5}}.'
+                raise self.error(f"{shown(row)} is not a JSON object.", remedy, line)
             yield line, row

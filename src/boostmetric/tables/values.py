@@ -138,6 +138,37 @@ def _whole_numbers_or_text(texts: Any) -> Ids:
     return np.array(texts.to_pylist(), dtype=object)
 
 
+def type_of(kind: Any) -> tuple[str, np.dtype[Any]]:
+    """Kind of the columns of a type of pyarrow, see `Column`, and the NumPy type of their numbers."""
+    types, double = require("pyarrow", "data", "Reading Parquet files").types, np.dtype(np.float64)
+    kind = getattr(kind, "storage_type", kind)  # of an extension, such as tensors of one shape
+    kind = kind.value_type if hasattr(kind, "index_type") else kind  # of a dictionary
+    is_list = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
+    number = kind.value_type if is_list else kind
+    if types.is_decimal(number):
+        return "list" if is_list else "number", double
+    if types.is_boolean(number) or types.is_integer(number) or types.is_floating(number):
+        return "list" if is_list else "number", np.dtype(number.to_pandas_dtype())
+    # By name: older versions of pyarrow do not know them all.
+    return "text" if str(kind) in ("string", "large_string", "string_view", "null") else "other", double
+
+
+def values_of(array: Any) -> Values:
+    """Convert an array of pyarrow; not by to_numpy, which imports pandas if it is installed."""
+    array = getattr(array, "storage", array)
+    array = array.dictionary_decode() if hasattr(array, "dictionary") else array
+    kind, dtype = type_of(array.type)
+    flat = array.flatten() if kind == "list" else array
+    if array.null_count or flat.null_count or kind in ("text", "other"):
+        values = array.to_pylist()
+        return np.array(values, dtype=object) if kind == "text" and not array.null_count else values
+    numbers = np.from_dlpack(flat.cast("uint8" if dtype.kind == "b" else str(dtype))).astype(dtype, copy=False)
+    if kind == "number":
+        return numbers
+    lengths = np.unique(np.from_dlpack(array.value_lengths()))
+    return numbers.reshape(len(array), lengths[0]) if len(lengths) == 1 else array.to_pylist()
+
+
 def _number(value: Any) -> float:
     if value is None or value == "":
         raise _Unusable("no value")

@@ -19,7 +19,7 @@ from boostmetric.mining.cluster.survey import Survey, check_vectors, survey
 from boostmetric.mining.cluster.tasks import tasks_on
 from boostmetric.tables.complaints import TableError
 from boostmetric.tables.features import PointColumns
-from boostmetric.tables.opening import FilePaths
+from boostmetric.tables.formats import FilePaths
 
 
 def mine_neighbors(

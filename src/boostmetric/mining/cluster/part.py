@@ -9,16 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boostmetric.arrays.errors import shown
-from boostmetric.arrays.identifiers import Identifiers, Ids, as_texts, joined
+from boostmetric.arrays.identifiers import Ids, as_texts, joined
 from boostmetric.arrays.ragged import Ragged
 from boostmetric.mining.cluster.folder import MinedFolder, MinedPart
 from boostmetric.mining.cluster.point_files import PointFiles
 from boostmetric.mining.cluster.survey import Survey
 from boostmetric.neighbors.streams import NearestSoFar
-from boostmetric.tables.complaints import Complaints
-
-_FIX_REPEATED = "Each id must be there once: remove or rename the others."
+from boostmetric.tables.complaints import refuse_repeated_ids
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,17 +113,7 @@ def _ids_of(job: Job, part: MinedPart, rows: NDArray[np.int64]) -> NDArray[Any]:
             share.append(ids[mine])
             share_rows.append(mine + first)
     if files.id is not None:
-        _refuse_repeated(files, joined(share), np.concatenate(share_rows))
+        refuse_repeated_ids(
+            lambda row, _: files.location(row), as_texts(joined(share)), np.concatenate(share_rows), None
+        )
     return np.array(found, dtype=np.int64 if whole else object)
-
-
-def _refuse_repeated(files: PointFiles, ids: Ids, rows: NDArray[np.int64]) -> None:
-    complaints = Complaints(lambda row, _: files.location(row))
-    first, again = Identifiers(ids).repeated()
-    texts = as_texts(ids)[again]
-    complaints.add(
-        rows[again],
-        lambda i: f"id {shown(texts[i])} is also that of {files.location(int(rows[first[i]]))}",
-        _FIX_REPEATED,
-    )
-    complaints.raise_if_any()

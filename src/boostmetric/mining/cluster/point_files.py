@@ -15,8 +15,7 @@ from boostmetric.arrays.errors import plural
 from boostmetric.arrays.identifiers import Ids
 from boostmetric.tables.complaints import TableError
 from boostmetric.tables.features import Features, PointColumns, features_of
-from boostmetric.tables.opening import FilePaths, open_parquet, open_tables
-from boostmetric.tables.parquet import ParquetTable
+from boostmetric.tables.formats import FilePaths, ParquetTable, open_parquet, open_tables
 from boostmetric.tables.reading import Wanted
 from boostmetric.tables.values import Chunk
 
