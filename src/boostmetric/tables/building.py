@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,16 +16,19 @@ from boostmetric.arrays.ragged import run_starts
 from boostmetric.arrays.types import IntArray
 from boostmetric.arrays.validation import warn
 from boostmetric.comparisons import Comparisons
-from boostmetric.tables.complaints import Complaints, NoComparisonsError, TableError
+from boostmetric.tables.complaints import Complaints, NoComparisonsError, TableError, refuse
 from boostmetric.tables.kinds import KINDS, Kind
 from boostmetric.tables.point_table import PointTable
 from boostmetric.tables.reading import Table, TableSet, Wanted
 from boostmetric.tables.values import Chunk
 
-_SIGNS = {"1": 1, "true": 1, "similar": 1, "-1": -1, "0": 0, "false": 0, "dissimilar": 0}
-_CLICKS = {"1": 1, "true": 1, "0": 0, "false": 0}
+_TRUTH = {"1": 1, "true": 1, "0": 0, "false": 0}
 _FIX_SIGN = "Similar pairs are marked by 1, true or similar, dissimilar ones by -1, 0, false or dissimilar."
 _FIX_CLICK = "What was clicked is marked by 1 or true, what was not by 0 or false."
+_MARKS = {
+    "sign": (_TRUTH | {"similar": 1, "dissimilar": 0, "-1": -1}, _FIX_SIGN),
+    "clicked": (_TRUTH, _FIX_CLICK),
+}
 _FIX_WEIGHT = "Weights are at least 0: correct these rows. 0 leaves a row out."
 _FIX_ROW = "Points without ids go by row, counted from 0. If these are ids, name the points' column of ids ({id})."
 _NUMBERS = ("weight", "grade", "position")
@@ -34,17 +38,59 @@ _MOST_WEIGHTS = 100
 
 
 class ComparisonRows(dict[str, NDArray[Any]]):
-    """Values of each role, one a row. Points of both tables are numbered together, queries first."""
+    """Values of each role, one a row. Points of both tables are numbered together, queries first.
+
+    Points are looked up by id, or by row number where there are no ids.
+    """
 
     def __init__(
-        self, table_set: TableSet[Table], columns: Mapping[str, str], points: PointTable, queries: PointTable | None
+        self,
+        table_set: TableSet[Table],
+        kind: Kind,
+        columns: Mapping[str, str],
+        points: PointTable,
+        queries: PointTable | None,
     ) -> None:
-        super().__init__()
         self.table_set, self.columns, self.points, self.queries = table_set, columns, points, queries
         self.n_queries = 0 if queries is None else len(queries)
         self.notes = list[str]()  # lines for the description
+        self.refuse = partial(refuse, table_set.location)
+        tables = {role: points if queries is None or role not in kind.queries else queries for role in kind.points}
+        unknown = {role: (list[int](), list[str | int]()) for role in tables}
+        sessions: dict[str, int] = {}
 
-    def name(self, *points: int) -> str:
+        def values(chunk: Chunk, role: str, column: str) -> NDArray[Any]:
+            if role in tables:
+                ids = chunk.ids(column)
+                numbers = tables[role].identifiers.find(ids)
+                missing = np.flatnonzero(numbers < 0)
+                unknown[role][0].extend(chunk.rows[missing].tolist())
+                unknown[role][1].extend(ids[missing[:_MOST_NAMED]].tolist())
+                return numbers if role in kind.queries else numbers + self.n_queries
+            if role in _MARKS:
+                return chunk.marks(column, *_MARKS[role])
+            if role == "session":
+                return np.array([sessions.setdefault(text, len(sessions)) for text in as_texts(chunk.ids(column))])
+            return chunk.numbers(column)
+
+        numbers = [column for role, column in columns.items() if role in _NUMBERS]
+        names = [column for role, column in columns.items() if role not in _NUMBERS]
+        parts = [
+            {role: values(chunk, role, column) for role, column in columns.items()}
+            for chunk in table_set.chunks(Wanted(names, numbers))
+        ]
+        super().__init__({role: np.concatenate([part[role] for part in parts]) for role in columns})
+        complaints = Complaints(table_set.location)
+        for role, (rows, ids) in unknown.items():
+            alone = queries is None and role in kind.queries
+            elsewhere = "; queries may have a file of their own ({queries})" if alone else ""
+            none_is_known = len(rows) == len(self[role])
+            _complain_of_unknown(
+                complaints, rows, ids, tables[role], columns[role], elsewhere if none_is_known else None
+            )
+        complaints.raise_if_any()
+
+    def name(self, *points: Any) -> str:
         """Names of points in their files, for a message."""
         names = []
         for point in points:
@@ -53,70 +99,6 @@ class ComparisonRows(dict[str, NDArray[Any]]):
                 table, row = self.queries, point
             names.append(f"row {row}" if table.ids is None else shown(table.ids[[row]].tolist()[0]))
         return ", ".join(names)
-
-    def refuse(
-        self,
-        rows: IntArray,
-        problem: Callable[[int], str],
-        remedy: str = "Remove these rows.",
-        column: str | None = None,
-        others: IntArray | None = None,
-    ) -> None:
-        """Raise an error if `rows` is not empty; `others` are rows that they contradict or repeat."""
-        location = self.table_set.location
-        complaints = Complaints(location)
-
-        def told(i: int) -> str:
-            return problem(int(rows[i])) + ("" if others is None else f" in {location(int(others[i]))}")
-
-        complaints.add(rows, told, remedy, column)
-        complaints.raise_if_any()
-
-
-def read_rows(
-    table_set: TableSet[Table],
-    kind: Kind,
-    columns: Mapping[str, str],
-    points: PointTable,
-    queries: PointTable | None,
-) -> ComparisonRows:
-    """Read the column of each role, and look up the points that are named, by row number where there are no ids."""
-    rows = ComparisonRows(table_set, columns, points, queries)
-    tables, offsets = dict.fromkeys(kind.points, points), dict.fromkeys(kind.points, rows.n_queries)
-    if queries is not None:
-        tables, offsets = tables | dict.fromkeys(kind.queries, queries), offsets | dict.fromkeys(kind.queries, 0)
-    unknown = {role: (list[int](), list[str | int]()) for role in tables}
-    sessions: dict[str, int] = {}
-
-    def values(chunk: Chunk, role: str, column: str) -> NDArray[Any]:
-        if role in tables:
-            ids = chunk.ids(column)
-            numbers = tables[role].identifiers.find(ids)
-            missing = np.flatnonzero(numbers < 0)
-            unknown[role][0].extend(chunk.rows[missing].tolist())
-            unknown[role][1].extend(ids[missing[:_MOST_NAMED]].tolist())
-            return numbers + offsets[role]
-        if role in ("sign", "clicked"):
-            return chunk.marks(column, *((_SIGNS, _FIX_SIGN) if role == "sign" else (_CLICKS, _FIX_CLICK)))
-        if role == "session":
-            return np.array([sessions.setdefault(text, len(sessions)) for text in as_texts(chunk.ids(column))])
-        return chunk.numbers(column)
-
-    numbers = [column for role, column in columns.items() if role in _NUMBERS]
-    names = [column for role, column in columns.items() if role not in _NUMBERS]
-    parts = [
-        {role: values(chunk, role, column) for role, column in columns.items()}
-        for chunk in table_set.chunks(Wanted(names, numbers))
-    ]
-    rows |= {role: np.concatenate([part[role] for part in parts]) for role in columns}
-    complaints = Complaints(table_set.location)
-    for role, (there, ids) in unknown.items():
-        alone = queries is None and role in kind.queries
-        elsewhere = "; queries may have a file of their own ({queries})" if alone else ""
-        wrong = len(there) == len(rows[role])
-        _complain_of_unknown(complaints, there, ids, tables[role], columns[role], elsewhere if wrong else None)
-    complaints.raise_if_any()
-    return rows
 
 
 def _complain_of_unknown(
@@ -142,30 +124,21 @@ def _complain_of_unknown(
     complaints.add(rows, told, remedy, column)
 
 
-def compare(
-    table_set: TableSet[Table],
-    kind: str,
-    columns: Mapping[str, str],
-    points: PointTable,
-    queries: PointTable | None,
-    max_per_query: int | None,
-    grouped: bool,
-) -> tuple[ComparisonRows, Comparisons]:
-    """Read the rows of tables with known kind and columns, and build comparisons from them."""
-    rows = read_rows(table_set, KINDS[kind], columns, points, queries)
-    weights = rows.get("weight")
+def compare(rows: ComparisonRows, kind: str, max_per_query: int | None, grouped: bool) -> Comparisons:
+    """Build comparisons from rows."""
+    table_set, weights = rows.table_set, rows.get("weight")
     if weights is not None:
         negative = np.flatnonzero(weights < 0)
-        rows.refuse(negative, lambda row: f"the weight is {weights[row]:g}", _FIX_WEIGHT, columns["weight"])
+        rows.refuse(negative, lambda row: f"the weight is {weights[row]:g}", _FIX_WEIGHT, rows.columns["weight"])
         if not weights.any():
             problem = "all weights are 0, which leaves out every row. Give a positive weight to some."
             raise table_set.error(problem, kind=NoComparisonsError)
     try:
         if kind == "pairs":
-            return rows, _from_pairs(rows)
+            return _from_pairs(rows)
         if "query" in rows:
-            return rows, _from_rankings(rows, max_per_query)
-        return rows, _from_single(rows, kind, grouped)
+            return _from_rankings(rows, max_per_query)
+        return _from_single(rows, kind, grouped)
     except TableError:
         raise
     except ValueError as error:
@@ -199,7 +172,7 @@ def _from_pairs(rows: ComparisonRows) -> Comparisons:
 
     def contradicts(row: int) -> str:
         here, there = sides if sign[row] == 1 else reversed(sides)
-        return f"({rows.name(*pairs[row])}) is {here} here and {there}"
+        return f"({rows.name(*pairs[row])}) is {here} here and {there} in"
 
     one, other = order[both], order[both + 1]
     rows.refuse(np.maximum(one, other), contradicts, "Remove one of each.", others=np.minimum(one, other))
@@ -273,7 +246,7 @@ def _check_lists(rows: ComparisonRows, order: IntArray, of_row: IntArray) -> Non
 
         def twice(row: int, role: str = role) -> str:
             value = rows.name(document[row]) if role == "document" else f"{rows[role][row]:g}"
-            return f"query {rows.name(query[row])} has {role} {value} here and"
+            return f"query {rows.name(query[row])} has {role} {value} here and in"
 
         rows.refuse(order[again[same + 1]], twice, remedy, others=order[again[same]])
 

@@ -19,7 +19,7 @@ from boostmetric.comparisons import Comparisons
 from boostmetric.comparisons.anchor_sample import AnchorSample
 from boostmetric.comparisons.shares import Loaded
 from boostmetric.parallel.crew import Crew
-from boostmetric.tables.building import compare
+from boostmetric.tables.building import ComparisonRows, compare
 from boostmetric.tables.comparison_table import read_comparisons, stack
 from boostmetric.tables.complaints import NoComparisonsError, TableError
 from boostmetric.tables.features import Features, PointColumns, features_of
@@ -160,9 +160,7 @@ class OpenedFiles:
         names = self._features.names
         if not self._features.is_vector:
             return len(names)
-        first = next((table for table in self.points.tables if table.n_rows), None)
-        if first is None:
-            raise self.points.error("there are no rows. At least one is needed.")
+        first = next(table for table in self.points.tables if table.n_rows)
         vector = first.first_value(names[0])
         if vector is None or not len(vector):
             raise TableError(f"{first.location(0)}, column {names[0]!r}: no value. Fill it in, or remove the row.")
@@ -176,13 +174,12 @@ class OpenedFiles:
     @cached_property
     def _roles(self) -> tuple[str, dict[str, str]]:
         """The kind of the comparisons, and the columns of its roles."""
-        kind, columns = recognise(self.comparisons.first, self.files.kind, self.files.names or {})
+        files = self.files
+        kind, columns = recognise(self.comparisons.first, files.kind, files.names or {}, files.max_per_query)
         if kind == "pairs":
             problem = "similar pairs are compared with all dissimilar ones, of all files, so that workers cannot share"
             remedy = "Write triplets or quadruplets, or learn without an engine."
             raise self.comparisons.error(f"{problem} them out.", remedy)
-        if self.files.max_per_query is not None and "query" not in columns:
-            raise self.comparisons.error(f"these are {kind}, which have no", "{max_per_query}. Leave it out.")
         return kind, columns
 
     @property
@@ -210,8 +207,6 @@ class OpenedFiles:
         """Divide the comparisons into at most n shares of about equal numbers of rows."""
         kind, columns = self._roles
         units = [unit for table in self.comparisons.tables for unit in _units(table, kind) if unit.n_rows]
-        if not units:
-            raise self.comparisons.error("there are no rows. At least one is needed.")
         sizes = np.array([unit.n_rows for unit in units])
         ends = np.cumsum(sizes)
         # A unit belongs where its middle lies.
@@ -316,9 +311,8 @@ class FileShare:
     ) -> Comparisons | None:
         files = self.files
         try:
-            _, comparisons = compare(
-                _opened(rows), self.kind, self.columns, points, queries, files.max_per_query, grouped=False
-            )
+            read = ComparisonRows(_opened(rows), KINDS[self.kind], self.columns, points, queries)
+            comparisons = compare(read, self.kind, files.max_per_query, grouped=False)
         except NoComparisonsError:  # here; there may be some elsewhere
             return None
         return comparisons if files.sample is None else files.sample.of(comparisons, ids)

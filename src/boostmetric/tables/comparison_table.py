@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from boostmetric.arrays.errors import listed, plural
 from boostmetric.arrays.validation import check_choice, check_count
 from boostmetric.comparisons import Comparisons
-from boostmetric.tables.building import ComparisonRows, compare, read_rows
+from boostmetric.tables.building import ComparisonRows, compare
 from boostmetric.tables.complaints import TableError
 from boostmetric.tables.formats import FilePaths
 from boostmetric.tables.kinds import KINDS, Kind, open_comparisons, recognise
@@ -142,12 +142,10 @@ def read_comparisons(
     if max_per_query is not None:
         check_count("max_per_query", max_per_query, alternative=", or None")
     table_set, kind = open_comparisons(path, kind, names or {})
-    kind, columns = recognise(table_set.first, kind, names or {})
-    if max_per_query is not None and "query" not in columns:
-        remedy = f"{{max_per_query}} is for grades, clicks and rankings; these are {kind}. Leave it out."
-        raise table_set.error("", remedy)
+    kind, columns = recognise(table_set.first, kind, names or {}, max_per_query)
     stacked = stack(points, queries)
-    rows, comparisons = compare(table_set, kind, columns, points, queries, max_per_query, grouped)
+    rows = ComparisonRows(table_set, KINDS[kind], columns, points, queries)
+    comparisons = compare(rows, kind, max_per_query, grouped)
     n_rows, source = len(rows[KINDS[kind].roles[0]]), str(table_set)
     lines = _description(kind, rows, comparisons)
     lines[:0] = [f"{source}: {table_set.format}, {plural(n_rows, 'row')}", KINDS[kind].title]
@@ -219,7 +217,7 @@ def read_relevance(
     table_set, _ = open_comparisons(path, "grades", names or {})
     _, columns = recognise(table_set.first, "grades", names or {})
     columns.pop("weight", None)
-    rows = read_rows(table_set, KINDS["grades"], columns, points, queries)
+    rows = ComparisonRows(table_set, KINDS["grades"], columns, points, queries)
     return np.stack([rows["query"], rows["document"] - rows.n_queries, rows["grade"]], axis=1, dtype=np.float64)
 
 
@@ -254,7 +252,7 @@ def read_positives(
     """
     table_set, _ = open_comparisons(path, "pairs", names or {})
     columns = _columns_of_positives(table_set.first, names or {})
-    rows = read_rows(table_set, Kind("positives", _ROLES), columns, points, queries)
+    rows = ComparisonRows(table_set, Kind("positives", _ROLES), columns, points, queries)
     return np.stack([rows["query"], rows["document"] - rows.n_queries], axis=1)
 
 

@@ -15,6 +15,7 @@ from boostmetric.arrays.identifiers import Identifiers, Ids
 
 # Of each kind of complaint, so that a wrong column of a million rows is one short message.
 _MOST_SHOWN = 5
+_FIX_REPEATED = "Each id must be there once: remove or rename the others."
 # Place of a row, and of a column if given.
 Location = Callable[[int, str | None], str]
 
@@ -116,13 +117,26 @@ class Complaints:
             raise TableError("", "\n".join(parts))
 
 
+def refuse(
+    location: Location,
+    rows: NDArray[Any],
+    problem: Callable[[int], str],
+    remedy: str = "Remove these rows.",
+    column: str | None = None,
+    others: NDArray[Any] | None = None,
+) -> None:
+    """Raise an error if there are `rows`; `others` are rows that they repeat or contradict, as the problem says."""
+    complaints = Complaints(location)
+
+    def told(i: int) -> str:
+        return problem(int(rows[i])) + ("" if others is None else f" {location(int(others[i]), None)}")
+
+    complaints.add(rows, told, remedy, column)
+    complaints.raise_if_any()
+
+
 def refuse_repeated_ids(location: Location, ids: Ids, rows: NDArray[Any], column: str | None) -> None:
     """Raise an error if an id, of the row of its place in `rows`, occurs twice."""
     first, again = Identifiers(ids).repeated()
-    repeated, complaints = ids[again].tolist(), Complaints(location)
-
-    def problem(i: int) -> str:
-        return f"id {shown(repeated[i])} is also that of {location(int(rows[first[i]]), None)}"
-
-    complaints.add(rows[again], problem, "Each id must be there once: remove or rename the others.", column)
-    complaints.raise_if_any()
+    id_of, remedy = dict(zip(rows[again].tolist(), ids[again].tolist(), strict=True)), _FIX_REPEATED
+    refuse(location, rows[again], lambda row: f"id {shown(id_of[row])} is also that of", remedy, column, rows[first])

@@ -168,7 +168,10 @@ def open_parquet(source: FilePaths, reader: str, otherwise: str) -> TableSet[Par
         if not isinstance(table, ParquetTable):
             raise table.error(f"{reader}, and this is {table.format}. Write it as Parquet, or {otherwise}.")
         tables.append(table)
-    return TableSet(tables)
+    table_set = TableSet(tables)
+    if not table_set.n_rows:
+        raise table_set.error("there are no rows. At least one is needed.")
+    return table_set
 
 
 def _open(path: Path) -> Table:

@@ -63,7 +63,9 @@ KINDS = {
 _ROLES = tuple(dict.fromkeys(role for kind in KINDS.values() for role in (*kind.roles, *kind.optional)))
 
 
-def recognise(table: Table, kind: str | None, names: Mapping[str, str]) -> tuple[str, dict[str, str]]:
+def recognise(
+    table: Table, kind: str | None, names: Mapping[str, str], max_per_query: int | None = None
+) -> tuple[str, dict[str, str]]:
     """Return the kind of comparisons in a table and the column of each role; `names` gives other names of columns."""
     for role in names:
         if role not in _ROLES:
@@ -88,6 +90,9 @@ def recognise(table: Table, kind: str | None, names: Mapping[str, str]) -> tuple
     for role in names:
         if role not in (*roles, *optional):
             raise table.error(f"{kind} have no {role!r}, which", f"{{names}} gives. {needed}.")
+    if max_per_query is not None and "query" not in roles:
+        only = f"{{max_per_query}} is for grades, clicks and rankings; these are {kind}"
+        raise table.error("", f"{only}, which have no {{max_per_query}}. Leave it out.")
     return kind, {role: columns[role] for role in (*roles, *optional) if role in columns}
 
 

@@ -74,7 +74,7 @@ class Table(ABC):
 
     def error(self, problem: str, remedy: str = "", line: int | None = None) -> TableError:
         """Return an error about this file, or about a line of it."""
-        return TableError(f"{self.path}{'' if line is None else f', line {line}'}: {problem}", remedy)
+        return TableError(f"{self.path}{'' if line is None else f', line {line}'}: {problem}".rstrip(), remedy)
 
 
 T = TypeVar("T", bound=Table, covariant=True)

@@ -11,7 +11,7 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property, partial
-from itertools import islice, zip_longest
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
@@ -35,17 +35,19 @@ _KINDS = {bool: "number", int: "number", float: "number", str: "text", type(None
 class _TextTable(Table):
     """A table of lines."""
 
+    _n_headers = 0  # of the rows
+
     def __init__(self, path: Path, format: str) -> None:
         super().__init__(path, format)
         self._arrow = require("pyarrow", "data", f"Reading {format} files")
 
     def location(self, row: int) -> str:
         """Location of a row: its line."""
-        return f"{self.path}, line {self._lines[row]}"
+        return f"{self.path}, line {self._lines[row + self._n_headers]}"
 
     @cached_property
     def _lines(self) -> NDArray[np.int64]:
-        """First line of each row. Only messages need it, so the file is read again."""
+        """First line of each row, headers included. Only messages need it, so the file is read again."""
         with self._opened() as file:
             return np.fromiter((line for line, _ in self._rows(file)), dtype=np.int64)
 
@@ -76,19 +78,20 @@ class _TextTable(Table):
 class CsvTable(_TextTable):
     """Comma-separated (RFC 4180) or tab-separated values with a header. All columns are read as text."""
 
+    _n_headers = 1
+
     def __init__(self, path: Path, *, delimiter: str) -> None:
         super().__init__(path, "CSV" if delimiter == "," else "TSV")
         self._delimiter = delimiter
         with self._opened() as file:
-            records = self._records(file)
-            _, header = next(records, (0, []))
+            rows = self._rows(file)
+            _, header = next(rows, (0, []))
+            self._check_header(header)
             examples = [""] * len(header)
-            for _, fields in islice(records, FIRST_ROWS):
-                # A row of another length is refused later, with its line.
-                examples = [known or new for known, new in zip_longest(examples, fields[: len(header)], fillvalue="")]
+            for _, fields in islice(rows, FIRST_ROWS):
+                examples = [known or new for known, new in zip(examples, fields, strict=True)]
                 if all(examples):
                     break
-        self._check_header(header)
         for name, example in zip(header, examples, strict=True):
             self.columns[name] = Column(name, "number" if is_number(example) else "text", example=example)
 
@@ -123,23 +126,19 @@ class CsvTable(_TextTable):
                 ):
                     yield {name: batch.column(name) for name in types}
             except arrow.ArrowInvalid as error:
-                if len(self._lines):  # unless they complain, or there are none
+                if len(self._lines) > 1:  # unless they complain, or there are none
                     raise self.error(f"not valid {self.format} ({error}).") from None
 
     def _rows(self, file: IO[bytes]) -> Iterator[tuple[int, list[str]]]:
-        for line, fields in islice(self._records(file), 1, None):
-            if len(fields) != len(self.columns):
-                problem = f"{len(fields)} fields, but the header has {len(self.columns)}."
-                quoted = f"A field that contains {'a comma' if self._delimiter == ',' else 'a tab'}"
-                raise self.error(f"{problem} {quoted} must be put in double quotes.", line=line)
-            yield line, fields
-
-    def _records(self, file: IO[bytes]) -> Iterator[tuple[int, list[str]]]:
-        """As `_rows`, with the header first."""
-        lines = (text for _, text in self._text(file))
-        records, line = csv.reader(lines, delimiter=self._delimiter, strict=True), 1
+        records = csv.reader((text for _, text in self._text(file)), delimiter=self._delimiter, strict=True)
+        line, width = 1, 0
         try:
             for fields in records:
+                width = width or len(fields)
+                if fields and len(fields) != width:
+                    problem = f"{len(fields)} fields, but the header has {width}. A field that contains"
+                    delimiter = "a comma" if self._delimiter == "," else "a tab"
+                    raise self.error(f"{problem} {delimiter} must be put in double quotes.", line=line)
                 if fields:
                     yield line, fields
                 line = records.line_num + 1

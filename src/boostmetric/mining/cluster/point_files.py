@@ -62,10 +62,7 @@ class PointFiles:
         features = features_of(table_set, asked)
         # Absolute, because workers may run in another folder than this process.
         paths = tuple(table.path.absolute() for table in table_set.tables)
-        files = cls(paths, tuple(table.n_rows or 0 for table in table_set.tables), features, label, asked.id)
-        if not sum(files.sizes):
-            raise TableError(f"{table_set}: there are no rows. At least one is needed.")
-        return files
+        return cls(paths, tuple(table.n_rows or 0 for table in table_set.tables), features, label, asked.id)
 
     def __str__(self) -> str:
         more = len(self.paths) - 1
