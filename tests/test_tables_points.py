@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from boostmetric.tables import PointTable, TableError, read_points
-from boostmetric.tables.values import is_number
+from boostmetric.tables.reading import is_number
 
 X = np.array([[0.5, -1.25, 3.0], [1e-300, 2.0, 0.1], [7.0, 8.0, 1 / 3], [0.0, -0.0, 1e10]])
 IDS = ["a,1", 'b"2', "c\n3", "é 4"]

@@ -1,8 +1,8 @@
 """Points, ids, labels and comparisons from files: CSV, TSV, JSON lines, Parquet, npy and npz.
 
-`opening` finds the files. `text`, `parquet` and `arrays` read their columns in chunks (`reading`), which `values`
-converts to numbers, vectors and ids. `point_table` and `comparison_table` put these together. `complaints` collects
-the errors.
+`formats` finds and opens the files, of which `text` reads CSV, TSV and JSON lines. `reading` converts their columns to
+numbers, vectors and ids, in chunks. `point_table` and `building` make points and comparisons. `complaints` collects the
+errors.
 """
 
 from boostmetric.tables.comparison_files import ComparisonFiles

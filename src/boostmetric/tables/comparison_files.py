@@ -19,13 +19,11 @@ from boostmetric.comparisons import Comparisons
 from boostmetric.comparisons.anchor_sample import AnchorSample
 from boostmetric.comparisons.shares import Loaded
 from boostmetric.parallel.crew import Crew
-from boostmetric.tables.building import ComparisonRows, compare
+from boostmetric.tables.building import KINDS, ComparisonRows, compare, recognise
 from boostmetric.tables.comparison_table import read_comparisons, stack
 from boostmetric.tables.complaints import NoComparisonsError, TableError
-from boostmetric.tables.features import Features, PointColumns, features_of
 from boostmetric.tables.formats import FilePaths, ParquetTable, open_parquet, open_tables
-from boostmetric.tables.kinds import KINDS, recognise
-from boostmetric.tables.point_table import PointTable, read_some_points
+from boostmetric.tables.point_table import Features, PointColumns, PointTable, features_of, read_some_points
 from boostmetric.tables.reading import TableSet, Wanted
 
 _OTHERWISE = "learn without an engine, in this process"

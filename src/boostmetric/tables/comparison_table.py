@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 from boostmetric.arrays.errors import listed, plural
 from boostmetric.arrays.validation import check_choice, check_count
 from boostmetric.comparisons import Comparisons
-from boostmetric.tables.building import ComparisonRows, compare
+from boostmetric.tables.building import KINDS, ComparisonRows, Kind, compare, open_comparisons, recognise
 from boostmetric.tables.complaints import TableError
 from boostmetric.tables.formats import FilePaths
-from boostmetric.tables.kinds import KINDS, Kind, open_comparisons, recognise
 from boostmetric.tables.point_table import PointTable
 from boostmetric.tables.reading import Table
 

@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 from boostmetric.optional import require
 from boostmetric.storage.files import BROKEN, array_headers, whole_array
 from boostmetric.tables.complaints import TableError, TableNotFoundError, reading
-from boostmetric.tables.reading import Column, Table, TableSet, Wanted
+from boostmetric.tables.reading import Column, Table, TableSet, Values, Wanted, type_of, values_of
 from boostmetric.tables.text import CsvTable, JsonLinesTable
-from boostmetric.tables.values import Values, type_of, values_of
 
 FilePaths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 # About as many bytes of Parquet are decoded at once; much less is slower, much more shows in the memory.

@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 from boostmetric.arrays.errors import listed, shown
 from boostmetric.optional import require
 from boostmetric.tables.complaints import reading
-from boostmetric.tables.reading import Column, Table, Wanted
-from boostmetric.tables.values import Values, are_finite, is_number, type_of, values_of
+from boostmetric.tables.reading import Column, Table, Values, Wanted, are_finite, is_number, type_of, values_of
 
 # Much less is slower, much more shows in the memory: pyarrow reads some blocks ahead.
 BYTES_PER_BLOCK = 2**20

@@ -18,8 +18,8 @@ from boostmetric.mining.cluster.point_files import PointFiles
 from boostmetric.mining.cluster.survey import Survey, check_vectors, survey
 from boostmetric.mining.cluster.tasks import tasks_on
 from boostmetric.tables.complaints import TableError
-from boostmetric.tables.features import PointColumns
 from boostmetric.tables.formats import FilePaths
+from boostmetric.tables.point_table import PointColumns
 
 
 def mine_neighbors(

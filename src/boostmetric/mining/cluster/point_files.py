@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 from boostmetric.arrays.errors import plural
 from boostmetric.arrays.identifiers import Ids
 from boostmetric.tables.complaints import TableError
-from boostmetric.tables.features import Features, PointColumns, features_of
 from boostmetric.tables.formats import FilePaths, ParquetTable, open_parquet, open_tables
-from boostmetric.tables.reading import Wanted
-from boostmetric.tables.values import Chunk
+from boostmetric.tables.point_table import Features, PointColumns, features_of
+from boostmetric.tables.reading import Chunk, Wanted
 
 _OTHERWISE = "read it whole with read_points, for Comparisons.from_labels"
 
