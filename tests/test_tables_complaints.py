@@ -149,9 +149,9 @@ def test_the_first_few_of_a_kind_and_the_number_of_the_others():
 
 
 def test_complaints_of_all_chunks_are_counted(monkeypatch):
-    from boostmetric.tables import text
+    from boostmetric.tables import formats
 
-    monkeypatch.setattr(text, "BYTES_PER_BLOCK", 20)
+    monkeypatch.setattr(formats, "BYTES_PER_BLOCK", 20)
     assert "... and 95 more like these" in complaint(write("p.csv", "a,b\n1,2\n" + "x,1\n" * 100))
 
 
@@ -253,9 +253,9 @@ def test_numbers_that_are_hardly_features_are_not_used_unasked(name):
 
 
 def test_fields_that_turn_up_late(monkeypatch):
-    from boostmetric.tables import text
+    from boostmetric.tables import formats
 
-    monkeypatch.setattr(text, "FIRST_ROWS", 1)
+    monkeypatch.setattr(formats, "FIRST_ROWS", 1)
     path = write("p.jsonl", '{"a": 1}\n{"a": 2}\n{"a": 3, "b": 4}\n')
     assert complaint(path).startswith("p.jsonl, line 3: has 'b', which the rows before do not have.")
     assert read_points(path, columns=["a"]).points.tolist() == [[1], [2], [3]]

@@ -77,9 +77,9 @@ def test_every_format_gives_the_same_points(name, chunk, tmp_path, monkeypatch):
     path = tmp_path / name
     WRITERS[name](path)
     if chunk is not None:
-        from boostmetric.tables import formats, text
+        from boostmetric.tables import formats
 
-        monkeypatch.setattr(text, "BYTES_PER_BLOCK", chunk * 60)
+        monkeypatch.setattr(formats, "BYTES_PER_BLOCK", chunk * 60)
         monkeypatch.setattr(formats, "BYTES_PER_CHUNK", chunk * 60)
     table = read_points(path, id="sku", label="kind")
     assert table.points.tobytes() == X.tobytes()
@@ -298,9 +298,9 @@ def test_parquet_is_read_by_row_group(form, tmp_path):
 
 @pytest.mark.parametrize("suffix", ["csv", "jsonl"])
 def test_text_is_read_in_chunks(suffix, tmp_path, monkeypatch):
-    from boostmetric.tables import text
+    from boostmetric.tables import formats
 
-    monkeypatch.setattr(text, "BYTES_PER_BLOCK", 2**16)
+    monkeypatch.setattr(formats, "BYTES_PER_BLOCK", 2**16)
     row = np.random.default_rng(0).standard_normal(50).tolist()
     with (tmp_path / f"p.{suffix}").open("w") as file:
         if suffix == "csv":
@@ -368,7 +368,7 @@ JSON_ROWS = st.lists(st.dictionaries(st.sampled_from("ix"), JSON_VALUES), max_si
 )
 def test_blocks_and_single_rows_give_the_same(content, per_block, tmp_path_factory):
     """Whether pyarrow or the standard library reads a block of JSON shows in nothing but the time it takes."""
-    from boostmetric.tables import text
+    from boostmetric.tables import formats
 
     def refuse(self, block, wanted):
         raise ValueError
@@ -376,10 +376,10 @@ def test_blocks_and_single_rows_give_the_same(content, per_block, tmp_path_facto
     path = tmp_path_factory.mktemp("text") / "p.jsonl"
     path.write_text(content, encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(text, "BYTES_PER_BLOCK", per_block)
+        patch.setattr(formats, "BYTES_PER_BLOCK", per_block)
         blocks = result_of(path)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(text.JsonLinesTable, "_by_pyarrow", refuse)
+        patch.setattr(formats.JsonLinesTable, "_by_pyarrow", refuse)
         assert result_of(path) == blocks
 
 

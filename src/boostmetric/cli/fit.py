@@ -214,9 +214,8 @@ def fit(
 
     from boostmetric import BoostMetric, ComparisonBoostMetric
     from boostmetric.cli import fit_run
-    from boostmetric.cli.fit_data import ComparedData, Feedback, HoldOut, LabelledData, SharedData
+    from boostmetric.cli.fit_data import ComparedData, Feedback, HoldOut, LabelledData, SharedData, are_parquet
     from boostmetric.engines.ray import RayEngine
-    from boostmetric.tables.comparison_files import are_parquet
 
     checkpoint = fit_run.checkpoint_of(output)
     if resume and not checkpoint.exists():

@@ -23,6 +23,7 @@ from boostmetric.evaluation.splitting import TEST_FRACTION
 from boostmetric.metric import MahalanobisMetric
 from boostmetric.tables import ComparisonFiles, ComparisonTable, PointTable, TableError, read_comparisons
 from boostmetric.tables.comparison_files import OpenedFiles
+from boostmetric.tables.formats import ParquetTable, open_tables
 
 
 @dataclass(frozen=True)
@@ -378,3 +379,9 @@ class SharedData(FitData):
     def as_dict(self) -> dict[str, Any]:
         """Sizes, for JSON and the model file."""
         return {"n_features": self.features.n_features, "n_rows": self.train.n_rows, "validation": self.how}
+
+
+def are_parquet(*sources: Sequence[str] | None) -> bool:
+    """Whether all files are Parquet files, so that workers can read them."""
+    given = [source for source in sources if source is not None]
+    return all(isinstance(table, ParquetTable) for source in given for table in open_tables(source).tables)

@@ -162,10 +162,7 @@ def _name_columns(table: ArrayTable, kind: str | None, names: Mapping[str, str])
 _TRUTH = {"1": 1, "true": 1, "0": 0, "false": 0}
 _FIX_SIGN = "Similar pairs are marked by 1, true or similar, dissimilar ones by -1, 0, false or dissimilar."
 _FIX_CLICK = "What was clicked is marked by 1 or true, what was not by 0 or false."
-_MARKS = {
-    "sign": (_TRUTH | {"similar": 1, "dissimilar": 0, "-1": -1}, _FIX_SIGN),
-    "clicked": (_TRUTH, _FIX_CLICK),
-}
+_MARKS = {"sign": (_TRUTH | {"similar": 1, "dissimilar": 0, "-1": -1}, _FIX_SIGN), "clicked": (_TRUTH, _FIX_CLICK)}
 _FIX_WEIGHT = "Weights are at least 0: correct these rows. 0 leaves a row out."
 _FIX_ROW = "Points without ids go by row, counted from 0. If these are ids, name the points' column of ids ({id})."
 _NUMBERS = ("weight", "grade", "position")
@@ -175,10 +172,7 @@ _MOST_WEIGHTS = 100
 
 
 class ComparisonRows(dict[str, NDArray[Any]]):
-    """Values of each role, one a row. Points of both tables are numbered together, queries first.
-
-    Points are looked up by id, or by row number where there are no ids.
-    """
+    """Values of each role, one a row. Points, found by id or row, are numbered after the queries of another table."""
 
     def __init__(
         self,
@@ -221,20 +215,16 @@ class ComparisonRows(dict[str, NDArray[Any]]):
         for role, (rows, ids) in unknown.items():
             alone = queries is None and role in kind.queries
             elsewhere = "; queries may have a file of their own ({queries})" if alone else ""
-            none_is_known = len(rows) == len(self[role])
-            _complain_of_unknown(
-                complaints, rows, ids, tables[role], columns[role], elsewhere if none_is_known else None
-            )
+            hint = elsewhere if len(rows) == len(self[role]) else None
+            _complain_of_unknown(complaints, rows, ids, tables[role], columns[role], hint)
         complaints.raise_if_any()
 
     def name(self, *points: Any) -> str:
         """Names of points in their files, for a message."""
         names = []
         for point in points:
-            table, row = self.points, point - self.n_queries
-            if row < 0 and self.queries is not None:
-                table, row = self.queries, point
-            names.append(f"row {row}" if table.ids is None else shown(table.ids[[row]].tolist()[0]))
+            table, row = (self.points, point - self.n_queries) if point >= self.n_queries else (self.queries, point)
+            names.append(f"row {row}" if table is None or table.ids is None else shown(table.ids[[row]].tolist()[0]))
         return ", ".join(names)
 
 
@@ -341,11 +331,8 @@ def _from_rankings(rows: ComparisonRows, max_per_query: int | None) -> Compariso
     sizes = np.diff(np.append(first, len(order)))
     of_row = np.repeat(np.arange(len(first)), sizes)
     _check_lists(rows, order, of_row)
-    useful = _useful(rows, order, first, sizes)
     rows.notes.append(plural(len(np.unique(rows["query"])), "query", "queries") + f" in {plural(len(first), 'list')}")
-    if not useful.all():
-        _leave_out(rows, useful, order[first], sizes)
-
+    useful = _useful(rows, order, first, sizes)
     order, sizes = order[useful[of_row]], sizes[useful]
     first = np.cumsum(sizes) - sizes
     query = rows["query"][order]
@@ -356,13 +343,10 @@ def _from_rankings(rows: ComparisonRows, max_per_query: int | None) -> Compariso
             return None
         return np.split(rows[role][order], first[1:]) if several else rows[role][order]
 
+    queries = query[first] if several else query
+    document, grade, clicks, weights = map(shaped, ("document", "grade", "clicked", "weight"))
     return Comparisons.from_rankings(
-        query[first] if several else query,
-        shaped("document"),
-        shaped("grade"),
-        clicks=shaped("clicked"),
-        weights=shaped("weight"),
-        max_per_query=max_per_query,
+        queries, document, grade, clicks=clicks, weights=weights, max_per_query=max_per_query
     )
 
 
@@ -389,33 +373,32 @@ def _check_lists(rows: ComparisonRows, order: IntArray, of_row: IntArray) -> Non
 
 
 def _useful(rows: ComparisonRows, order: IntArray, first: IntArray, sizes: IntArray) -> NDArray[np.bool_]:
-    """Whether each list gives a comparison."""
+    """Whether each list gives a comparison; if some give none, add a note, and if all, raise an error."""
+    clicks, place = "clicked" in rows, np.arange(len(order))
+    useful = sizes > 1
     if "grade" in rows:
         grade = rows["grade"][order]
-        return np.asarray(np.maximum.reduceat(grade, first) > np.minimum.reduceat(grade, first))
-    if "clicked" not in rows:
-        return sizes > 1
-    clicked, place = rows["clicked"][order] == 1, np.arange(len(order))
-    last_click = np.maximum.reduceat(np.where(clicked, place, -1), first)
-    first_skipped = np.minimum.reduceat(np.where(clicked, len(order), place), first)
-    return np.asarray(first_skipped < last_click)
-
-
-def _leave_out(rows: ComparisonRows, useful: NDArray[np.bool_], row_of: IntArray, sizes: IntArray) -> None:
-    """Add a note on lists without comparisons, or raise an error if no list has any."""
-    row, size, clicks = int(row_of[np.argmin(useful)]), int(sizes[np.argmin(useful)]), "clicked" in rows
+        useful = np.maximum.reduceat(grade, first) > np.minimum.reduceat(grade, first)
+    elif clicks:
+        clicked = rows["clicked"][order] == 1
+        last_click = np.maximum.reduceat(np.where(clicked, place, -1), first)
+        useful = np.minimum.reduceat(np.where(clicked, len(order), place), first) < last_click  # first passed over
+    if useful.all():
+        return useful
+    n, row, size = int(np.sum(~useful)), int(order[first[np.argmin(useful)]]), int(sizes[np.argmin(useful)])
     reason = f"has {size} results of the same grade"
     if size == 1:
         reason = "has one result, and a comparison needs two"
     elif clicks:
         reason = f"has {size} results, but none that was passed over above a clicked one"
-    first = f"query {rows.name(rows['query'][row])} ({rows.table_set.location(row)}) {reason}"
-    if not useful.any():
+    where = f"query {rows.name(rows['query'][row])} ({rows.table_set.location(row)}) {reason}"
+    if n == len(useful):
         remedy = "Give all results that were shown, with their positions" if clicks else "Add results of other grades"
-        problem = f"no list gives a comparison. The first, of {first}. {remedy}."
+        problem = f"no list gives a comparison. The first, of {where}. {remedy}."
         raise rows.table_set.error(problem, kind=NoComparisonsError)
-    n = int((~useful).sum())
-    left_out = f"no comparison and {'is' if n == 1 else 'are'} left out; the first, of {first}"
-    rows.notes.append(f"{n:,} of {len(useful):,} lists {'gives' if n == 1 else 'give'} {left_out}")
+    give, are = ("gives", "is") if n == 1 else ("give", "are")
+    note = f"{n:,} of {len(useful):,} lists {give} no comparison and {are} left out; the first, of {where}"
+    rows.notes.append(note)
     if not clicks:  # of clicks that is usual: the first result is clicked most
-        warn(f"{rows.table_set}: {rows.notes[-1]}.")
+        warn(f"{rows.table_set}: {note}.")
+    return useful

@@ -224,9 +224,8 @@ class OpenedFiles:
     @cached_property
     def _footers(self) -> dict[str, str]:
         """Checksum of the footer of each file, by absolute path."""
-        sources = [self.points, self.comparisons, *([] if self.queries is None else [self.queries])]
-        tables = [table for table_set in sources for table in table_set.tables]
-        return {str(table.path.absolute()): table.footer_checksum() for table in tables}
+        paths = [path for table_set in (self.points, self.comparisons, self.queries) for path in _paths(table_set)]
+        return {path: ParquetTable(Path(path)).footer_checksum() for path in paths}
 
     @cached_property
     def fingerprint(self) -> str:
@@ -335,9 +334,3 @@ def _distinct(ids: Ids) -> Ids:
 
 def _opened(blocks: Sequence[RowGroups]) -> TableSet[ParquetTable]:
     return TableSet([ParquetTable(Path(rows.path), (rows.begin, rows.end)) for rows in blocks])
-
-
-def are_parquet(*sources: FilePaths | None) -> bool:
-    """Whether all files are Parquet files, so that workers can read them."""
-    given = [source for source in sources if source is not None]
-    return all(isinstance(table, ParquetTable) for source in given for table in open_tables(source).tables)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from operator import methodcaller
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeGuard, TypeVar
 
@@ -35,12 +36,7 @@ _FIX_MISSING = "Fill in what is missing, or remove these rows."
 _FIX_FINITE = "Only finite numbers can be used: correct these values, or remove these rows."
 _FIX_LENGTH = "All vectors must have one length: correct or remove the others."
 _FIX_VECTOR = "A list of numbers is needed here: correct these values, or name another column as {vector}."
-_FIX_ID = "Ids are text or whole numbers: convert the column."
-_FIX_CLASS = "Classes are text or whole numbers: convert the column."
-
-
-def _texts(texts: Any) -> list[str]:
-    return list(texts.to_pylist())
+_FIX_NAME = "{} are text or whole numbers: convert the column."
 
 
 class _Unusable(Exception):  # noqa: N818
@@ -52,10 +48,7 @@ class _Unusable(Exception):  # noqa: N818
 
 @dataclass(frozen=True)
 class Chunk:
-    """Rows of a table: their numbers, and values by column.
-
-    Invalid values are converted to 0 or an empty text, with a complaint.
-    """
+    """Rows of a table: their numbers, and values by column. Invalid ones become 0 or "", with a complaint."""
 
     rows: NDArray[np.int64]
     values: Mapping[str, Values]
@@ -86,11 +79,11 @@ class Chunk:
 
     def ids(self, name: str) -> Ids:
         """Convert a column to whole numbers if all are, otherwise to text."""
-        return self._names(name, "iu", partial(_name, what="id", remedy=_FIX_ID))
+        return self._names(name, "iu", partial(_name, what="id", remedy=_FIX_NAME.format("Ids")))
 
     def classes(self, name: str, *, blank: bool = False) -> Ids:
         """As `ids`, but 3.0 is 3, and true and false are 1 and 0; `blank` allows missing values."""
-        return self._names(name, "biu", partial(_name, what="class", remedy=_FIX_CLASS, blank=blank))
+        return self._names(name, "biu", partial(_name, what="class", remedy=_FIX_NAME.format("Classes"), blank=blank))
 
     def marks(self, name: str, words: Mapping[str, int], remedy: str) -> NDArray[np.int64]:
         """Convert words to numbers; 1, 1.0 and "1" are the same word."""
@@ -109,7 +102,7 @@ class Chunk:
             return np.array(names, dtype=np.int64)
         return np.array(list(map(str, names)), dtype=object)
 
-    def _values(self, name: str, parse: Callable[[Any], Values] = _texts) -> Values:
+    def _values(self, name: str, parse: Callable[[Any], Values] = methodcaller("to_pylist")) -> Values:
         values = self.values[name]
         return values if isinstance(values, np.ndarray | list) else parse(values)
 
@@ -191,16 +184,15 @@ def _vector(value: Any, size: int) -> list[Any]:
     if not isinstance(value, list):
         raise _Unusable(f"{shown(value)} is not a list of numbers", _FIX_VECTOR)
     if len(value) != size:
-        numbers = plural(len(value), "number")
-        raise _Unusable(f"the vector has {numbers}, those before it have {size}", _FIX_LENGTH)
+        raise _Unusable(f"the vector has {plural(len(value), 'number')}, those before it have {size}", _FIX_LENGTH)
     return value
 
 
 def _name(value: Any, what: str, remedy: str, blank: bool = False) -> int | str:
     """Check that a value is a text or a whole number."""
+    if _is_blank(value) and not blank:
+        raise _Unusable(f"no {what}")
     if _is_blank(value):
-        if not blank:
-            raise _Unusable(f"no {what}")
         return ""
     if what == "class" and isinstance(value, (bool, float)) and float(value).is_integer():
         value = int(value)
