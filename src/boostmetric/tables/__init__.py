@@ -1,8 +1,7 @@
 """Points, ids, labels and comparisons from files: CSV, TSV, JSON lines, Parquet, npy and npz.
 
-`formats` finds and opens the files, of which `text` reads CSV, TSV and JSON lines. `reading` converts their columns to
-numbers, vectors and ids, in chunks. `point_table` and `building` make points and comparisons. `complaints` collects the
-errors.
+`formats` finds, opens and reads the files, in chunks whose columns `reading` converts to numbers, vectors and ids.
+`point_table` and `building` make points and comparisons of them. `complaints` collects the errors.
 """
 
 from boostmetric.tables.comparison_files import ComparisonFiles
