@@ -21,9 +21,9 @@ from boostmetric.tables.formats import ArrayTable, FilePaths, open_tables
 from boostmetric.tables.point_table import PointTable
 from boostmetric.tables.reading import Chunk, Table, TableSet, Wanted
 
-# Roles of columns that name points. The first four name queries, where queries have a table of their own.
-_POINTS = ("query", "anchor", "a", "c", "b", "d", "near", "far", "document")
-_QUERIES = _POINTS[:4]
+# Roles of columns that name points, and those of them that name queries, where queries have a table of their own.
+POINTS = ("query", "anchor", "a", "c", "b", "d", "near", "far", "document")
+QUERIES = ("query", "anchor", "a", "c")
 # Roles whose columns often have another name.
 _OTHER_NAMES = {
     "near": ("positive",),
@@ -35,25 +35,11 @@ _OTHER_NAMES = {
 
 
 class Kind(NamedTuple):
-    """Kind of comparisons: its description, and the roles of its columns in the order of a matrix."""
+    """Kind of comparisons: its description, the roles of its columns in the order of a matrix, and further ones."""
 
     title: str
     roles: tuple[str, ...]
-
-    @property
-    def optional(self) -> tuple[str, ...]:
-        """Roles that may be missing."""
-        return ("session", "weight") if "position" in self.roles else ("weight",)
-
-    @property
-    def points(self) -> tuple[str, ...]:
-        """Roles that name points."""
-        return tuple(role for role in self.roles if role in _POINTS)
-
-    @property
-    def queries(self) -> tuple[str, ...]:
-        """Roles that name queries, if queries have a separate table."""
-        return tuple(role for role in self.roles if role in _QUERIES)
+    optional: tuple[str, ...] = ("weight",)
 
 
 KINDS = {
@@ -66,10 +52,12 @@ KINDS = {
     "clicks": Kind(
         "click log: what was clicked should be closer to the query than what was passed over above it",
         ("query", "position", "document", "clicked"),
+        ("session", "weight"),
     ),
     "rankings": Kind(
         "rankings: results in order of position should be in order of closeness to the query",
         ("query", "position", "document"),
+        ("session", "weight"),
     ),
 }
 _ROLES = tuple(dict.fromkeys(role for kind in KINDS.values() for role in (*kind.roles, *kind.optional)))
@@ -151,8 +139,9 @@ def _name_columns(table: ArrayTable, kind: str | None, names: Mapping[str, str])
     if kind is None:
         raise table.error(f"{width} columns in a matrix say nothing about the kind of comparisons.", "Say it ({kind}).")
     roles = KINDS[kind].roles
-    if width == len(KINDS[kind].points) == len(roles) - 1:
-        roles = KINDS[kind].points  # the sign of pairs, the grade of results, in an array of its own
+    points = tuple(role for role in roles if role in POINTS)
+    if width == len(points) == len(roles) - 1:
+        roles = points  # the sign of pairs, the grade of results, in an array of its own
     if width != len(roles):
         raise table.error(f"{kind} need {len(roles)} columns, {', '.join(roles)}; the matrix has {width}.")
     table.name_columns(name, roles)
@@ -175,18 +164,15 @@ class ComparisonRows(dict[str, NDArray[Any]]):
     """Values of each role, one a row. Points, found by id or row, are numbered after the queries of another table."""
 
     def __init__(
-        self,
-        table_set: TableSet[Table],
-        kind: Kind,
-        columns: Mapping[str, str],
-        points: PointTable,
-        queries: PointTable | None,
+        self, table_set: TableSet[Table], columns: Mapping[str, str], points: PointTable, queries: PointTable | None
     ) -> None:
         self.table_set, self.columns, self.points, self.queries = table_set, columns, points, queries
         self.n_queries = 0 if queries is None else len(queries)
         self.notes = list[str]()  # lines for the description
         self.refuse = partial(refuse, table_set.location)
-        tables = {role: points if queries is None or role not in kind.queries else queries for role in kind.points}
+        tables = dict.fromkeys([role for role in columns if role in POINTS], points)
+        if queries is not None:
+            tables |= dict.fromkeys([role for role in columns if role in QUERIES], queries)
         unknown = {role: (list[int](), list[str | int]()) for role in tables}
         sessions: dict[str, int] = {}
 
@@ -197,7 +183,7 @@ class ComparisonRows(dict[str, NDArray[Any]]):
                 missing = np.flatnonzero(numbers < 0)
                 unknown[role][0].extend(chunk.rows[missing].tolist())
                 unknown[role][1].extend(ids[missing[:_MOST_NAMED]].tolist())
-                return numbers if role in kind.queries else numbers + self.n_queries
+                return numbers if role in QUERIES else numbers + self.n_queries
             if role in _MARKS:
                 return chunk.marks(column, *_MARKS[role])
             if role == "session":
@@ -213,7 +199,7 @@ class ComparisonRows(dict[str, NDArray[Any]]):
         super().__init__({role: np.concatenate([part[role] for part in parts]) for role in columns})
         complaints = Complaints(table_set.location)
         for role, (rows, ids) in unknown.items():
-            alone = queries is None and role in kind.queries
+            alone = queries is None and role in QUERIES
             elsewhere = "; queries may have a file of their own ({queries})" if alone else ""
             hint = elsewhere if len(rows) == len(self[role]) else None
             _complain_of_unknown(complaints, rows, ids, tables[role], columns[role], hint)

@@ -19,7 +19,7 @@ from boostmetric.comparisons import Comparisons
 from boostmetric.comparisons.anchor_sample import AnchorSample
 from boostmetric.comparisons.shares import Loaded
 from boostmetric.parallel.crew import Crew
-from boostmetric.tables.building import KINDS, ComparisonRows, compare, recognise
+from boostmetric.tables.building import KINDS, POINTS, QUERIES, ComparisonRows, compare, recognise
 from boostmetric.tables.comparison_table import read_comparisons, stack
 from boostmetric.tables.complaints import NoComparisonsError, TableError
 from boostmetric.tables.formats import FilePaths, ParquetTable, open_parquet, open_tables
@@ -275,10 +275,10 @@ class FileShare:
             table = ParquetTable(Path(path))
             if table.footer_checksum() != footer:
                 raise table.error("was written anew since the fit began. Begin again, with files that do not change.")
-        files, kind, cut = self.files, KINDS[self.kind], self._cut()
+        files, cut = self.files, self._cut()
         read = partial(read_some_points, asked=files._point_columns)
-        asked = kind.queries if files.queries else ()
-        others = [role for role in kind.points if role not in asked]
+        asked = [role for role in self.columns if files.queries and role in QUERIES]
+        others = [role for role in self.columns if role in POINTS and role not in asked]
         points = read(open_tables(files.points), only=self._ids(others, cut, crew))
         queries = read(open_tables(files.queries), only=self._ids(asked, cut, crew)) if files.queries else None
         stacked = stack(points, queries)
@@ -308,7 +308,7 @@ class FileShare:
     ) -> Comparisons | None:
         files = self.files
         try:
-            read = ComparisonRows(_opened(rows), KINDS[self.kind], self.columns, points, queries)
+            read = ComparisonRows(_opened(rows), self.columns, points, queries)
             comparisons = compare(read, self.kind, files.max_per_query, grouped=False)
         except NoComparisonsError:  # here; there may be some elsewhere
             return None

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from boostmetric.arrays.errors import listed, plural
 from boostmetric.arrays.validation import check_choice, check_count
 from boostmetric.comparisons import Comparisons
-from boostmetric.tables.building import KINDS, ComparisonRows, Kind, compare, open_comparisons, recognise
+from boostmetric.tables.building import KINDS, QUERIES, ComparisonRows, compare, open_comparisons, recognise
 from boostmetric.tables.complaints import TableError
 from boostmetric.tables.formats import FilePaths
 from boostmetric.tables.point_table import PointTable
@@ -143,12 +143,12 @@ def read_comparisons(
     table_set, kind = open_comparisons(path, kind, names or {})
     kind, columns = recognise(table_set.first, kind, names or {}, max_per_query)
     stacked = stack(points, queries)
-    rows = ComparisonRows(table_set, KINDS[kind], columns, points, queries)
+    rows = ComparisonRows(table_set, columns, points, queries)
     comparisons = compare(rows, kind, max_per_query, grouped)
     n_rows, source = len(rows[KINDS[kind].roles[0]]), str(table_set)
-    lines = _description(kind, rows, comparisons)
-    lines[:0] = [f"{source}: {table_set.format}, {plural(n_rows, 'row')}", KINDS[kind].title]
-    return ComparisonTable(comparisons, stacked, kind, n_rows, rows.n_queries, source, tuple(lines))
+    head = f"{source}: {table_set.format}, {plural(n_rows, 'row')}", KINDS[kind].title
+    lines = (*head, *_description(rows, comparisons))
+    return ComparisonTable(comparisons, stacked, kind, n_rows, rows.n_queries, source, lines)
 
 
 def stack(points: PointTable, queries: PointTable | None) -> NDArray[Any]:
@@ -165,23 +165,17 @@ def stack(points: PointTable, queries: PointTable | None) -> NDArray[Any]:
     return np.concatenate([queries.points, points.points])
 
 
-def _description(kind: str, rows: ComparisonRows, comparisons: Comparisons) -> list[str]:
-    tables = (
-        {"": rows.points}
-        if rows.queries is None
-        else {", ".join(KINDS[kind].queries): rows.queries, "others": rows.points}
-    )
-    by = {name: f"{table.source}, by {'row number' if table.ids is None else 'id'}" for name, table in tables.items()}
+def _description(rows: ComparisonRows, comparisons: Comparisons) -> list[str]:
+    tables = {"": rows.points}
+    if rows.queries is not None:
+        asked = ", ".join(role for role in rows.columns if role in QUERIES)
+        tables = {f"{asked} in ": rows.queries, "others in ": rows.points}
+    by = [f"{what}{table.source}, by {'row number' if table.ids is None else 'id'}" for what, table in tables.items()]
     columns = ", ".join(column if role == column else f"{column} ({role})" for role, column in rows.columns.items())
     weights = [f"weights: {rows['weight'].min():g} to {rows['weight'].max():g}"] if "weight" in rows else []
     counts = plural(comparisons.n_comparisons, "comparison"), plural(comparisons.n_pairs, "pair")
-    return [
-        f"columns: {columns}",
-        "points: " + "; ".join(f"{name} in {where}" if name else where for name, where in by.items()),
-        *rows.notes,
-        *weights,
-        f"{counts[0]} of {counts[1]} in {plural(comparisons.n_groups, 'group')}",
-    ]
+    groups = f"{counts[0]} of {counts[1]} in {plural(comparisons.n_groups, 'group')}"
+    return [f"columns: {columns}", f"points: {'; '.join(by)}", *rows.notes, *weights, groups]
 
 
 def read_relevance(
@@ -216,7 +210,7 @@ def read_relevance(
     table_set, _ = open_comparisons(path, "grades", names or {})
     _, columns = recognise(table_set.first, "grades", names or {})
     columns.pop("weight", None)
-    rows = ComparisonRows(table_set, KINDS["grades"], columns, points, queries)
+    rows = ComparisonRows(table_set, columns, points, queries)
     return np.stack([rows["query"], rows["document"] - rows.n_queries, rows["grade"]], axis=1, dtype=np.float64)
 
 
@@ -251,7 +245,7 @@ def read_positives(
     """
     table_set, _ = open_comparisons(path, "pairs", names or {})
     columns = _columns_of_positives(table_set.first, names or {})
-    rows = ComparisonRows(table_set, Kind("positives", _ROLES), columns, points, queries)
+    rows = ComparisonRows(table_set, columns, points, queries)
     return np.stack([rows["query"], rows["document"] - rows.n_queries], axis=1)
 
 

@@ -16,8 +16,9 @@ from boostmetric.arrays.identifiers import Identifiers, Ids
 # Of each kind of complaint, so that a wrong column of a million rows is one short message.
 _MOST_SHOWN = 5
 _FIX_REPEATED = "Each id must be there once: remove or rename the others."
-# Place of a row, and of a column if given.
-Location = Callable[[int, str | None], str]
+Location = Callable[[int, str | None], str]  # of a row, and of a column if given
+Problem = str | Callable[[int], str]
+Rows = Sequence[int] | NDArray[Any]
 
 
 class TableError(NamesParameters, ValueError):
@@ -88,14 +89,7 @@ class Complaints:
         self._shown: dict[str, list[str]] = {}
         self._counts = Counter[str]()
 
-    def add(
-        self,
-        rows: Sequence[int] | NDArray[Any],
-        problem: str | Callable[[int], str],
-        remedy: str,
-        column: str | None = None,
-        element: int | None = None,
-    ) -> None:
+    def add(self, rows: Rows, problem: Problem, remedy: str, column: str | None, element: int | None = None) -> None:
         """Add an error in some rows; `problem` may be a function of the index in `rows`."""
         if not len(rows):
             return

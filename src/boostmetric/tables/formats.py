@@ -1,7 +1,4 @@
-"""Files of all formats, found by path or pattern and opened by suffix.
-
-CSV, TSV and JSON lines are read by pyarrow in blocks; the standard library checks what pyarrow is lenient about.
-"""
+"""Files of all formats, found by path or pattern and opened by suffix. All but npy and npz are read by pyarrow."""
 
 from __future__ import annotations
 
@@ -28,17 +25,7 @@ from boostmetric.arrays.errors import listed, shown
 from boostmetric.optional import require
 from boostmetric.storage.files import BROKEN, array_headers, whole_array
 from boostmetric.tables.complaints import TableError, TableNotFoundError, reading
-from boostmetric.tables.reading import (
-    Column,
-    Table,
-    TableSet,
-    Values,
-    Wanted,
-    are_finite,
-    is_number,
-    type_of,
-    values_of,
-)
+from boostmetric.tables.reading import Column, Table, TableSet, Wanted, are_finite, is_number, type_of, values_of
 
 FilePaths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 # About as many bytes of Parquet are decoded at once; much less is slower, much more shows in the memory.
@@ -52,7 +39,7 @@ _KINDS = {bool: "number", int: "number", float: "number", str: "text", type(None
 
 
 class _TextTable(Table):
-    """A table of lines."""
+    """A table of lines. The standard library checks what pyarrow is lenient about, and finds lines for messages."""
 
     _n_headers = 0  # of the rows
 
@@ -105,6 +92,7 @@ class CsvTable(_TextTable):
         with self._opened() as file:
             rows = self._rows(file)
             _, header = next(rows, (0, []))
+            self.refuse_repeated(header, line=1)
             self._check_header(header)
             examples = [""] * len(header)
             for _, fields in islice(rows, FIRST_ROWS):
@@ -117,7 +105,6 @@ class CsvTable(_TextTable):
     def _check_header(self, header: list[str]) -> None:
         if not header:
             raise self.error("the file is empty. It needs a line of column names, and rows below it.")
-        self.refuse_repeated(header, line=1)
         others = [name for other, name in _SEPARATORS.items() if other in header[0] and other != self._delimiter]
         if len(header) == 1 and others:
             problem = f"one column, {shown(header[0])}, which seems to be several separated by {others[0]}."
@@ -127,7 +114,7 @@ class CsvTable(_TextTable):
             problem = f"numbers ({listed(header, 3)}) where the names of the columns should be."
             raise self.error(f"{problem} Add a line of names at the top, or save the matrix as .npy.", line=1)
 
-    def chunks(self, wanted: Wanted) -> Iterator[dict[str, Values]]:
+    def chunks(self, wanted: Wanted) -> Iterator[dict[str, Any]]:
         """Yield blocks of rows. Quotes are checked first, because pyarrow accepts invalid ones."""
         arrow, reader = self._arrow, require("pyarrow.csv", "data", f"Reading {self.format} files")
         types = dict.fromkeys(wanted.columns, arrow.string())
@@ -183,7 +170,7 @@ class JsonLinesTable(_TextTable):
                 kind = "list"
             self.columns[name] = Column(name, kind, example=example)
 
-    def chunks(self, wanted: Wanted) -> Iterator[dict[str, Values]]:
+    def chunks(self, wanted: Wanted) -> Iterator[dict[str, Any]]:
         """Yield blocks of rows, read by the standard library if pyarrow fails or might read them differently."""
         line = n_rows = 0
         with self._opened() as file:
@@ -200,7 +187,7 @@ class JsonLinesTable(_TextTable):
                 line += block.count(b"\n")
                 n_rows += len(next(iter(values.values())))
 
-    def _by_pyarrow(self, block: bytes, wanted: Wanted) -> dict[str, Values]:
+    def _by_pyarrow(self, block: bytes, wanted: Wanted) -> dict[str, Any]:
         reader = require("pyarrow.json", "data", f"Reading {self.format} files")
         _ = block.isascii() or block.decode()
         table = reader.read_json(self._arrow.BufferReader(block), reader.ReadOptions(block_size=len(block) + 1))
@@ -233,10 +220,7 @@ class JsonLinesTable(_TextTable):
 
 
 class ArrayTable(Table):
-    """Arrays of an npz file, or the array of an npy file, called "array"; opening reads only their headers.
-
-    A vector is a column of numbers, a matrix is a column of lists.
-    """
+    """Vectors (columns of numbers) and matrices (of lists) of an npz file, or the "array" of an npy file."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, "npz" if path.suffix.lower() == ".npz" else "npy")
@@ -260,7 +244,7 @@ class ArrayTable(Table):
         beside = {name: column for name, column in self.columns.items() if column.kind in ("number", "text")}
         self.columns = named | beside | named
 
-    def chunks(self, wanted: Wanted) -> Iterator[dict[str, Values]]:
+    def chunks(self, wanted: Wanted) -> Iterator[dict[str, Any]]:
         """Yield all rows at once: an array that needs no conversion is not copied."""
         values = {name: self._array(name) for name in wanted.columns}
         for name, array in values.items():
@@ -300,7 +284,7 @@ class ParquetTable(Table):
         self.refuse_repeated(schema.names)
         self.columns = {column.name: Column(column.name, *type_of(column.type)) for column in schema}
 
-    def chunks(self, wanted: Wanted) -> Iterator[dict[str, Values]]:
+    def chunks(self, wanted: Wanted) -> Iterator[dict[str, Any]]:
         """Yield batches of similar size, row group by row group, since one may hold a million rows."""
         with self._opened() as file:
             for group in self._groups:

@@ -44,10 +44,7 @@ class PointColumns(NamedTuple):
 
 
 class Features(NamedTuple):
-    """Columns of numbers, or one column of vectors; `chosen` means that no parameter names them.
-
-    `dtype` is float32 if that is exact for every number.
-    """
+    """Columns of numbers, or one of vectors, as float32 if that is exact; if `chosen`, no parameter names them."""
 
     names: tuple[str, ...]
     is_vector: bool
@@ -112,11 +109,8 @@ def _matching(table: Table, patterns: Sequence[str], what: str, exclude: Collect
     names = []
     for pattern in patterns:
         found = fnmatch.filter(table.columns, pattern) if glob.has_magic(pattern) else []
-        if pattern in table.columns or not found:
-            found = [table.column(pattern, what).name]
-        else:
-            found = [name for name in found if name not in exclude]
-        names += found
+        exact = pattern in table.columns or not found
+        names += [table.column(pattern, what).name] if exact else [name for name in found if name not in exclude]
     return names
 
 
@@ -127,8 +121,9 @@ def _only_vector(table: Table, free: Sequence[Column]) -> str | None:
         lists = ["X"] if "X" in lists else lists
         arrays = ", ".join(f"{name} {dtype} {shape}" for name, (shape, dtype) in table.shapes.items())
         if not lists:
-            remedy = "Points are an array of shape (points, features)."
-            raise table.error(f"there is no matrix of numbers ({arrays}).", remedy)
+            raise table.error(
+                f"there is no matrix of numbers ({arrays}). Points are an array of shape (points, features)."
+            )
         if len(lists) > 1:
             raise table.error(f"there are several matrices ({arrays}).", "Name one as {vector}.")
     if len(lists) > 1:
@@ -250,13 +245,9 @@ class PointTable:
     def take(self, rows: ArrayLike) -> PointTable:
         """Select points by row number or by a mask."""
         rows = np.asarray(rows)
-        return replace(
-            self,
-            points=self.points[rows],
-            ids=None if self.ids is None else self.ids[rows],
-            labels=None if self.labels is None else self.labels[rows],
-            kept={name: values[rows] for name, values in self.kept.items()},
-        )
+        ids, labels = (None if values is None else values[rows] for values in (self.ids, self.labels))
+        kept = {name: values[rows] for name, values in self.kept.items()}
+        return replace(self, points=self.points[rows], ids=ids, labels=labels, kept=kept)
 
     def describe(self) -> str:
         """Describe what was read: file, format, features, ids and labels, one line each."""
