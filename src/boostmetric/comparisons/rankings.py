@@ -44,7 +44,7 @@ class _Side(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Cuts:
+class Cuts:
     """Cuts of the lists.
 
     Attributes
@@ -59,7 +59,7 @@ class _Cuts:
     near: _Side
     far: _Side
 
-    def capped(self, query: IntArray, cap: int) -> _Cuts:
+    def capped(self, query: IntArray, cap: int) -> Cuts:
         """Keep at most `cap` comparisons per query, shared evenly among its cuts; keep the results closest to a cut."""
         order = np.argsort(query[self.of_list], kind="stable")
         first = run_starts(query[self.of_list][order])
@@ -74,7 +74,7 @@ class _Cuts:
         n_far = np.minimum(n_far, share // half)
         n_near = np.minimum(n_near, share // n_far)
         near, far = self.near.of(order)._replace(sizes=n_near), self.far.of(order)._replace(sizes=n_far)
-        return _Cuts(self.of_list[order], near, far)
+        return Cuts(self.of_list[order], near, far)
 
 
 def groups_from_rankings(
@@ -100,11 +100,9 @@ def groups_from_rankings(
         if not np.isin(clicked, (0, 1)).all():
             odd = clicked[~np.isin(clicked, (0, 1))][0]
             raise ValueError(f"clicks must be True or False, or 1 or 0. Got {odd}.")
-        cuts = _cuts_at_clicks(lists, clicked.astype(bool))
+        cuts = cuts_of(lists, None, clicked.astype(bool))
     else:
-        grade = _check_values("grades", grades, lists, order)
-        place = np.arange(len(lists.values)) - lists.bounds[lists.row]
-        cuts = _cuts_between_grades(lists, -place if grade is None else grade)
+        cuts = cuts_of(lists, _check_values("grades", grades, lists, order), None)
     _check_useful(query, lists, cuts, clicks is not None)
 
     if max_per_query is not None:
@@ -186,7 +184,15 @@ def _check_values(
     return flat
 
 
-def _cuts_between_grades(lists: Ragged, grade: NDArray[np.number[Any]]) -> _Cuts:
+def cuts_of(lists: Ragged, grade: NDArray[np.float64] | None, clicked: NDArray[np.bool_] | None) -> Cuts:
+    """Cut lists at clicks, at steps between grades or, if they are ordered best first, between any two results."""
+    if clicked is not None:
+        return _cuts_at_clicks(lists, clicked)
+    place = np.arange(len(lists.values)) - lists.bounds[lists.row]
+    return _cuts_between_grades(lists, -place if grade is None else grade)
+
+
+def _cuts_between_grades(lists: Ragged, grade: NDArray[np.number[Any]]) -> Cuts:
     """Make one cut at every step from one grade to the next in a list: all above against all below."""
     of_list = lists.row
     best_first = np.lexsort((-grade, of_list))  # stable: equal grades stay in the order given
@@ -195,10 +201,10 @@ def _cuts_between_grades(lists: Ragged, grade: NDArray[np.number[Any]]) -> _Cuts
     start, end = lists.bounds[of_list[cut]], lists.bounds[of_list[cut] + 1]
     # Read backwards, the results above begin with the one closest to the cut.
     near = _Side(best_first[::-1], len(best_first) - cut, cut - start)
-    return _Cuts(of_list[cut], near, _Side(best_first, cut, end - cut))
+    return Cuts(of_list[cut], near, _Side(best_first, cut, end - cut))
 
 
-def _cuts_at_clicks(lists: Ragged, clicked: NDArray[np.bool_]) -> _Cuts:
+def _cuts_at_clicks(lists: Ragged, clicked: NDArray[np.bool_]) -> Cuts:
     """Make one cut for all clicks that have the same skipped results above them."""
     of_list = lists.row
     skipped = np.flatnonzero(~clicked)
@@ -210,10 +216,10 @@ def _cuts_at_clicks(lists: Ragged, clicked: NDArray[np.bool_]) -> _Cuts:
     first = run_starts(of_list[click], n_above)
     near = _Side(click, first, np.diff(np.append(first, len(click))))
     far = _Side(skipped[::-1], len(skipped) - skipped_before[click[first]], n_above[first])
-    return _Cuts(of_list[click[first]], near, far)
+    return Cuts(of_list[click[first]], near, far)
 
 
-def _check_useful(query: IntArray, lists: Ragged, cuts: _Cuts, by_click: bool) -> None:
+def _check_useful(query: IntArray, lists: Ragged, cuts: Cuts, by_click: bool) -> None:
     """Raise an error if no ranking gives a comparison; warn if some give none, except for clicks."""
     useless = np.setdiff1d(np.arange(len(lists)), cuts.of_list)
     if not len(useless):
@@ -243,7 +249,7 @@ def _check_useful(query: IntArray, lists: Ragged, cuts: _Cuts, by_click: bool) -
         )
 
 
-def _groups_by_weight(cuts: _Cuts, weight: NDArray[np.float64]) -> Groups:
+def _groups_by_weight(cuts: Cuts, weight: NDArray[np.float64]) -> Groups:
     """Make one group for each cut and weight of its near results; near results of weight 0 are dropped."""
     near = cuts.near.rows()
     near = near.where(weight[near.values] > 0)

@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from boostmetric.arrays.errors import ParameterError, listed, literal, plural, shown
 from boostmetric.arrays.identifiers import as_texts
 from boostmetric.arrays.numbering import RowsError
-from boostmetric.arrays.ragged import run_starts
+from boostmetric.arrays.ragged import Ragged, run_starts
 from boostmetric.arrays.types import IntArray
 from boostmetric.arrays.validation import warn
 from boostmetric.comparisons import Comparisons
+from boostmetric.comparisons.rankings import cuts_of
 from boostmetric.tables.complaints import Complaints, NoComparisonsError, TableError, refuse
 from boostmetric.tables.formats import ArrayTable, FilePaths, open_tables
 from boostmetric.tables.point_table import PointTable
@@ -360,15 +361,9 @@ def _check_lists(rows: ComparisonRows, order: IntArray, of_row: IntArray) -> Non
 
 def _useful(rows: ComparisonRows, order: IntArray, first: IntArray, sizes: IntArray) -> NDArray[np.bool_]:
     """Whether each list gives a comparison; if some give none, add a note, and if all, raise an error."""
-    clicks, place = "clicked" in rows, np.arange(len(order))
-    useful = sizes > 1
-    if "grade" in rows:
-        grade = rows["grade"][order]
-        useful = np.maximum.reduceat(grade, first) > np.minimum.reduceat(grade, first)
-    elif clicks:
-        clicked = rows["clicked"][order] == 1
-        last_click = np.maximum.reduceat(np.where(clicked, place, -1), first)
-        useful = np.minimum.reduceat(np.where(clicked, len(order), place), first) < last_click  # first passed over
+    clicks, grade = "clicked" in rows, rows["grade"][order] if "grade" in rows else None
+    cuts = cuts_of(Ragged.from_starts(order, first), grade, rows["clicked"][order] == 1 if clicks else None)
+    useful = np.isin(np.arange(len(first)), cuts.of_list)
     if useful.all():
         return useful
     n, row, size = int(np.sum(~useful)), int(order[first[np.argmin(useful)]]), int(sizes[np.argmin(useful)])

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -128,10 +129,9 @@ class ComparisonFiles:
 
     def opened(self) -> OpenedFiles:
         """Read the footers of the files."""
-        sources = [source for source in (self.points, self.comparisons, self.queries) if source is not None]
-        return OpenedFiles(
-            self, *(open_parquet(source, "workers read Parquet files", _OTHERWISE) for source in sources)
-        )
+        read = partial(open_parquet, reader="workers read Parquet files", otherwise=_OTHERWISE)
+        queries = None if self.queries is None else read(self.queries)
+        return OpenedFiles(self, read(self.points), read(self.comparisons), queries)
 
 
 @dataclass(frozen=True)
@@ -189,22 +189,25 @@ class OpenedFiles:
         """Describe the files and how they are read."""
         points, rows = self.points, self.comparisons
         kind, columns = self._roles
-        n_files = plural(len(points.tables), "file")
-        return "\n".join(
-            [
-                f"{points}: Parquet, {plural(points.n_rows or 0, 'point')} in {n_files}, read by the workers",
-                f"  features: {self._features.describe()}",
-                f"  ids: {'row numbers' if self.files.id is None else f'column {self.files.id!r}'}",
-                f"{rows}: Parquet, {plural(self.n_rows, 'row')} in {plural(len(rows.tables), 'file')}",
-                f"  {KINDS[kind].title}",
-                f"  columns: {', '.join(columns.values())}",
-            ]
+        n_points, n_files = plural(points.n_rows or 0, "point"), plural(len(points.tables), "file")
+        return (
+            f"{points}: Parquet, {n_points} in {n_files}, read by the workers\n"
+            f"  features: {self._features.describe()}\n"
+            f"  ids: {'row numbers' if self.files.id is None else f'column {self.files.id!r}'}\n"
+            f"{rows}: Parquet, {plural(self.n_rows, 'row')} in {plural(len(rows.tables), 'file')}\n"
+            f"  {KINDS[kind].title}\n"
+            f"  columns: {', '.join(columns.values())}"
         )
 
     def shares(self, n: int) -> list[FileShare]:
         """Divide the comparisons into at most n shares of about equal numbers of rows."""
         kind, columns = self._roles
-        units = [unit for table in self.comparisons.tables for unit in _units(table, kind) if unit.n_rows]
+        units = []
+        for table in self.comparisons.tables:  # row groups, or whole files if rows are compared with each other
+            groups, path = table.group_sizes, str(table.path.absolute())
+            bounds = range(len(groups) + 1) if kind in _ROW_BY_ROW else (0, len(groups))
+            units += [RowGroups(path, begin, end, sum(groups[begin:end])) for begin, end in pairwise(bounds)]
+        units = [unit for unit in units if unit.n_rows]
         sizes = np.array([unit.n_rows for unit in units])
         ends = np.cumsum(sizes)
         # A unit belongs where its middle lies.
@@ -243,14 +246,6 @@ class RowGroups(NamedTuple):
     begin: int
     end: int
     n_rows: int
-
-
-def _units(table: ParquetTable, kind: str) -> list[RowGroups]:
-    """Parts that can be read alone: row groups, or whole files if rows are compared with each other."""
-    sizes, path = table.group_sizes, str(table.path.absolute())
-    if kind not in _ROW_BY_ROW:
-        return [RowGroups(path, 0, len(sizes), sum(sizes))]
-    return [RowGroups(path, group, group + 1, size) for group, size in enumerate(sizes)]
 
 
 def _paths(table_set: TableSet[ParquetTable] | None) -> list[str]:

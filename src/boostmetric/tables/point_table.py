@@ -133,11 +133,16 @@ def _only_vector(table: Table, free: Sequence[Column]) -> str | None:
 
 def _refuse_doubtful(table: Table, free: Sequence[Column]) -> None:
     """Raise an error where a wrong guess would go unnoticed."""
+
+    def hold(columns: Sequence[Column]) -> str:
+        names = listed(column.name for column in columns)
+        return f"columns {names} hold" if len(columns) > 1 else f"column {names} holds"
+
     texts = [column for column in free if column.kind != "number"]
     if texts and any(len(values[texts[0].name]) for values in table.chunks(Wanted([texts[0].name]))):
         brackets = any(isinstance(column.example, str) and column.example.startswith("[") for column in texts)
         lists = " Lists of numbers are read from Parquet and JSON lines, not from CSV." if brackets else ""
-        raise table.error(f"{_hold(texts)} no numbers{_such_as(texts[0])}.", _SAY + lists)
+        raise table.error(f"{hold(texts)} no numbers{_such_as(texts[0])}.", _SAY + lists)
     doubtful = [
         column
         for column in free
@@ -146,13 +151,8 @@ def _refuse_doubtful(table: Table, free: Sequence[Column]) -> None:
     if doubtful and not texts:
         is_index = any(column.name in _INDEX for column in doubtful)
         index = " What pandas writes of its index is left away by index=False." if is_index else ""
-        problem = f"{_hold(doubtful)} numbers that would be used as features, which by the name they seldom are."
+        problem = f"{hold(doubtful)} numbers that would be used as features, which by the name they seldom are."
         raise table.error(problem, _SAY + index)
-
-
-def _hold(columns: Sequence[Column]) -> str:
-    names = listed(column.name for column in columns)
-    return f"columns {names} hold" if len(columns) > 1 else f"column {names} holds"
 
 
 def _such_as(column: Column) -> str:

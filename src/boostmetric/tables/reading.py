@@ -143,10 +143,9 @@ def type_of(kind: Any) -> tuple[str, np.dtype[Any]]:
     kind = kind.value_type if hasattr(kind, "index_type") else kind  # of a dictionary
     is_list = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
     number = kind.value_type if is_list else kind
-    if types.is_decimal(number):
-        return "list" if is_list else "number", double
-    if types.is_boolean(number) or types.is_integer(number) or types.is_floating(number):
-        return "list" if is_list else "number", np.dtype(number.to_pandas_dtype())
+    is_decimal = types.is_decimal(number)
+    if is_decimal or types.is_boolean(number) or types.is_integer(number) or types.is_floating(number):
+        return "list" if is_list else "number", double if is_decimal else np.dtype(number.to_pandas_dtype())
     # By name: older versions of pyarrow do not know them all.
     return "text" if str(kind) in ("string", "large_string", "string_view", "null") else "other", double
 
