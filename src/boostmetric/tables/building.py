@@ -36,11 +36,10 @@ _OTHER_NAMES = {
 
 
 class Kind(NamedTuple):
-    """Kind of comparisons: its description, the roles of its columns in the order of a matrix, and further ones."""
+    """Kind of comparisons: its description, and the roles of its columns in the order of a matrix."""
 
     title: str
     roles: tuple[str, ...]
-    optional: tuple[str, ...] = ("weight",)
 
 
 KINDS = {
@@ -53,15 +52,13 @@ KINDS = {
     "clicks": Kind(
         "click log: what was clicked should be closer to the query than what was passed over above it",
         ("query", "position", "document", "clicked"),
-        ("session", "weight"),
     ),
     "rankings": Kind(
         "rankings: results in order of position should be in order of closeness to the query",
         ("query", "position", "document"),
-        ("session", "weight"),
     ),
 }
-_ROLES = tuple(dict.fromkeys(role for kind in KINDS.values() for role in (*kind.roles, *kind.optional)))
+_ROLES = (*dict.fromkeys(role for kind in KINDS.values() for role in kind.roles), "session", "weight")
 
 
 def recognise(
@@ -83,7 +80,8 @@ def recognise(
         if there:
             columns[role] = there[0]
     kind = kind or _only_kind(table, columns)
-    roles, optional = KINDS[kind].roles, KINDS[kind].optional
+    roles = KINDS[kind].roles
+    optional = ("session", "weight") if "position" in roles else ("weight",)
     needed = f"{kind.capitalize()} need {', '.join(roles)}, and may have {', '.join(optional)}"
     for role in roles:
         if role not in columns:
@@ -98,8 +96,7 @@ def recognise(
 
 
 def _only_kind(table: Table, found: Mapping[str, str]) -> str:
-    # A list in order is what a click log is without its clicks, or with their column called something else: it is not
-    # taken for one unless that is asked for.
+    # Rankings must be asked for: a click log looks like them if the column of clicks is missing or called otherwise.
     kinds = [name for name, kind in KINDS.items() if name != "rankings" and {*kind.roles} <= found.keys()]
     if len(kinds) == 1:
         return kinds[0]
@@ -157,8 +154,7 @@ _FIX_WEIGHT = "Weights are at least 0: correct these rows. 0 leaves a row out."
 _FIX_ROW = "Points without ids go by row, counted from 0. If these are ids, name the points' column of ids ({id})."
 _NUMBERS = ("weight", "grade", "position")
 _MOST_NAMED = 5
-# Each weight of similar pairs is combined with each of dissimilar ones.
-_MOST_WEIGHTS = 100
+_MOST_WEIGHTS = 100  # of similar pairs times those of dissimilar ones, which are all combined
 
 
 class ComparisonRows(dict[str, NDArray[Any]]):
@@ -200,8 +196,9 @@ class ComparisonRows(dict[str, NDArray[Any]]):
         super().__init__({role: np.concatenate([part[role] for part in parts]) for role in columns})
         complaints = Complaints(table_set.location)
         for role, (rows, ids) in unknown.items():
-            alone = queries is None and role in QUERIES
-            elsewhere = "; queries may have a file of their own ({queries})" if alone else ""
+            elsewhere = (
+                "; queries may have a file of their own ({queries})" if queries is None and role in QUERIES else ""
+            )
             hint = elsewhere if len(rows) == len(self[role]) else None
             _complain_of_unknown(complaints, rows, ids, tables[role], columns[role], hint)
         complaints.raise_if_any()
@@ -220,7 +217,7 @@ def _complain_of_unknown(
 ) -> None:
     """Complain of rows with ids that are not in a table; `elsewhere` is where they may be, if none is in the table."""
     source, known = literal(table.source), table.ids
-    is_named = known is not None and (table.origin is None or table.origin.id is not None)
+    is_named = known is not None and (table.origin is None or table.origin.columns.id is not None)
     problem, remedy = f"is not an id of {table.source}", f"Add these points to {source}, or remove these rows."
     if not is_named:
         # Of points that were chosen by their rows, it is not known how many there are.
@@ -340,10 +337,8 @@ def _from_rankings(rows: ComparisonRows, max_per_query: int | None) -> Compariso
 def _check_lists(rows: ComparisonRows, order: IntArray, of_row: IntArray) -> None:
     """Refuse lists with the query itself or with duplicates."""
     query, document = rows["query"], rows["document"]
-    rows.refuse(
-        np.flatnonzero(document == query),
-        lambda row: f"the result {rows.name(document[row])} is the query itself, whose distance is always 0",
-    )
+    itself = "the result {} is the query itself, whose distance is always 0"
+    rows.refuse(np.flatnonzero(document == query), lambda row: itself.format(rows.name(document[row])))
     remedy = "Keep one of each: remove the others."
     if "position" in rows and "session" not in rows:
         remedy = "If these are several occasions, add a column that tells them apart (session); else keep one of each."

@@ -28,10 +28,8 @@ from boostmetric.tables.point_table import Features, PointColumns, PointTable, f
 from boostmetric.tables.reading import TableSet, Wanted
 
 _OTHERWISE = "learn without an engine, in this process"
-# Rows that a worker makes comparisons of at once: some hundred bytes each, until they are packed.
-_ROWS_AT_ONCE = 2**21
-# Kinds whose comparisons are within rows, not between them: a file may be cut anywhere.
-_ROW_BY_ROW = ("triplets", "quadruplets")
+_ROWS_AT_ONCE = 2**21  # that a worker makes comparisons of: some hundred bytes each, until they are packed
+_ROW_BY_ROW = ("triplets", "quadruplets")  # rows are not compared with each other: a file may be cut anywhere
 
 
 @dataclass(frozen=True)
@@ -175,9 +173,8 @@ class OpenedFiles:
         files = self.files
         kind, columns = recognise(self.comparisons.first, files.kind, files.names or {}, files.max_per_query)
         if kind == "pairs":
-            problem = "similar pairs are compared with all dissimilar ones, of all files, so that workers cannot share"
-            remedy = "Write triplets or quadruplets, or learn without an engine."
-            raise self.comparisons.error(f"{problem} them out.", remedy)
+            problem = "similar pairs are compared with dissimilar ones of all files, so workers cannot share them out."
+            raise self.comparisons.error(problem, "Write triplets or quadruplets, or learn without an engine.")
         return kind, columns
 
     @property

@@ -15,7 +15,6 @@ from boostmetric.arrays.identifiers import Identifiers, Ids
 
 # Of each kind of complaint, so that a wrong column of a million rows is one short message.
 _MOST_SHOWN = 5
-_FIX_REPEATED = "Each id must be there once: remove or rename the others."
 Location = Callable[[int, str | None], str]  # of a row, and of a column if given
 Problem = str | Callable[[int], str]
 Rows = Sequence[int] | NDArray[Any]
@@ -132,5 +131,6 @@ def refuse(
 def refuse_repeated_ids(location: Location, ids: Ids, rows: NDArray[Any], column: str | None) -> None:
     """Raise an error if an id, of the row of its place in `rows`, occurs twice."""
     first, again = Identifiers(ids).repeated()
-    id_of, remedy = dict(zip(rows[again].tolist(), ids[again].tolist(), strict=True)), _FIX_REPEATED
+    id_of = dict(zip(rows[again].tolist(), ids[again].tolist(), strict=True))
+    remedy = "Each id must be there once: remove or rename the others."
     refuse(location, rows[again], lambda row: f"id {shown(id_of[row])} is also that of", remedy, column, rows[first])

@@ -11,8 +11,9 @@ import json
 import os
 import zlib
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from fnmatch import fnmatchcase
 from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
@@ -32,8 +33,7 @@ FilePaths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 BYTES_PER_CHUNK = 2**24
 # Much less is slower, much more shows in the memory: pyarrow reads some blocks ahead.
 BYTES_PER_BLOCK = 2**20
-# Rows in which a first value of each column is looked for.
-FIRST_ROWS = 1000
+FIRST_ROWS = 1000  # in which a first value of each column is looked for
 _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}
 _KINDS = {bool: "number", int: "number", float: "number", str: "text", type(None): "text"}
 
@@ -41,10 +41,9 @@ _KINDS = {bool: "number", int: "number", float: "number", str: "text", type(None
 class _TextTable(Table):
     """A table of lines. The standard library checks what pyarrow is lenient about, and finds lines for messages."""
 
-    _n_headers = 0  # of the rows
-
-    def __init__(self, path: Path, format: str) -> None:
+    def __init__(self, path: Path, format: str, n_headers: int = 0) -> None:
         super().__init__(path, format)
+        self._n_headers = n_headers
         self._arrow = require("pyarrow", "data", f"Reading {format} files")
 
     def location(self, row: int) -> str:
@@ -84,10 +83,8 @@ class _TextTable(Table):
 class CsvTable(_TextTable):
     """Comma-separated (RFC 4180) or tab-separated values with a header. All columns are read as text."""
 
-    _n_headers = 1
-
     def __init__(self, path: Path, *, delimiter: str) -> None:
-        super().__init__(path, "CSV" if delimiter == "," else "TSV")
+        super().__init__(path, "CSV" if delimiter == "," else "TSV", n_headers=1)
         self._delimiter = delimiter
         with self._opened() as file:
             rows = self._rows(file)
@@ -142,9 +139,8 @@ class CsvTable(_TextTable):
             for fields in records:
                 width = width or len(fields)
                 if fields and len(fields) != width:
-                    problem = f"{len(fields)} fields, but the header has {width}. A field that contains"
-                    delimiter = "a comma" if self._delimiter == "," else "a tab"
-                    raise self.error(f"{problem} {delimiter} must be put in double quotes.", line=line)
+                    remedy = f"A field that contains {_SEPARATORS[self._delimiter]} must be put in double quotes."
+                    raise self.error(f"{len(fields)} fields, but the header has {width}.", remedy, line)
                 if fields:
                     yield line, fields
                 line = records.line_num + 1
@@ -165,27 +161,33 @@ class JsonLinesTable(_TextTable):
         if not examples:
             raise self.error('the file is empty. It needs one JSON object a line, such as {"id": 1, "x": 0.5}.')
         for name, example in examples.items():
-            kind = _KINDS.get(type(example), "other")
-            if isinstance(example, list) and all(isinstance(value, (int, float, type(None))) for value in example):
-                kind = "list"
+            is_list = isinstance(example, list) and all(isinstance(one, (int, float, type(None))) for one in example)
+            kind = "list" if is_list else _KINDS.get(type(example), "other")
             self.columns[name] = Column(name, kind, example=example)
 
     def chunks(self, wanted: Wanted) -> Iterator[dict[str, Any]]:
         """Yield blocks of rows, read by the standard library if pyarrow fails or might read them differently."""
-        line = n_rows = 0
+        line = 0
         with self._opened() as file:
             while block := file.read(BYTES_PER_BLOCK) + file.readline():
                 try:
                     values = self._by_pyarrow(block, wanted)
                 except (ValueError, KeyError):  # of pyarrow, or of UTF-8; a column that no row of the block has
-                    rows = [row for _, row in self._rows(io.BytesIO(block), line + 1)]
-                    for number, row in enumerate(rows, n_rows):
-                        for name in row.keys() - self.columns.keys():
-                            self.late.setdefault(name, number)
-                    values = {name: [row.get(name) for row in rows] for name in wanted.columns}
+                    rows = list(self._rows(io.BytesIO(block), line + 1))
+                    for number, row in rows:
+                        for name in self._late(row, wanted):
+                            remedy = "Give it to all rows, or name the features ({columns})."
+                            raise self.error(
+                                f"has {name!r}, which the rows before do not have.", remedy, number
+                            ) from None
+                    values = {name: [row.get(name) for _, row in rows] for name in wanted.columns}
                 yield values
                 line += block.count(b"\n")
-                n_rows += len(next(iter(values.values())))
+
+    def _late(self, names: Iterable[str], wanted: Wanted) -> list[str]:
+        """Columns that appear only now, and should not."""
+        new = [name for name in names if name not in self.columns]
+        return [name for name in new if not any(fnmatchcase(name, pattern) for pattern in wanted.late)]
 
     def _by_pyarrow(self, block: bytes, wanted: Wanted) -> dict[str, Any]:
         reader = require("pyarrow.json", "data", f"Reading {self.format} files")
@@ -194,9 +196,7 @@ class JsonLinesTable(_TextTable):
         values = {name: values_of(table.column(name).combine_chunks()) for name in wanted.columns}
         types = {name: type_of(table.column(name).type) for name in wanted.columns}
         is_exact = all(types[name][0] == "text" or types[name][1].kind in "bi" for name in wanted.names)
-        is_known = all(kind != "other" for kind, _ in types.values()) and (
-            not wanted.strict or self.columns.keys() >= {*table.column_names}
-        )
+        is_known = all(kind != "other" for kind, _ in types.values()) and not self._late(table.column_names, wanted)
         is_line_each = table.num_rows == block.strip().count(b"\n") + 1
         if not (is_exact and is_known and is_line_each and all(are_finite(values[name]) for name in wanted.numbers)):
             raise ValueError

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import fnmatch
 import glob
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
-from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -21,7 +21,7 @@ from boostmetric.tables.reading import Chunk, Column, Table, TableSet, Wanted
 
 # Numbers in columns of these names are seldom features, and a metric learned from a label among them looks perfect.
 _INDEX = {"", "Unnamed: 0", "__index_level_0__"}  # as pandas calls it
-_SELDOM_FEATURES = {"id", "index", "label", "labels", "class", "target", *map(str.casefold, _INDEX)}
+_SELDOM_FEATURES = re.compile("|".join(["id", "index", "labels?", "class", "target", ".*_id", *_INDEX]), re.I | re.S)
 _SAY = "Say what they are ({id}, {label}), leave them out ({ignore}), or name the features ({columns})."
 
 
@@ -143,11 +143,7 @@ def _refuse_doubtful(table: Table, free: Sequence[Column]) -> None:
         brackets = any(isinstance(column.example, str) and column.example.startswith("[") for column in texts)
         lists = " Lists of numbers are read from Parquet and JSON lines, not from CSV." if brackets else ""
         raise table.error(f"{hold(texts)} no numbers{_such_as(texts[0])}.", _SAY + lists)
-    doubtful = [
-        column
-        for column in free
-        if column.name.strip().casefold() in _SELDOM_FEATURES or column.name.casefold().endswith("_id")
-    ]
+    doubtful = [column for column in free if _SELDOM_FEATURES.fullmatch(column.name.strip())]
     if doubtful and not texts:
         is_index = any(column.name in _INDEX for column in doubtful)
         index = " What pandas writes of its index is left away by index=False." if is_index else ""
@@ -168,10 +164,8 @@ class Origin(NamedTuple):
     """Format of the file of points, and its columns."""
 
     format: str
-    features: str
-    id: str | None
-    label: str | None
-    left_out: tuple[str, ...]
+    features: Features
+    columns: PointColumns
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,20 +248,20 @@ class PointTable:
         rows = f"{plural(len(self), 'point')} with {plural(self.n_features, 'feature')}"
         if self.origin is None:
             return f"{self.source}: {rows}"
-        lines = [f"{self.source}: {self.origin.format}, {rows}", f"features: {self.origin.features}"]
+        lines = [f"{self.source}: {self.origin.format}, {rows}", f"features: {self.origin.features.describe()}"]
         if self.ids is not None:
             kind = "text" if self.ids.dtype == object else "whole numbers"
-            lines.append(f"ids: column {self.origin.id!r}, {kind}, such as {listed(self.ids[:3].tolist())}")
+            lines.append(f"ids: column {self.origin.columns.id!r}, {kind}, such as {listed(self.ids[:3].tolist())}")
         if self.labels is not None:
             classes, counts = np.unique(self.labels, return_counts=True)
             most = np.argsort(-counts, kind="stable")[:5]
             sizes = [f"{shown(classes[c].item())} ({counts[c]:,})" for c in most] + ["..."] * (len(classes) > len(most))
             several = plural(len(classes), "class", "classes")
-            lines.append(f"labels: column {self.origin.label!r}, {several}: {', '.join(sizes)}")
+            lines.append(f"labels: column {self.origin.columns.label!r}, {several}: {', '.join(sizes)}")
         if self.kept:
             lines.append(f"kept: {listed(self.kept)}")
-        if self.origin.left_out:
-            lines.append(f"left out: {listed(self.origin.left_out)}")
+        if self.origin.features.left_out:
+            lines.append(f"left out: {listed(self.origin.features.left_out)}")
         return "\n  ".join(lines)
 
 
@@ -342,7 +336,8 @@ def read_some_points(table_set: TableSet[Table], asked: PointColumns, only: Ids 
     points = np.empty((0, 0), dtype=features.dtype)
     rows, ids, labels = list[NDArray[np.int64]](), list[Ids](), list[Ids]()
     kept = {name: list[Ids]() for name in several(asked.keep)}
-    for chunk in table_set.chunks(Wanted(list(asked.claimed), features.names, features.chosen)):
+    late = several(asked.ignore) if features.chosen else ("*",)
+    for chunk in table_set.chunks(Wanted(list(asked.claimed), features.names, late)):
         block, names = features.of(chunk, width), chunk.rows if id is None else chunk.ids(id)
         chosen, width = slice(None) if known is None else known.find(names) >= 0, block.shape[1]
         points = _appended(points, n, block[chosen], expected)
@@ -354,27 +349,18 @@ def read_some_points(table_set: TableSet[Table], asked: PointColumns, only: Ids 
             labels.append(chunk.classes(label)[chosen])
         for name, parts in kept.items():
             parts.append(chunk.classes(name, blank=True)[chosen])
-    for table in table_set.tables if features.chosen else ():
-        for name, row in table.late.items():
-            if name not in asked.claimed and not any(fnmatchcase(name, pattern) for pattern in several(asked.ignore)):
-                problem = f"{table.location(row)}: has {name!r}, which the rows before do not have."
-                raise TableError(problem, "Give it to all rows, or name the features ({columns}).")
     if id is not None:
         refuse_repeated_ids(table_set.location, joined(ids), joined(rows), id)
     if width == 0:
         raise table_set.error(f"the vectors in column {features.names[0]!r} are empty.")
     if len(points) > n:
         points.resize((n, points.shape[1]), refcheck=False)
-    classes = joined(labels)
-    return PointTable(
-        points=points,
-        ids=joined(ids) if ids else None,
-        labels=None if label is None else classes.astype(str) if classes.dtype == object else classes,
-        feature_names=None if features.is_vector else list(features.names),
-        kept={name: joined(parts) for name, parts in kept.items()},
-        source=str(table_set),
-        origin=Origin(table_set.format, features.describe(), id, label, features.left_out),
-    )
+    all_ids, classes = joined(ids) if ids else None, joined(labels) if labels else None
+    if classes is not None and classes.dtype == object:
+        classes = classes.astype(str)
+    feature_names = None if features.is_vector else list(features.names)
+    all_kept, origin = {name: joined(parts) for name, parts in kept.items()}, Origin(table_set.format, features, asked)
+    return PointTable(points, all_ids, classes, feature_names, all_kept, str(table_set), origin)
 
 
 def _appended(array: NDArray[Any], n: int, block: NDArray[Any], expected: int) -> NDArray[Any]:

@@ -24,8 +24,7 @@ from boostmetric.arrays.identifiers import Ids
 from boostmetric.optional import require
 from boostmetric.tables.complaints import Complaints, TableError
 
-# Numbers, with two axes for vectors; objects for text, of which none is missing; otherwise a list of whatever there is.
-# Of CSV, text that may be numbers, as pyarrow holds it.
+# Numbers, with two axes for vectors; objects for text, none missing; a list of anything; of CSV, an array of pyarrow.
 Values = Any
 
 # Narrower than Python's float, which also takes 1_000.
@@ -240,11 +239,11 @@ class Column(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """Columns to read as names or marks, and as numbers or vectors; `strict` records columns that appear late."""
+    """Columns to read as names or marks, and as numbers or vectors; `late` has patterns of those that may come late."""
 
     names: Sequence[str]
     numbers: Sequence[str] = ()
-    strict: bool = False
+    late: Sequence[str] = ("*",)
 
     @property
     def columns(self) -> list[str]:
@@ -260,7 +259,6 @@ class Table(ABC):
     def __init__(self, path: Path, format: str) -> None:
         self.path, self.format = path, format
         self.columns: dict[str, Column] = {}  # in the order of the file
-        self.late: dict[str, int] = {}  # columns that turned up while reading (JSON lines), with their first row
 
     @abstractmethod
     def chunks(self, wanted: Wanted) -> Iterator[dict[str, Values]]:
