@@ -205,7 +205,7 @@ for learner, (verb, n) in {learners}.items():
 
 LEARNERS = {
     "BoostMetric.paper(max_iter=40, n_jobs=2)": ("fit", 30),
-    "BoostMetric.recommended(max_iter=2, n_passes=1, random_state=0)": ("fit", 4),
+    "BoostMetric.recommended(max_iter=2, n_passes=1, random_state=0)": ("fit", 12),
     "BoostMetric.paper()": ("partial_fit", 30),
     "LMNN(max_iter=10)": ("fit", 20),
 }

@@ -177,8 +177,8 @@ class BoostMetric(Boosting):
         --------
         >>> from boostmetric import BoostMetric
         >>> from sklearn.datasets import load_iris
-        >>> BoostMetric.paper(max_iter=20).fit(*load_iris(return_X_y=True)).n_iter_
-        20
+        >>> BoostMetric.paper(max_iter=10).fit(*load_iris(return_X_y=True)).n_iter_
+        10
         """
         return cls(**{**_PAPER, **overrides})
 

@@ -109,7 +109,7 @@ class MetricLearner(
         >>> from boostmetric import BoostMetric, MahalanobisMetric
         >>> from sklearn.datasets import load_wine
         >>> path = Path(tempfile.mkdtemp()) / "wine.safetensors"
-        >>> BoostMetric(max_iter=20).fit(*load_wine(return_X_y=True)).save(path)
+        >>> BoostMetric.paper(max_iter=20).fit(*load_wine(return_X_y=True)).save(path)
         >>> metric = MahalanobisMetric.load(path)
         >>> metric
         MahalanobisMetric(n_components=13, n_features=13)
