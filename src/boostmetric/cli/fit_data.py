@@ -95,14 +95,12 @@ class FitData(ABC):
     def fit(self, estimator: Any, *, choose: bool, resume_from: Path | None) -> None:
         """Learn; with `choose`, what is held out may decide when to stop."""
 
-    @property
-    @abstractmethod
-    def can_use_all(self) -> bool:
-        """Whether what is held out was drawn here, and may be learned from after the evaluation."""
+    def refit(self, estimator: Any) -> bool:
+        """Learn from everything with the setting of the fit, if what is held out was drawn here; return whether it was.
 
-    @abstractmethod
-    def refit(self, estimator: Any) -> None:
-        """Learn from everything, with the setting of the fit."""
+        A fit on a cluster is long, and is not repeated.
+        """
+        return False
 
     @abstractmethod
     def judge(self, metric: MahalanobisMetric, seed: int, *, choose: bool) -> Judged:
@@ -174,15 +172,12 @@ class LabelledData(FitData):
         """Learn from points and labels; what is held out is only evaluated on."""
         estimator.fit(self.train.points, self.train.labels, resume_from=resume_from)
 
-    @property
-    def can_use_all(self) -> bool:
-        """Whether rows were drawn to hold out."""
-        return self.whole is not None
-
-    def refit(self, estimator: Any) -> None:
+    def refit(self, estimator: Any) -> bool:
         """Learn from all rows."""
-        assert self.whole is not None
+        if self.whole is None:
+            return False
         estimator.refit(self.whole.points, self.whole.labels)
+        return True
 
     def judge(self, metric: MahalanobisMetric, seed: int, *, choose: bool) -> Judged:
         """Evaluate, and keep the base where the metric is worse."""
@@ -235,7 +230,7 @@ class ComparedData(FitData):
     held_out: Comparisons | None
     how: str
     points: PointTable
-    can_use_all: bool = False
+    is_drawn: bool = False
 
     @classmethod
     def read(cls, files: Sequence[str], reading: Reading, feedback: Feedback, hold_out: HoldOut) -> Self:
@@ -259,7 +254,7 @@ class ComparedData(FitData):
         if not hold_out.fraction_of_anchors:
             return cls(table, table.comparisons, None, hold_out.by_anchors, points)
         train, held_out = table.comparisons.split(hold_out.fraction_of_anchors, hold_out.seed)
-        return cls(table, train, held_out, hold_out.by_anchors, points, can_use_all=True)
+        return cls(table, train, held_out, hold_out.by_anchors, points, is_drawn=True)
 
     @property
     def features(self) -> PointTable | OpenedFiles:
@@ -271,9 +266,12 @@ class ComparedData(FitData):
         eval_set = self.held_out if choose else None
         estimator.fit(self.train, points=self.table.points, eval_set=eval_set, resume_from=resume_from)
 
-    def refit(self, estimator: Any) -> None:
+    def refit(self, estimator: Any) -> bool:
         """Learn from all comparisons, for as many iterations."""
+        if not self.is_drawn:
+            return False
         estimator.set_params(max_iter=estimator.n_iter_).fit(self.table.comparisons, points=self.table.points)
+        return True
 
     def judge(self, metric: MahalanobisMetric, seed: int, *, choose: bool) -> Judged:
         """Evaluate, and keep the base where the metric is not better."""
@@ -351,15 +349,6 @@ class SharedData(FitData):
         """Learn from files."""
         eval_set = self.held_out.files if choose and self.held_out is not None else None
         estimator.fit(self.train.files, eval_set=eval_set, resume_from=resume_from)
-
-    @property
-    def can_use_all(self) -> bool:
-        """No: a fit on a cluster is long, and is not repeated."""
-        return False
-
-    def refit(self, estimator: Any) -> None:
-        """Not done, see `can_use_all`."""
-        raise NotImplementedError
 
     def judge(self, metric: MahalanobisMetric, seed: int, *, choose: bool) -> Judged:
         """Evaluate, and keep the base where the metric is not better."""

@@ -23,6 +23,8 @@ from boostmetric.solver.result import Iteration
 
 # A checkpoint after this many iterations, or seconds: it is small, and quickly written.
 _EVERY, _SECONDS = 10, 30.0
+# Parameters that validation chooses where they are "auto".
+_CHOSEN = ("init", "solver", "n_neighbors", "n_impostors")
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,7 @@ def run(
     """
     checkpoint = checkpoint_of(output)
     checkpoint.parent.mkdir(parents=True, exist_ok=True)
-    interrupt = Interrupt(choosing=getattr(estimator, "n_neighbors", None) == "auto")
+    interrupt = Interrupt(choosing="auto" in [getattr(estimator, name, None) for name in _CHOSEN])
     callbacks: list[Any] = [interrupt, Checkpoint(checkpoint, _EVERY, _SECONDS)]
     begun = monotonic()
     with ExitStack() as stack:
@@ -92,13 +94,12 @@ def run(
         judged = data.judge(_described(estimator), seed, choose=choose)
         is_base = judged.is_base or (getattr(estimator, "n_passes_", 1) == 0 and is_identity)
         metric, learned_from_all = judged.metric, False
-        if data.can_use_all and not is_base and not interrupt.asked and estimator.n_iter_:
+        if not is_base and not interrupt.asked and estimator.n_iter_:
             whole = copy(estimator).set_params(callbacks=[interrupt], engine=engine, verbose=int(not quiet))
             begun = monotonic()
-            data.refit(whole)
-            seconds += monotonic() - begun
-            if not interrupt.asked:
+            if data.refit(whole) and not interrupt.asked:
                 estimator, metric, learned_from_all = whole, _described(whole), True
+            seconds += monotonic() - begun
     metric.feature_names = data.features.feature_names
     metric.about["data"] = data.as_dict()
     return FitOutcome(metric, estimator, judged.evaluation, is_base, interrupt.asked, seconds, learned_from_all)

@@ -254,7 +254,9 @@ class BoostMetric(Boosting):
     def refit(
         self, X: ArrayLike | sparse.spmatrix | sparse.sparray, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> Self:
-        """Learn from other samples with what "auto" chose in the last fit, for example from more of them.
+        """Learn from other samples, such as more of them, with what "auto" chose in the last fit.
+
+        Nothing is continued, not even with `warm_start`.
 
         Parameters
         ----------
@@ -273,7 +275,8 @@ class BoostMetric(Boosting):
         self.check_parameters()
         samples = self._labelled(X, y, sample_weight, reset=False)
         check_labels(samples.y)
-        decision = self._decided(samples, self.chosen_) if hasattr(self, "chosen_") else None
+        chosen = hasattr(self, "chosen_")
+        decision = self._decided(samples, self.chosen_) if chosen else super()._decide(samples, None, Earlier())
         return self._fit(samples, None, None, (X, y), decision=decision)
 
     @property

@@ -123,9 +123,9 @@ class Boosting(MetricLearner):
         also : callable
             Further fitted attributes.
         decision : Decision, optional
-            What was decided before.
+            What was decided before; then nothing is continued.
         """
-        earlier = self._earlier(source.n_features, resume_from)
+        earlier = self._earlier(source.n_features, resume_from) if decision is None else Earlier()
         decision = decision or self._decide(source, held_out, earlier)
         beside = [learn_in_passes(self._plan(other, None, Earlier())) for other in decision.beside]
         plan = self._plan(decision, held_out, earlier)

@@ -128,7 +128,7 @@ class Stagewise:
         xi = found[0]
         oracle.project(xi)
         size, capped = self.find_step(oracle, v, _guess(metric, xi))
-        if len(found) == 1 or capped:
+        if len(found) == 1 or capped or not size:
             step = Step(self.learning_rate * size, capped)
             return Move(metric.extended(xi[None], [step.size]), oracle.commit(step.size), step)
         weights = self.learning_rate * block_weights(oracle, v, found, size)
