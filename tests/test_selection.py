@@ -178,7 +178,7 @@ def test_the_smallest_loss_is_chosen_and_few_samples_get_a_second():
 def test_soft_losses_are_the_definition():
     rng = np.random.default_rng(0)
     train, test = (Labelled(rng.standard_normal((n, 3)), rng.integers(0, 2, n), None, 3, 3) for n in (15, 7))
-    losses, errors = soft_losses(train, test, 2 * np.eye(3))
+    losses, errors = soft_losses(train, test, MahalanobisMetric(2 * np.eye(3)))
     squares = 4 * ((test.X[:, None] - train.X) ** 2).sum(axis=2)
     unit = np.sort(squares, axis=1)[:, :10].mean()
     weights = np.exp(-squares / (0.4 * unit))
@@ -200,7 +200,8 @@ def candidates_of(data, follow, held_out=None, n_passes=1):
         "block_size": "auto",
     }
     told = []
-    choice = Following(data, held_out, settings=Settings(), n_passes=n_passes, max_iter=1, rank=None, **options)
+    options |= {"max_iter": 1, "rank": None, "normalize": False, "settings": Settings()}
+    choice = Following(data, held_out, n_passes=n_passes, **options)
     found = choice.candidates(lambda candidate: False, lambda done, total, what: told.append((done, total)))
     done = [number for number, _ in told]
     assert done == sorted(done)
@@ -306,6 +307,22 @@ def test_candidates_are_judged_with_the_rank_they_will_have():
     metric = BoostMetric.recommended(**QUICK, n_components=1).fit(*train, eval_set=test)
     euclidean = metric.candidates_[0]
     assert euclidean.error == pytest.approx(mean_error(train, test, np.eye(13)[:1]))
+
+
+def test_candidates_are_judged_at_unit_length_where_that_is_asked_for():
+    train, test = (X[::2], Y[::2]), (X[1::2], Y[1::2])
+    metric = BoostMetric.recommended(**QUICK, normalize=True).fit(*train, eval_set=test)
+    units = [(points / np.linalg.norm(points, axis=1, keepdims=True), y) for points, y in (train, test)]
+    assert metric.candidates_[0].error == pytest.approx(mean_error(*units, np.eye(13)))
+
+
+def test_the_euclidean_distance_may_beat_a_metric_that_was_given():
+    rng = np.random.default_rng(0)
+    y = np.arange(120) % 2
+    points = rng.standard_normal((120, 2)) + 20.0 * y[:, None] * [1.0, 0.0]
+    metric = BoostMetric.recommended(random_state=0, init=np.array([[0.0, 1.0]]), n_passes=2).fit(points, y)
+    assert metric.candidates_[0].error == 0.0
+    assert metric.init_ == "identity"
 
 
 def test_weights_that_are_zero_in_most_samples():

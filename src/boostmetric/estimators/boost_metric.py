@@ -307,6 +307,7 @@ class BoostMetric(Boosting):
             n_passes=self.n_passes,
             max_iter=self.max_iter,
             rank=self.n_components,
+            normalize=self.normalize,
             settings=self._settings(source, check_random_state(self.random_state)),
         )
         with Steps("Choosing", visible=bool(self.verbose)) as steps:

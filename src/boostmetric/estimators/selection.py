@@ -215,6 +215,8 @@ class Choice:
         Most single iterations of a pass.
     rank : int, optional
         Largest rank of the metrics.
+    normalize : bool
+        Whether mapped samples are compared at unit length.
     settings : Settings
         Its solver and block size do not count.
     """
@@ -232,6 +234,7 @@ class Choice:
         n_passes: int,
         max_iter: int,
         rank: int | None,
+        normalize: bool,
         settings: Settings,
     ) -> None:
         self._data, self._held_out = data, held_out
@@ -240,7 +243,7 @@ class Choice:
         self._n_passes, self._max_iter, self._rank = n_passes, max_iter, rank
         rungs = _RUNGS if len(data.y) < FEW_ROWS else _RUNGS_OF_LARGE
         self._rungs = [*(rung for rung in rungs if rung < n_passes), n_passes]
-        self._settings = settings
+        self._normalize, self._settings = normalize, settings
 
     def decide(
         self,
@@ -337,7 +340,8 @@ class Choice:
             yield boosted.linear_map(self._rank)
 
     def _judged(self, folds: Sequence[Fold], recipe: Recipe, n_passes: int, maps: Sequence[FloatArray]) -> Candidate:
-        judged = [soft_losses(fold.train, fold.test, components) for fold, components in zip(folds, maps, strict=True)]
+        metrics = [MahalanobisMetric(components, normalize=self._normalize) for components in maps]
+        judged = [soft_losses(fold.train, fold.test, metric) for fold, metric in zip(folds, metrics, strict=True)]
         order = np.argsort(np.concatenate([fold.numbers for fold in folds]), kind="stable")
         losses = np.concatenate([soft for soft, _ in judged], axis=1)[:, order]
         errors = np.concatenate([wrong for _, wrong in judged])[order]
@@ -354,15 +358,14 @@ def choose(found: Sequence[Candidate], n_samples: int) -> list[Candidate]:
         Number of training samples.
     """
     chosen = _best(found)
-    others = [other for other in found if other.n_passes and other.recipe != chosen.recipe]
-    if not chosen.n_passes or n_samples >= FEW_ROWS or not others:
+    if not chosen.n_passes or n_samples >= FEW_ROWS:
         return [chosen]
-    return [chosen, _best(others)]
+    others = [other for other in found if other.n_passes and other.recipe != chosen.recipe]
+    return [chosen, _best(others)] if others else [chosen]
 
 
-def soft_losses(train: Labelled, test: Labelled, components: FloatArray) -> tuple[FloatArray, FloatArray]:
+def soft_losses(train: Labelled, test: Labelled, metric: MahalanobisMetric) -> tuple[FloatArray, FloatArray]:
     """Losses of the test samples by soft neighbours, for each width, and their errors by nearest neighbours."""
-    metric = MahalanobisMetric(components)
     known, asked = metric.transform(train.X), metric.transform(test.X)
     n_neighbors = min(_N_NEIGHBORS, len(known))
     found = nearest(known, asked, n_neighbors, rounding_of_distances(known), device=train.device)
