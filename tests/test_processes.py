@@ -162,7 +162,8 @@ def check(make, verb, n):
         learner = make()
         if number % 2:
             call(learner, first)
-        def interrupt(when=random.uniform(0, 1.2 * took)):
+        # One moment in each of n parts of the time, so that some are early however long the fit above took.
+        def interrupt(when=random.uniform(number, number + 1) / n * 1.2 * took):
             time.sleep(when)
             os.kill(os.getpid(), signal.SIGINT)
         timer = threading.Thread(target=interrupt)

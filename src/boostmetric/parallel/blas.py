@@ -6,12 +6,20 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Lock
+from typing import Any
+from weakref import WeakSet
 
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
+
+
+class _User:
+    """A fit that runs. One that was interrupted before it could sign off is forgotten with its frame."""
+
 
 _blas_lock = Lock()
-_blas_users: set[object] = set()
-_blas_limits: threadpool_limits | None = None
+_blas_users: WeakSet[_User] = WeakSet()
+_blas: ThreadpoolController | None = None
+_blas_limits: Any = None  # the numbers of threads before the first fit began
 
 
 def _forget_other_threads() -> None:
@@ -34,14 +42,19 @@ def single_threaded_blas() -> Iterator[None]:
 
     The limit is process-wide, so fits that overlap in several threads share it: the first sets it, the last removes
     it. If each fit had its own limit, one that ends late would restore the limit set by another.
+
+    A keyboard interrupt may arrive anywhere. So the numbers to restore are kept before any is changed: what an
+    interrupt leaves behind, the end of the next fit restores.
     """
-    global _blas_limits
-    user = object()  # not a counter: this is removed exactly once, wherever a keyboard interrupt arrives
+    global _blas, _blas_limits
+    user = _User()
     try:
         with _blas_lock:
-            if _blas_limits is None:
-                _blas_limits = threadpool_limits(limits=1, user_api="blas")
             _blas_users.add(user)
+            if _blas is None or _blas_limits is None:
+                _blas = ThreadpoolController().select(user_api="blas")  # again: libraries may have been loaded
+                _blas_limits = _blas.limit(limits=None)
+            _blas.limit(limits=1)
         yield
     finally:
         with _blas_lock:
