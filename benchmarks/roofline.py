@@ -46,7 +46,7 @@ def run(data_dir: Path | None) -> list[dict[str, object]]:
     del data_dir
     points, comparisons = labelled_problem(10_000_000)
     crew = Crew(N_THREADS)
-    shards = make_shards(as_points(Frame.of(points).points, crew), comparisons)
+    shards = make_shards(as_points(Frame.of(points).points, crew), comparisons, EXPONENTIAL)
     members = sum(len(shard._members) for shard in shards if isinstance(shard, GroupShard))
     pairs = sum(len(shard._second) for shard in shards)
     n_points = sum(len(shard._points) for shard in shards)

@@ -262,15 +262,15 @@ class ComparedData(FitData):
         return self.points
 
     def fit(self, estimator: Any, *, choose: bool, resume_from: Path | None) -> None:
-        """Learn from comparisons."""
-        eval_set = self.held_out if choose else None
+        """Learn from comparisons; what is held out is only evaluated on, unless workers of a cluster learn."""
+        eval_set = self.held_out if choose and estimator.engine is not None else None
         estimator.fit(self.train, points=self.table.points, eval_set=eval_set, resume_from=resume_from)
 
     def refit(self, estimator: Any) -> bool:
         """Learn from all comparisons, for as many iterations."""
         if not self.is_drawn:
             return False
-        estimator.set_params(max_iter=estimator.n_iter_).fit(self.table.comparisons, points=self.table.points)
+        estimator.refit(self.table.comparisons, points=self.table.points)
         return True
 
     def judge(self, metric: MahalanobisMetric, seed: int, *, choose: bool) -> Judged:

@@ -23,8 +23,6 @@ from boostmetric.solver.result import Iteration
 
 # A checkpoint after this many iterations, or seconds: it is small, and quickly written.
 _EVERY, _SECONDS = 10, 30.0
-# Parameters that validation chooses where they are "auto".
-_CHOSEN = ("init", "solver", "n_neighbors", "n_impostors")
 
 
 @dataclass(frozen=True)
@@ -82,7 +80,7 @@ def run(
     """
     checkpoint = checkpoint_of(output)
     checkpoint.parent.mkdir(parents=True, exist_ok=True)
-    interrupt = Interrupt(choosing="auto" in [getattr(estimator, name, None) for name in _CHOSEN])
+    interrupt = Interrupt(choosing=estimator.chooses)
     callbacks: list[Any] = [interrupt, Checkpoint(checkpoint, _EVERY, _SECONDS)]
     begun = monotonic()
     with ExitStack() as stack:
@@ -90,9 +88,10 @@ def run(
         estimator.set_params(callbacks=callbacks, verbose=int(not quiet))
         data.fit(estimator, choose=choose, resume_from=checkpoint if resume else None)
         seconds, engine = monotonic() - begun, estimator.engine
+        unchanged = not estimator.n_iter_ and (estimator.normalize is True or not estimator.normalize_)
         is_identity = isinstance(estimator.init_, str) and estimator.init_ == "identity"
         judged = data.judge(_described(estimator), seed, choose=choose)
-        is_base = judged.is_base or (getattr(estimator, "n_passes_", 1) == 0 and is_identity)
+        is_base = judged.is_base or (unchanged and is_identity)
         metric, learned_from_all = judged.metric, False
         if not is_base and not interrupt.asked and estimator.n_iter_:
             whole = copy(estimator).set_params(callbacks=[interrupt], engine=engine, verbose=int(not quiet))
@@ -187,11 +186,13 @@ def as_text(outcome: FitOutcome, output: Path, *, chosen: bool, next_steps: list
             )
     elif (errors := _validation_errors(estimator)) is not None:
         base, learned = errors
+        what = (
+            "Error of nearest neighbours, on rows"
+            if hasattr(estimator, "n_passes_")
+            else "Wrong answers, on comparisons"
+        )
         lines.append(
-            paragraph(
-                f"Error of nearest neighbours, on rows left out in turn: Euclidean {100 * base:.1f} %, chosen setting "
-                f"{100 * learned:.1f} %."
-            )
+            paragraph(f"{what} left out in turn: Euclidean {100 * base:.1f} %, chosen setting {100 * learned:.1f} %.")
         )
     if outcome.is_base:
         which = "itself"
@@ -247,6 +248,8 @@ def _chosen(estimator: Any) -> dict[str, Any]:
     }
     if hasattr(estimator, "n_neighbors_"):
         chosen |= {"n_neighbors": estimator.n_neighbors_, "n_impostors": estimator.n_impostors_}
+    if hasattr(estimator, "learning_rate_"):
+        chosen["learning_rate"] = estimator.learning_rate_
     return chosen
 
 
@@ -256,6 +259,8 @@ def _setting(estimator: Any) -> str:
     if "n_neighbors" in chosen:
         words += [plural(chosen["n_neighbors"], "target"), f"{chosen['n_impostors']} impostors"]
     words += [f"{chosen['solver']} solver", f"{chosen['loss']} loss"]
+    if chosen.get("learning_rate", 1.0) != 1.0:
+        words.append(f"learning rate {chosen['learning_rate']:g}")
     if "n_neighbors" in chosen:
         words.append(plural(chosen["n_passes"], "pass", "passes"))
     words.append(plural(estimator.n_iter_, "iteration"))

@@ -13,7 +13,6 @@ from scipy import sparse
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from boostmetric.arrays.errors import ParameterError
 from boostmetric.arrays.numbering import check_weights
 from boostmetric.arrays.validation import check_choice, check_count, checked
 from boostmetric.callbacks import Steps, tell
@@ -42,6 +41,7 @@ _RECOMMENDED: dict[str, Any] = {
     "n_neighbors": AUTO,
     "n_impostors": AUTO,
     "init": AUTO,
+    "normalize": AUTO,
     "max_iter": 20,
 }
 # Targets and impostors in the batches of a stream, where "auto" would choose.
@@ -80,6 +80,8 @@ class BoostMetric(Boosting):
         Most iterations of each pass; each adds one direction, or `block_size`. Where validation chooses, passes of the
         corrective solver have a fifth of them, and passes with blocks a tenth.
     %(optimisation)s
+    learning_rate : float, default=1.0
+        Fraction of the best step that is made, at most 1. Used by the stagewise solver.
     init : str, metric or array, default="standardized"
         The metric to start from. It is the first weak learner: its weight comes from the same line search as that of
         any direction. "zero" is none. "identity" is the Euclidean distance, "standardized" that of features in units of
@@ -96,7 +98,9 @@ class BoostMetric(Boosting):
         Fraction of the anchors to hold out, see `Comparisons.split`; used with `early_stopping` and `n_passes`.
     n_iter_no_change : int, default=20
         Iterations to wait for an improvement; used with `early_stopping`, `n_passes` or an `eval_set`.
-    %(normalize)s
+    normalize : bool or "auto", default=False
+        Whether `transform` scales each mapped sample to unit length, for indexes that compare by cosine. Learning is
+        not affected. "auto" does so if the chosen metric is clearly better then, on samples that are left out.
     %(warm_start)s
     %(resources)s
     random_state : int, RandomState or None, default=None
@@ -158,6 +162,8 @@ class BoostMetric(Boosting):
         self.n_impostors = n_impostors
         self.n_passes = n_passes
 
+    _chosen = ("init", "solver", "n_neighbors", "n_impostors", "normalize")
+
     @classmethod
     def paper(cls, **overrides: Any) -> Self:
         """The paper's method, with its setting.
@@ -195,8 +201,8 @@ class BoostMetric(Boosting):
         -------
         BoostMetric
             With the logistic loss, in up to ten passes of 20 iterations. The start, the numbers of targets and
-            impostors, and the number of passes are chosen by validation inside the training data (``"auto"``), with the
-            Euclidean distance as a candidate. Then it learns from all of the data.
+            impostors, the number of passes, and whether to scale to unit length are chosen by validation inside the
+            training data (``"auto"``), with the Euclidean distance as a candidate. Then it learns from all of the data.
 
         Examples
         --------
@@ -245,7 +251,7 @@ class BoostMetric(Boosting):
         samples = self._labelled(X, y, sample_weight, reset=not self._continues(resume_from))
         held_out = None if eval_set is None else self._held_out(eval_set)
         check_labels(samples.y)
-        if not self._is_auto:
+        if not self.chooses:
             samples.warn_of_small_classes()
         return self._fit(samples, held_out, resume_from, (X, y))
 
@@ -279,15 +285,9 @@ class BoostMetric(Boosting):
         decision = self._decided(samples, self.chosen_) if chosen else super()._decide(samples, None, Earlier())
         return self._fit(samples, None, None, (X, y), decision=decision)
 
-    @property
-    def _is_auto(self) -> bool:
-        """Whether validation chooses something."""
-        chosen = (self.n_neighbors, self.n_impostors, self.solver, self.init)
-        return any(isinstance(value, str) and value == AUTO for value in chosen)
-
     def _decide(self, source: Any, held_out: Any, earlier: Earlier) -> Decision:
         """As the parameters say, or by validation."""
-        if not self._is_auto:
+        if not self.chooses:
             return super()._decide(source, held_out, earlier)
         if earlier.fit is not None and hasattr(self, "chosen_"):
             return self._decided(source, self.chosen_[:1])
@@ -324,7 +324,9 @@ class BoostMetric(Boosting):
                 candidate.recipe.init,
                 candidate.recipe.solver,
                 candidate.recipe.block_size,
+                cast(float, self.learning_rate),
                 candidate.recipe.max_iter(self.max_iter, candidate.n_passes),
+                candidate.normalize,
                 is_validated=True,
             )
             for candidate in chosen
@@ -412,11 +414,6 @@ class BoostMetric(Boosting):
             check_numbers(self.n_neighbors, 1)
         if self.n_impostors != AUTO:
             check_numbers(1, self.n_impostors)
-        if self.early_stopping and self._is_auto:
-            raise ParameterError(
-                '{early_stopping}=True and "auto" exclude each other: to choose is to validate, and stops as early as '
-                "that says. Leave {early_stopping} out, or set {init}, {solver}, {n_neighbors} and {n_impostors}."
-            )
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -17,7 +17,6 @@ from sklearn.utils import check_random_state
 
 from boostmetric.arrays.errors import ParameterError
 from boostmetric.arrays.frame import Given
-from boostmetric.arrays.types import FloatArray
 from boostmetric.arrays.validation import check_choice, check_count, check_flag, check_number, check_threads, warn
 from boostmetric.callbacks import Callback, Checkpoint
 from boostmetric.engines.backend import Backend
@@ -25,7 +24,7 @@ from boostmetric.engines.device import DeviceBackend
 from boostmetric.engines.ray import RayEngine
 from boostmetric.engines.threads import ThreadBackend
 from boostmetric.estimators.learner import MetricLearner
-from boostmetric.estimators.selection import AUTO, Decision, block_of
+from boostmetric.estimators.selection import Decision, block_of, is_auto
 from boostmetric.metric import MahalanobisMetric
 from boostmetric.metric.starts import Init, scatter
 from boostmetric.oracles.losses import LOSSES, LossName
@@ -38,8 +37,8 @@ from boostmetric.solver.problem import Problem
 from boostmetric.solver.result import Boosted, Progress, StopReason
 from boostmetric.solver.sources import Source
 
-# Fitted attributes besides those of the metric, from its linear map.
-Also = Callable[[FloatArray], dict[str, Any]]
+# Further fitted attributes, from the metric.
+Also = Callable[[MahalanobisMetric], dict[str, Any]]
 
 
 class Earlier(NamedTuple):
@@ -62,13 +61,13 @@ class Boosting(MetricLearner):
         max_iter: int = 500,
         tol: float = 0.0,
         line_search: Literal["exact", "bisection"] = "exact",
-        learning_rate: float = 1.0,
+        learning_rate: float | Literal["auto"] = 1.0,
         block_size: int | Literal["auto"] = 1,
         init: Init = "zero",
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 20,
-        normalize: bool = False,
+        normalize: bool | Literal["auto"] = False,
         warm_start: bool = False,
         device: str = "cpu",
         engine: Backend | Literal["ray"] | None = None,
@@ -100,6 +99,12 @@ class Boosting(MetricLearner):
         self.verbose = verbose
 
     n_passes = 1  # comparisons that are given are the same in every pass
+    _chosen: tuple[str, ...] = ()  # parameters that validation chooses where they are "auto"
+
+    @property
+    def chooses(self) -> bool:
+        """Whether validation chooses something."""
+        return any(is_auto(getattr(self, name)) for name in self._chosen)
 
     def _fit(
         self,
@@ -107,7 +112,7 @@ class Boosting(MetricLearner):
         held_out: Source | None,
         resume_from: str | Path | None,
         fit_data: tuple[object, object],
-        also: Also = lambda components: {},
+        also: Also = lambda metric: {},
         decision: Decision | None = None,
     ) -> Self:
         """Decide, plan, learn, conclude: the same for labels, comparisons and files.
@@ -129,7 +134,8 @@ class Boosting(MetricLearner):
         decision = decision or self._decide(source, held_out, earlier)
         beside = [learn_in_passes(self._plan(other, None, Earlier())) for other in decision.beside]
         plan = self._plan(decision, held_out, earlier)
-        with self._watched(sum(plan.max_iter), fit_data, partial(self._attributes, also=also)) as callbacks:
+        attributes = partial(self._attributes, also=also, normalize=decision.normalize)
+        with self._watched(sum(plan.max_iter), fit_data, attributes) as callbacks:
             watchers = tuple(callback.on_iteration for callback in callbacks)
             boosted = learn_in_passes(replace(plan, watchers=watchers))
         if beside:
@@ -141,7 +147,9 @@ class Boosting(MetricLearner):
         """What to learn from, where to start, how to go on, and for how long: what the parameters say."""
         solver = cast(SolverName, self.solver)
         block_size, does = block_of(source.n_features, solver, self.block_size)
-        return Decision(source, self.init, solver, block_size, (-(-self.max_iter // does),) * self.n_passes)
+        max_iter = (-(-self.max_iter // does),) * self.n_passes
+        rate = cast(float, self.learning_rate)
+        return Decision(source, self.init, solver, block_size, rate, max_iter, bool(self.normalize))
 
     def _plan(self, decision: Decision, held_out: Source | None, earlier: Earlier) -> Plan:
         rng = check_random_state(self.random_state)
@@ -154,23 +162,25 @@ class Boosting(MetricLearner):
             source,
             start or Progress.beginning(source.start(decision.init), source.n_features),
             decision.max_iter,
-            self._settings(source, rng, decision.solver, decision.block_size),
+            replace(
+                self._settings(source, rng),
+                solver=decision.solver,
+                block_size=decision.block_size,
+                learning_rate=decision.learning_rate,
+            ),
             held_out=None if decision.is_validated else held_out,
             split=Split(self.validation_fraction, self._split_seed) if holds_out else None,
             patience=self.n_iter_no_change,
         )
 
-    def _settings(
-        self, source: Source, rng: np.random.RandomState, solver: SolverName = "stagewise", block_size: int = 1
-    ) -> Settings:
+    def _settings(self, source: Source, rng: np.random.RandomState) -> Settings:
+        """Settings, without those that are decided."""
         return Settings(
             loss=LOSSES[self.loss],
-            solver=solver,
             regularization=self.regularization,
             tol=self.tol,
             line_search=self.line_search,
-            learning_rate=self.learning_rate,
-            block_size=block_size,
+            learning_rate=1.0 if isinstance(self.learning_rate, str) else self.learning_rate,
             backend=self._backend(source.points_at_hand),
             rng=rng,
         )
@@ -211,7 +221,7 @@ class Boosting(MetricLearner):
         elif decision.is_validated and reason is StopReason.ITERATION_LIMIT:
             reason = StopReason.VALIDATED
         self._warn_of(boosted, converges=len(decision.max_iter) == 1 and not decision.is_validated)
-        self._set(self._attributes(boosted, also))
+        self._set(self._attributes(boosted, also, normalize=decision.normalize))
         self.stop_reason_ = reason
         self.duality_gap_ = boosted.duality_gap
         self.init_: Init = decision.init
@@ -220,7 +230,7 @@ class Boosting(MetricLearner):
         self._boosted: Progress = boosted
         self._forget("_stream", "n_batches_")
 
-    def _follow(self, batch: Problem, also: Also = lambda components: {}) -> None:
+    def _follow(self, batch: Problem, also: Also = lambda metric: {}) -> None:
         """Learn from one batch of a stream, and set the fitted attributes."""
         stream: Stream | None = getattr(self, "_stream", None)
         if stream is None:
@@ -238,16 +248,17 @@ class Boosting(MetricLearner):
         if not self._stream.average.any():
             self._warn_of_zero()
         self._boosted = Progress.of_metric(self._stream.average)
-        self._set(self._attributes(self._boosted, also, self._stream.average))
+        normalize = getattr(self, "normalize_", False) if is_auto(self.normalize) else bool(self.normalize)
+        self._set(self._attributes(self._boosted, also, normalize=normalize, orthogonal=self._stream.average))
         self.n_batches_ = self._stream.n_batches
         self.stop_reason_ = StopReason.BATCH
         self.duality_gap_ = np.nan
         # Of a fit before the stream.
         self._forget("init_", "solver_", "block_size_", "n_neighbors_", "n_impostors_", "n_passes_")
-        self._forget("candidates_", "chosen_")
+        self._forget("candidates_", "chosen_", "learning_rate_")
 
     def _attributes(
-        self, progress: Progress, also: Also, orthogonal: NDArray[np.float64] | None = None
+        self, progress: Progress, also: Also, *, normalize: bool, orthogonal: NDArray[np.float64] | None = None
     ) -> dict[str, Any]:
         """Fitted attributes; `orthogonal` rows of the same metric, longest first, save their computation."""
         components = progress.metric(self.n_components).components if orthogonal is None else orthogonal
@@ -258,8 +269,8 @@ class Boosting(MetricLearner):
             "history_": progress.history,
             "n_iter_": len(progress.history),
             "components_": components,
-            "normalize_": bool(self.normalize),
-            **also(components),
+            "normalize_": normalize,
+            **also(MahalanobisMetric(components, normalize=normalize)),
         }
 
     def _forget(self, *names: str) -> None:
@@ -313,12 +324,14 @@ class Boosting(MetricLearner):
         check_number("regularization", self.regularization)
         check_count("max_iter", self.max_iter)
         check_flag("early_stopping", self.early_stopping)
-        check_flag("normalize", self.normalize)
+        if not self._may_be_auto("normalize"):
+            check_flag("normalize", self.normalize)
         check_flag("warm_start", self.warm_start)
         check_number("tol", self.tol, below=1.0)
         check_choice("line_search", self.line_search, STEP_FINDERS)
-        check_number("learning_rate", self.learning_rate, above=0.0, at_most=1.0)
-        if not isinstance(self.block_size, str) or self.block_size != AUTO:
+        if not self._may_be_auto("learning_rate"):
+            check_number("learning_rate", self.learning_rate, above=0.0, at_most=1.0)
+        if not is_auto(self.block_size):
             check_count("block_size", self.block_size, alternative=' or "auto"')
         check_number("validation_fraction", self.validation_fraction, above=0.0, below=1.0)
         check_count("n_iter_no_change", self.n_iter_no_change)
@@ -329,6 +342,17 @@ class Boosting(MetricLearner):
         if self.n_components is not None:
             check_count("n_components", self.n_components, alternative=", or None")
         self._check_callbacks()
+
+        if self.early_stopping and self.chooses:
+            named = [f"{{{name}}}" for name in self._chosen if is_auto(getattr(self, name))]
+            raise ParameterError(
+                '{early_stopping}=True and "auto" exclude each other: to choose is to validate, and stops as early as '
+                f"that says. Leave {{early_stopping}} out, or set {', '.join(named)}."
+            )
+
+    def _may_be_auto(self, name: str) -> bool:
+        """Whether a parameter is "auto", and may be."""
+        return name in self._chosen and is_auto(getattr(self, name))
 
     def _check_engine(self) -> None:
         if self.engine is None:

@@ -2,38 +2,48 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import ClassifierTags, Tags
+from sklearn.utils import ClassifierTags, Tags, check_random_state
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
 from boostmetric.arrays.errors import ParameterError
 from boostmetric.arrays.frame import Given
 from boostmetric.arrays.numbering import as_array, check_in_range
 from boostmetric.arrays.tensors import as_numpy
-from boostmetric.arrays.types import FloatArray
 from boostmetric.arrays.validation import check_choice, checked, n_dimensions
+from boostmetric.callbacks import Steps, tell
 from boostmetric.comparisons import Comparisons, Points
 from boostmetric.comparisons.forms import as_comparisons, as_rows, best_threshold, hold_points, squared_distance
 from boostmetric.engines.backend import Backend, SharingBackend
 from boostmetric.engines.threads import ONE_THREAD
-from boostmetric.estimators.boosting import Also, Boosting
+from boostmetric.estimators.boosting import Also, Boosting, Earlier
+from boostmetric.estimators.comparison_selection import (
+    COMPARED_STARTS,
+    LEARNING_RATES,
+    ComparisonCandidate,
+    ComparisonChoice,
+)
 from boostmetric.estimators.file_evaluation import MappedFiles
 from boostmetric.estimators.learner import all_or_nothing
 from boostmetric.estimators.parameters import documented
+from boostmetric.estimators.selection import AUTO, Decision, block_of, is_auto
 from boostmetric.estimators.sklearn_callbacks import with_callbacks
 from boostmetric.metric import MahalanobisMetric
 from boostmetric.metric.starts import PLAIN_STARTS, check_init
 from boostmetric.solver.file_problem import FileProblem
 from boostmetric.solver.learn import SOLVERS
+from boostmetric.solver.plan import SolverName
 from boostmetric.solver.problem import Learnable, Problem, satisfied
+from boostmetric.solver.result import Boosted
 from boostmetric.solver.sources import Compared
 from boostmetric.tables.comparison_files import ComparisonFiles
 
-_RECOMMENDED: dict[str, Any] = {"loss": "logistic", "init": "identity"}
+_RECOMMENDED: dict[str, Any] = {"loss": "logistic", "init": AUTO, "learning_rate": AUTO, "normalize": AUTO}
 
 
 @documented
@@ -56,16 +66,24 @@ class ComparisonBoostMetric(Boosting):
     max_iter : int, default=500
         Most iterations; each adds one direction.
     %(optimisation)s
-    init : {"zero", "identity", "standardized"}, metric or array-like, default="zero"
+    learning_rate : float or "auto", default=1.0
+        Fraction of the best step that is made, at most 1. Used by the stagewise solver. Short steps learn better from
+        few or contradictory judgements. "auto" chooses among 1 and 0.3, see `init`.
+    init : {"zero", "identity", "standardized", "auto"}, metric or array-like, default="zero"
         The metric to start from. It is the first weak learner: its weight comes from the same line search as that of
         any direction. "identity" is the Euclidean distance, "standardized" that of features in units of their standard
-        deviation. Or a `MahalanobisMetric`, such as an earlier model's ``get_metric()``, or its components.
+        deviation. Or a `MahalanobisMetric`, such as an earlier model's ``get_metric()``, or its components. "auto"
+        chooses between "identity" and "standardized", and how many iterations are best, from none to `max_iter`, by
+        comparisons that are held out (or by the `eval_set`); then it learns from all comparisons. On a cluster nothing
+        is tried: it starts from "identity".
     %(early_stopping)s
     validation_fraction : float, default=0.1
         Fraction of the anchors to hold out, see `Comparisons.split`; used with `early_stopping` only.
     n_iter_no_change : int, default=20
         Iterations to wait for an improvement; used with `early_stopping` or an `eval_set`.
-    %(normalize)s
+    normalize : bool or "auto", default=False
+        Whether `transform` scales each mapped point to unit length, for indexes that compare by cosine. Learning is not
+        affected. "auto" does so if the chosen metric is clearly better then, on comparisons that are held out.
     %(warm_start)s
     %(resources)s
     random_state : int, RandomState or None, default=None
@@ -78,6 +96,12 @@ class ComparisonBoostMetric(Boosting):
     %(metric_attributes)s
     init_, solver_ : str
         The start (or the metric or array given as such) and the solver used.
+    learning_rate_ : float
+        The learning rate used.
+    candidates_ : list of ComparisonCandidate
+        What "auto" chose from.
+    chosen_ : list of ComparisonCandidate
+        What it chose: one.
     %(fit_attributes)s
     threshold_ : float
         After a fit to pairs: squared distance below which `predict` calls a pair similar, the one that is right most
@@ -101,6 +125,8 @@ class ComparisonBoostMetric(Boosting):
     >>> bool(metric.score(triplets[150:]) > 0.95)
     True
     """
+
+    _chosen = ("init", "learning_rate", "normalize")
 
     @classmethod
     def paper(cls, **overrides: Any) -> Self:
@@ -136,15 +162,20 @@ class ComparisonBoostMetric(Boosting):
         Returns
         -------
         ComparisonBoostMetric
-            With the logistic loss, starting from the Euclidean distance. Pass an `eval_set` to `fit`, so that the
-            number of iterations is chosen by held-out comparisons, with the Euclidean distance as a candidate; then
-            compare with `boostmetric.evaluation.evaluate_comparisons`.
+            With the logistic loss. The start, the learning rate, the number of iterations, and whether to scale to unit
+            length are chosen by comparisons that are held out (``"auto"``), with the Euclidean distance as a candidate.
+            Then it learns from all of them.
 
         Examples
         --------
+        >>> import numpy as np
         >>> from boostmetric import ComparisonBoostMetric
-        >>> ComparisonBoostMetric.recommended(max_iter=100)
-        ComparisonBoostMetric(init='identity', loss='logistic', max_iter=100)
+        >>> points = np.random.RandomState(0).standard_normal((100, 3))
+        >>> triplets = np.random.RandomState(1).randint(100, size=(300, 3))  # answers at random
+        >>> triplets = triplets[[len(set(triplet)) == 3 for triplet in triplets.tolist()]]
+        >>> metric = ComparisonBoostMetric.recommended(random_state=0).fit(triplets, points=points)
+        >>> print(metric.stop_reason_)
+        Kept the start: boosting did not lower the validation error further.
         """
         return cls(**{**_RECOMMENDED, **overrides})
 
@@ -203,6 +234,91 @@ class ComparisonBoostMetric(Boosting):
         held_out = None if eval_set is None else Compared(self._held_out(eval_set, given))
         also = self._also(comparisons, y, in_memory, in_memory.points if given is None else given)
         return self._fit(Compared(in_memory), held_out, resume_from, (comparisons, y), also)
+
+    @all_or_nothing
+    @with_callbacks
+    def refit(
+        self,
+        comparisons: ArrayLike | Comparisons,
+        y: ArrayLike | None = None,
+        *,
+        points: Any = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Learn from other comparisons, such as more of them, as the last fit did and for as many iterations.
+
+        Nothing is held out, and nothing continued, not even with `warm_start`.
+
+        Parameters
+        ----------
+        comparisons, y, points, sample_weight
+            As in `fit`; the points have the same features.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self, "components_")
+        self.check_parameters()
+        comparisons, y = as_numpy(comparisons), as_numpy(y)
+        given = self._given_points(comparisons, points)
+        problem = self._problem(comparisons, y, given, sample_weight, reset=False)
+        also = self._also(comparisons, y, problem, problem.points if given is None else given)
+        decision = Decision(
+            Compared(problem),
+            self.init_,
+            cast(SolverName, self.solver_),
+            self.block_size_,
+            self.learning_rate_,
+            (self.n_iter_,),
+            self.normalize_,
+            is_validated=True,
+        )
+        return self._fit(decision.source, None, None, (comparisons, y), also, decision)
+
+    def _decide(self, source: Any, held_out: Any, earlier: Earlier) -> Decision:
+        """As the parameters say, or by validation."""
+        if not self.chooses:
+            return super()._decide(source, held_out, earlier)
+        inits = COMPARED_STARTS if is_auto(self.init) else (self.init,)
+        rates = LEARNING_RATES if isinstance(self.learning_rate, str) else (self.learning_rate,)
+        block_size, does = block_of(source.n_features, self.solver, self.block_size)
+        max_iter = -(-self.max_iter // does)
+        decision = Decision(
+            source, inits[0], cast(SolverName, self.solver), block_size, rates[0], (max_iter,), self.normalize is True
+        )
+        if self.engine is not None:
+            return decision
+        if earlier.fit is not None and hasattr(self, "chosen_"):
+            return replace(decision, learning_rate=self.learning_rate_, normalize=self.normalize_)
+        settings = self._settings(source, check_random_state(self.random_state))
+        choice = ComparisonChoice(
+            source.given,
+            None if held_out is None else held_out.given,
+            inits,
+            rates,
+            max_iter,
+            self.normalize,
+            replace(settings, solver=decision.solver, block_size=block_size),
+        )
+        with Steps("Choosing", visible=bool(self.verbose)) as steps:
+            chosen, found = choice.decide(lambda candidate: tell(self.callbacks or [], candidate), steps.update)
+        self.chosen_: list[ComparisonCandidate] = [chosen]
+        self.candidates_: list[ComparisonCandidate] = found
+        return replace(
+            decision,
+            init=chosen.init,
+            learning_rate=chosen.learning_rate,
+            max_iter=(chosen.n_iter,),
+            normalize=chosen.normalize,
+            is_validated=True,
+        )
+
+    def _conclude(self, decision: Decision, boosted: Boosted, also: Also) -> None:
+        super()._conclude(decision, boosted, also)
+        self.learning_rate_: float = decision.learning_rate
+        if not decision.is_validated:
+            self._forget("candidates_", "chosen_")
 
     def _held_out(self, eval_set: Any, given: Any) -> Problem:
         """Held-out comparisons, of the same points as the fit."""
@@ -446,7 +562,7 @@ class ComparisonBoostMetric(Boosting):
         """Raise what `fit` would raise about the parameters, without data."""
         super().check_parameters()
         check_choice("solver", self.solver, SOLVERS)
-        check_init(self.init, PLAIN_STARTS)
+        check_init(self.init, [*PLAIN_STARTS, AUTO])
 
     def _map(self, given: Any) -> NDArray[np.float64]:
         return self._plain_metric().transform(self._check_points(given, reset=False))
@@ -454,13 +570,12 @@ class ComparisonBoostMetric(Boosting):
     def _also(self, comparisons: Any, y: Any, problem: Problem, points: Any) -> Also:
         """Fitted attributes besides those of the metric: the points to score with, and for pairs the threshold."""
         if y is None:
-            return lambda components: {"_points": points}
+            return lambda metric: {"_points": points}
         rows, _ = as_rows(comparisons, None)
         assert isinstance(rows, np.ndarray)
-        similar, normalize = np.asarray(y) == 1, bool(self.normalize)
+        similar = np.asarray(y) == 1
 
-        def also(components: FloatArray) -> dict[str, Any]:
-            metric = MahalanobisMetric(components, normalize=normalize)
+        def also(metric: MahalanobisMetric) -> dict[str, Any]:
             distance = squared_distance(metric.transform(problem.points), rows)
             return {"_points": points, "threshold_": best_threshold(distance, similar)}
 
@@ -494,6 +609,6 @@ def _refuse_beside_files(**given: Any) -> None:
             raise ValueError(f"{name} is given beside files, which bring their own. Leave it out.")
 
 
-def _without_points(components: FloatArray) -> dict[str, Any]:
+def _without_points(metric: MahalanobisMetric) -> dict[str, Any]:
     """The points of the fit are not held."""
     return {"_points": None}

@@ -35,8 +35,6 @@ _SHARED = {
     line_search : {"exact", "bisection"}, default="exact"
         How the step along a direction is found: exactly, from one pass over the comparisons or by Newton's method, or
         by the paper's bisection. The steps are the same; bisection takes about ten times as many evaluations.
-    learning_rate : float, default=1.0
-        Fraction of the best step that is made, at most 1. Used by the stagewise solver.
     block_size : int or "auto", default=@block_size
         Directions that an iteration of the stagewise solver adds at once: the leading eigenvectors of A_hat, with the
         weights that lower the loss most together. 1 is the paper's iteration. "auto" is 1 below 128 features; from
@@ -46,11 +44,6 @@ _SHARED = {
     early_stopping : bool, default=False
         Hold out comparisons, stop when no more of them are satisfied for `n_iter_no_change` iterations, and keep the
         metric of the best iteration.
-    """,
-    "normalize": """
-    normalize : bool, default=False
-        Whether `transform` scales each mapped sample to unit length, for indexes that compare by cosine. Learning is
-        not affected.
     """,
     "warm_start": """
     warm_start : bool, default=False

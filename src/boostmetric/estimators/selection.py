@@ -114,12 +114,15 @@ class Candidate:
         For each validation sample, its error plus half of minus the log-likelihood of its label by soft neighbours.
     errors : ndarray of shape (n_validated,)
         How often nearest neighbours get each of them wrong, averaged over 1, 3 and 5 neighbours.
+    normalize : bool
+        Whether mapped samples are compared at unit length.
     """
 
     recipe: Recipe
     n_passes: int
     losses: FloatArray = field(repr=False, compare=False)
     errors: FloatArray = field(repr=False, compare=False)
+    normalize: bool = False
 
     @property
     def loss(self) -> float:
@@ -143,8 +146,11 @@ class Decision:
     init : Init
     solver : str
     block_size : int
+    learning_rate : float
     max_iter : tuple of int
         Most iterations of each pass.
+    normalize : bool
+        Whether mapped points are scaled to unit length.
     is_validated : bool
         Whether it was chosen by validation.
     beside : tuple of Decision
@@ -155,7 +161,9 @@ class Decision:
     init: Init
     solver: SolverName
     block_size: int
+    learning_rate: float
     max_iter: tuple[int, ...]
+    normalize: bool
     is_validated: bool = False
     beside: tuple[Decision, ...] = ()
 
@@ -215,8 +223,8 @@ class Choice:
         Most single iterations of a pass.
     rank : int, optional
         Largest rank of the metrics.
-    normalize : bool
-        Whether mapped samples are compared at unit length.
+    normalize : bool or "auto"
+        Whether mapped samples are compared at unit length. "auto" does so if the best metric is clearly better then.
     settings : Settings
         Its solver and block size do not count.
     """
@@ -234,7 +242,7 @@ class Choice:
         n_passes: int,
         max_iter: int,
         rank: int | None,
-        normalize: bool,
+        normalize: bool | str,
         settings: Settings,
     ) -> None:
         self._data, self._held_out = data, held_out
@@ -244,6 +252,8 @@ class Choice:
         rungs = _RUNGS if len(data.y) < FEW_ROWS else _RUNGS_OF_LARGE
         self._rungs = [*(rung for rung in rungs if rung < n_passes), n_passes]
         self._normalize, self._settings = normalize, settings
+        # The best candidate so far, and its linear maps.
+        self._leader: tuple[Candidate, Sequence[FloatArray]] | None = None
 
     def decide(
         self,
@@ -259,25 +269,34 @@ class Choice:
         on_step : callable
             Is told how many steps were made, how many there may be, and what is tried.
         """
-        found = self.candidates(on_candidate, on_step)
+        folds = self._folds()
+        found = self.candidates(folds, on_candidate, on_step)
         if found:
-            return choose(found, len(self._data.y)), found
+            chosen = choose(found, len(self._data.y))
+            if is_auto(self._normalize) and (unit := self._at_unit_length(folds)) is not None:
+                found.append(unit)
+                if is_clearly_better(unit, chosen[0]):
+                    chosen = [replace(candidate, normalize=True) for candidate in chosen]
+            return chosen, found
         warn(
             f"{len(self._data.y)} samples are not enough to validate on: one pass is made, from the Euclidean "
             'distance where init is "auto". Give an eval_set, or set init, solver and n_passes=1.'
         )
-        start = "identity" if _is_auto(self._init) else self._init
-        return [Candidate(Recipe(start, *self._ways[0]), 1, np.empty(0), np.empty(0))], found
+        start = "identity" if is_auto(self._init) else self._init
+        recipe, nothing = Recipe(start, *self._ways[0]), np.empty(0)
+        return [Candidate(recipe, 1, nothing, nothing, self._normalize is True)], found
 
     def candidates(
-        self, on_candidate: Callable[[Candidate], bool], on_step: Callable[[int, int, str], None]
+        self,
+        folds: Sequence[Fold],
+        on_candidate: Callable[[Candidate], bool],
+        on_step: Callable[[int, int, str], None],
     ) -> list[Candidate]:
         """All candidates, the Euclidean distance first; none if there are too few samples to validate on."""
-        folds = self._folds()
         if not folds:
             return []
         found: list[Candidate] = []
-        inits: list[Init] = list(STARTS[1:]) if _is_auto(self._init) else ["identity", self._init]
+        inits: list[Init] = list(STARTS[1:]) if is_auto(self._init) else ["identity", self._init]
         if isinstance(self._init, str) and self._init == "identity":
             inits = ["identity"]
         n_trials = min(2, len(inits)) * len(self._ways)
@@ -290,7 +309,7 @@ class Choice:
             if on_candidate(found[-1]):
                 return found
         leading = found[-1:]
-        if _is_auto(self._init):
+        if is_auto(self._init):
             good = next(start for start in found if start.recipe.init == _GOOD_START)
             leading = list({id(start): start for start in (_best(found), good)}.values())
         trials = [
@@ -340,12 +359,29 @@ class Choice:
             yield boosted.linear_map(self._rank)
 
     def _judged(self, folds: Sequence[Fold], recipe: Recipe, n_passes: int, maps: Sequence[FloatArray]) -> Candidate:
-        metrics = [MahalanobisMetric(components, normalize=self._normalize) for components in maps]
+        candidate = self._compared(folds, recipe, n_passes, maps, normalize=self._normalize is True)
+        if self._leader is None or _best([self._leader[0], candidate]) is candidate:
+            self._leader = candidate, maps
+        return candidate
+
+    def _at_unit_length(self, folds: Sequence[Fold]) -> Candidate | None:
+        """The best metric, followed by unit length."""
+        if self._leader is None:
+            return None
+        best, maps = self._leader
+        return self._compared(folds, best.recipe, best.n_passes, maps, normalize=True)
+
+    @staticmethod
+    def _compared(
+        folds: Sequence[Fold], recipe: Recipe, n_passes: int, maps: Sequence[FloatArray], *, normalize: bool
+    ) -> Candidate:
+        metrics = [MahalanobisMetric(components, normalize=normalize) for components in maps]
         judged = [soft_losses(fold.train, fold.test, metric) for fold, metric in zip(folds, metrics, strict=True)]
         order = np.argsort(np.concatenate([fold.numbers for fold in folds]), kind="stable")
         losses = np.concatenate([soft for soft, _ in judged], axis=1)[:, order]
         errors = np.concatenate([wrong for _, wrong in judged])[order]
-        return Candidate(recipe, n_passes, errors + _WEIGHT_OF_SOFT * losses[losses.mean(axis=1).argmin()], errors)
+        softly = losses[losses.mean(axis=1).argmin()]
+        return Candidate(recipe, n_passes, errors + _WEIGHT_OF_SOFT * softly, errors, normalize)
 
 
 def choose(found: Sequence[Candidate], n_samples: int) -> list[Candidate]:
@@ -362,6 +398,12 @@ def choose(found: Sequence[Candidate], n_samples: int) -> list[Candidate]:
         return [chosen]
     others = [other for other in found if other.n_passes and other.recipe != chosen.recipe]
     return [chosen, _best(others)] if others else [chosen]
+
+
+def is_clearly_better(candidate: Candidate, other: Candidate) -> bool:
+    """Whether the mean loss is smaller by more than two standard errors of the difference."""
+    gains = other.losses - candidate.losses
+    return bool(gains.mean() > 2 * gains.std() / np.sqrt(len(gains)))
 
 
 def soft_losses(train: Labelled, test: Labelled, metric: MahalanobisMetric) -> tuple[FloatArray, FloatArray]:
@@ -397,7 +439,8 @@ def block_of(n_features: int, solver: str, block_size: int | str) -> tuple[int, 
     return _BLOCK_SIZE, _BLOCK_DOES
 
 
-def _is_auto(value: object) -> bool:
+def is_auto(value: object) -> bool:
+    """Whether a parameter is to be chosen."""
     return isinstance(value, str) and value == AUTO
 
 
@@ -408,12 +451,12 @@ def _ways(
     n_samples, n_features = shape
     few = n_features <= _MOST_FEATURES_CORRECTED and n_features * (n_features + 1) // 2 <= n_samples
     solvers: list[SolverName] = ["stagewise", "corrective"] if few else ["stagewise"]
-    if not _is_auto(solver):
+    if not is_auto(solver):
         solvers = [cast(SolverName, solver)]
     sizes = dict.fromkeys(
         (
             near if isinstance(n_neighbors, str) else n_neighbors,
-            far if _is_auto(n_impostors) else cast(NImpostors, n_impostors),
+            far if is_auto(n_impostors) else cast(NImpostors, n_impostors),
         )
         for near, far in (_SIZES if n_samples < FEW_ROWS else _SIZES_OF_LARGE)
     )

@@ -53,10 +53,7 @@ class StopReason(Enum):
         "Another pass, with comparisons mined again under the learned metric, did not improve the held-out "
         "comparisons: the metric is from the pass before."
     )
-    VALIDATED = (
-        "Further passes, with comparisons mined again under the learned metric, did not lower the validation error: "
-        "the metric is from the best pass."
-    )
+    VALIDATED = "Validation chose when to stop: learning for longer did not lower the validation error."
     KEPT_START = "Kept the start: boosting did not lower the validation error further."
     BATCH = "partial_fit ran its rounds on the last batch."
     NOTHING_TO_IMPROVE = "Nothing left to improve: the loss cannot fall further in this floating-point precision."
