@@ -94,13 +94,18 @@ def test_metrics_pickled_before_the_option_load():
     assert pickle.loads(pickle.dumps(METRIC)).normalize
 
 
-@pytest.mark.parametrize("wrong", ["yes", 1, None, "auto"])
+@pytest.mark.parametrize("wrong", ["yes", 1, None])
 def test_the_flag_is_checked(wrong):
     with pytest.raises(ValueError, match=rf"normalize must be True or False\. Got {wrong!r}"):
         MahalanobisMetric([[1.0]], normalize=wrong)
     for learner in (BoostMetric.paper(normalize=wrong), ComparisonBoostMetric(normalize=wrong)):
-        with pytest.raises(ValueError, match=rf"normalize must be True or False\. Got {wrong!r}"):
+        with pytest.raises(ValueError, match=rf'normalize must be True or False or "auto"\. Got {wrong!r}'):
             learner.check_parameters()
+
+
+def test_a_metric_is_of_unit_length_or_not():
+    with pytest.raises(ValueError, match=r"normalize must be True or False\. Got 'auto'"):
+        MahalanobisMetric([[1.0]], normalize="auto")
 
 
 # estimators

@@ -155,7 +155,7 @@ def test_starts_of_sparse_data():
 def test_wrong_starts_are_named():
     with pytest.raises(ValueError, match=r"init must be one of 'zero', .*'geometric-mean', 'auto'. Got 'one'"):
         BoostMetric.paper(init="one").fit(X, Y)
-    with pytest.raises(ValueError, match=r"init must be one of 'zero', 'identity', 'standardized'. Got 'rca'"):
+    with pytest.raises(ValueError, match=r"init must be one of 'zero', 'identity', 'standardized', 'auto'. Got 'rca'"):
         ComparisonBoostMetric(init="rca").fit([[0, 1, 2]], points=X)
     with pytest.raises(ValueError, match="init has 2 features, but the data have 13"):
         BoostMetric.paper(init=np.eye(2)).fit(X, Y)
@@ -287,8 +287,8 @@ def test_passes_with_an_eval_set():
 
 def test_passes_with_the_corrective_solver():
     X, y = labelled("balance")
-    metric = BoostMetric.paper(n_passes=3, max_iter=5, solver="corrective", loss="logistic", random_state=0).fit(X, y)
-    one = BoostMetric.paper(n_passes=1, max_iter=5, solver="corrective", loss="logistic", random_state=0).fit(X, y)
+    setting = {"max_iter": 5, "solver": "corrective", "loss": "logistic", "init": "identity", "random_state": 1}
+    metric, one = (BoostMetric.paper(n_passes=n_passes, **setting).fit(X, y) for n_passes in (3, 1))
     assert metric.n_passes_ > 1
     data = Labelled(X, y, None, 3, 3)
     own = [satisfied(data.problem(fit.components_), fit.components_) for fit in (one, metric)]

@@ -27,7 +27,13 @@ def check_count(name: str, value: object, *, alternative: str = "") -> None:
 
 
 def check_number(
-    name: str, value: object, *, above: float | None = None, below: float = math.inf, at_most: float | None = None
+    name: str,
+    value: object,
+    *,
+    above: float | None = None,
+    below: float = math.inf,
+    at_most: float | None = None,
+    alternative: str = "",
 ) -> None:
     """Raise an error unless `value` is a finite number of at least 0 (or above `above`), within the upper limit."""
     real = isinstance(value, numbers.Real) and not isinstance(value, bool)
@@ -37,7 +43,7 @@ def check_number(
         limits = "of at least 0" if above is None else f"above {above:g}"
         limits += "" if below == math.inf else f" and below {below:g}"
         limits += "" if at_most is None else f" and at most {at_most:g}"
-        raise refusal(name, f"must be a finite number {limits}", value)
+        raise refusal(name, f"must be a finite number {limits}{alternative}", value)
 
 
 def check_choice(name: str, value: object, choices: Collection[str]) -> None:
@@ -46,10 +52,10 @@ def check_choice(name: str, value: object, choices: Collection[str]) -> None:
         raise refusal(name, f"must be one of {', '.join(map(repr, choices))}", value)
 
 
-def check_flag(name: str, value: object) -> None:
+def check_flag(name: str, value: object, *, alternative: str = "") -> None:
     """Raise an error unless `value` is True or False."""
     if not isinstance(value, bool | np.bool_):
-        raise refusal(name, "must be True or False", value)
+        raise refusal(name, f"must be True or False{alternative}", value)
 
 
 def check_threads(name: str, value: object) -> None:

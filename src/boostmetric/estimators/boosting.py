@@ -325,12 +325,18 @@ class Boosting(MetricLearner):
         check_count("max_iter", self.max_iter)
         check_flag("early_stopping", self.early_stopping)
         if not self._may_be_auto("normalize"):
-            check_flag("normalize", self.normalize)
+            check_flag("normalize", self.normalize, alternative=self._or_auto("normalize"))
         check_flag("warm_start", self.warm_start)
         check_number("tol", self.tol, below=1.0)
         check_choice("line_search", self.line_search, STEP_FINDERS)
         if not self._may_be_auto("learning_rate"):
-            check_number("learning_rate", self.learning_rate, above=0.0, at_most=1.0)
+            check_number(
+                "learning_rate",
+                self.learning_rate,
+                above=0.0,
+                at_most=1.0,
+                alternative=self._or_auto("learning_rate"),
+            )
         if not is_auto(self.block_size):
             check_count("block_size", self.block_size, alternative=' or "auto"')
         check_number("validation_fraction", self.validation_fraction, above=0.0, below=1.0)
@@ -342,7 +348,6 @@ class Boosting(MetricLearner):
         if self.n_components is not None:
             check_count("n_components", self.n_components, alternative=", or None")
         self._check_callbacks()
-
         if self.early_stopping and self.chooses:
             named = [f"{{{name}}}" for name in self._chosen if is_auto(getattr(self, name))]
             raise ParameterError(
@@ -353,6 +358,9 @@ class Boosting(MetricLearner):
     def _may_be_auto(self, name: str) -> bool:
         """Whether a parameter is "auto", and may be."""
         return name in self._chosen and is_auto(getattr(self, name))
+
+    def _or_auto(self, name: str) -> str:
+        return ' or "auto"' if name in self._chosen else ""
 
     def _check_engine(self) -> None:
         if self.engine is None:

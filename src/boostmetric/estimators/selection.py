@@ -275,6 +275,7 @@ class Choice:
             chosen = choose(found, len(self._data.y))
             if is_auto(self._normalize) and (unit := self._at_unit_length(folds)) is not None:
                 found.append(unit)
+                on_candidate(unit)
                 if is_clearly_better(unit, chosen[0]):
                     chosen = [replace(candidate, normalize=True) for candidate in chosen]
             return chosen, found
