@@ -14,16 +14,19 @@ import pytest
 from typer.testing import CliRunner
 
 import boostmetric
+from boostmetric import BoostMetric
 from boostmetric.cli import app
 from boostmetric.cli.paper import PARTS
 from boostmetric.paper import figures, tables
 from boostmetric.paper.benchmarks import BENCHMARKS
+from boostmetric.paper.datasets import load
 from boostmetric.paper.experiments import EXPERIMENTS, SYSTEMS, Laboratory, tasks
 from boostmetric.paper.page import write_report
 from boostmetric.paper.protocol import run as run_split
 from boostmetric.paper.protocol import split
 from boostmetric.paper.runner import FAILED, OK, OUT_OF_MEMORY, OVER_TIME, FitRow, FitTask, RowFile, run
 from boostmetric.paper.tables import Results
+from boostmetric.paper.validated import N_ITERATIONS, ValidatedIterations
 from errands import execute
 
 SMALL = [benchmark for benchmark in BENCHMARKS if benchmark.name in ("Wine", "Iris", "Bal")]
@@ -136,8 +139,6 @@ def test_every_system_measures_an_error(system):
     measured = Laboratory(None)(FitTask("table2", "Iris", system, 0))
     assert 0 <= measured["error"] < 15
     (iris,) = [benchmark for benchmark in BENCHMARKS if benchmark.name == "Iris"]
-    from boostmetric.paper.datasets import load
-
     assert measured["error"] == run_split(SYSTEMS[system](iris), split(iris, load("iris"), 0)).error
 
 
@@ -214,3 +215,14 @@ def test_parts_that_are_not_wanted_are_left_out(tmp_path):
     assert "Table 1" in text
     assert "Table 2" not in text
     assert not (tmp_path / "figures").exists()
+
+
+def test_the_number_of_iterations_is_cross_validated():
+    X, y = load("wine")
+    learner = ValidatedIterations(BoostMetric.paper()).fit(X, y)
+    assert learner.n_iter in N_ITERATIONS
+    assert learner.metric.n_iter_ <= learner.n_iter
+    assert learner.transform(X).tobytes() == BoostMetric.paper(max_iter=learner.n_iter).fit(X, y).transform(X).tobytes()
+    rng = np.random.default_rng(0)
+    noise = ValidatedIterations(BoostMetric.paper()).fit(rng.standard_normal((60, 3)), np.arange(60) % 2)
+    assert noise.stop_reason_ == f"{noise.n_iter} iterations by cross-validation."

@@ -25,6 +25,7 @@ from boostmetric.paper.image_experiments import (
 )
 from boostmetric.paper.protocol import TrainTestSplit, paper_setting, run, split
 from boostmetric.paper.runner import FitTask
+from boostmetric.paper.validated import ValidatedIterations
 from boostmetric.vision import UnusableImageError
 
 # Columns of Table 2: those of the paper, then our own.
@@ -35,6 +36,7 @@ SYSTEMS: dict[str, Callable[[Benchmark], Any]] = {
     "NCA": lambda benchmark: NCA(random_state=0),
     "LMNN": lambda benchmark: LMNN(n_neighbors=benchmark.n_neighbors),
     "BoostMetric": paper_setting,
+    "validated iterations": lambda benchmark: ValidatedIterations(paper_setting(benchmark)),
     "recommended": lambda benchmark: BoostMetric.recommended(random_state=0),
     "PSDBoost": lambda benchmark: PSDBoost(n_neighbors=benchmark.n_neighbors, n_impostors=benchmark.n_neighbors),
 }
