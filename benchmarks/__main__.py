@@ -28,6 +28,7 @@ from benchmarks import (
     rounds,
     scaling,
     stream,
+    variants,
 )
 from boostmetric.paper.datasets import MissingDataError
 from boostmetric.paper.environment import machine
@@ -49,6 +50,7 @@ BENCHMARKS = {
     "ablation": ablation.run,
     "adapters": adapters.run,
     "pydml": pydml.run,
+    "variants": variants.run,
     "gpu": gpu.run,
     "cluster": cluster.run,
     "rounds": rounds.run,
