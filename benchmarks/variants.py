@@ -6,6 +6,7 @@
 from collections.abc import Iterable
 from pathlib import Path
 from time import perf_counter
+from typing import Self
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -21,6 +22,26 @@ from boostmetric.paper.protocol import TrainTestSplit
 FOLDS = (0, 1, 2)
 SETS = ("TREC-6", "TREC-50", "HWU64")
 _WITHOUT_MEAN = "recommended, the best metric alone"
+# Metrics that are averaged, and the share of the samples that each learns from.
+_BAGS, _IN_A_BAG = 10, 0.8
+
+
+class Bagged:
+    """The mean of metrics learned from parts of the data, each in units of its mean squared distance."""
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> Self:
+        rng, matrix = np.random.default_rng(0), np.zeros((X.shape[1], X.shape[1]))
+        scatter = np.cov(X, rowvar=False)
+        for _ in range(_BAGS):
+            part = np.sort(rng.permutation(len(y))[: round(_IN_A_BAG * len(y))])
+            learned = plain().fit(X[part], y[part]).get_mahalanobis_matrix()
+            matrix += learned / np.vdot(learned, scatter)
+        values, vectors = np.linalg.eigh(matrix)
+        self._map = vectors * np.sqrt(values.clip(0))
+        return self
+
+    def transform(self, X: np.ndarray) -> np.ndarray:
+        return X @ self._map
 
 
 def plain(**changes: object) -> BoostMetric:
@@ -38,9 +59,11 @@ VARIANTS = {
     "plain, from the Euclidean distance": lambda: plain(init="identity"),
     "plain, 3 targets, 3 impostors": lambda: plain(n_neighbors=3, n_impostors=3),
     "plain, 10 targets, 50 impostors": lambda: plain(n_neighbors=10, n_impostors=50),
+    "plain, 5 targets, all impostors": lambda: plain(n_impostors="all"),
     "plain, one pass": lambda: plain(n_passes=1, early_stopping=True),
     "plain, single directions": lambda: plain(block_size=1),
     "plain, learning rate 0.3": lambda: plain(learning_rate=0.3),
+    "plain, mean of ten": lambda: Bagged(),
     "recommended": lambda: recommended(),
     "recommended, from the Euclidean distance": lambda: recommended(init="identity"),
     "recommended, 3 targets, 3 impostors": lambda: recommended(n_neighbors=3, n_impostors=3),
@@ -90,7 +113,7 @@ def loaded(sets: Iterable[str], data_dir: Path | None) -> Iterable[tuple[str, Tr
             print(f"{name} left out. {missing}")
 
 
-def learned(variant: str, X: np.ndarray, y: np.ndarray) -> BoostMetric:
+def learned(variant: str, X: np.ndarray, y: np.ndarray) -> BoostMetric | Bagged:
     metric = VARIANTS[variant]().fit(X, y)
     if variant == _WITHOUT_MEAN and len(metric.chosen_) > 1:
         metric.chosen_ = metric.chosen_[:1]
