@@ -30,6 +30,7 @@ class Bagged:
     """The mean of metrics learned from parts of the data, each in units of its mean squared distance."""
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> Self:
+        """Learn from parts, and average."""
         rng, matrix = np.random.default_rng(0), np.zeros((X.shape[1], X.shape[1]))
         scatter = np.cov(X, rowvar=False)
         for _ in range(_BAGS):
@@ -41,6 +42,7 @@ class Bagged:
         return self
 
     def transform(self, X: np.ndarray) -> np.ndarray:
+        """Map samples."""
         return X @ self._map
 
 
