@@ -607,6 +607,15 @@ def test_warnings_are_lines_without_the_place_in_the_code(model, tmp_path):
     assert ".py" not in result.stderr
 
 
+def test_warnings_name_options(tmp_path):
+    (tmp_path / "few.csv").write_text("a,b,kind\n1,2,x\n2,3,y\n3,1,x\n1,1,y\n")
+    result = run("fit", tmp_path / "few.csv", "--label", "kind", "--setting", "paper", "-o", tmp_path / "m")
+    few, nothing = (line for line in result.stderr.splitlines() if line.startswith("Warning: "))
+    assert "fewer than --neighbors + 1 = 4 samples" in few
+    assert "Lower --neighbors or drop these classes" in few
+    assert "lower --regularization, which is 1e-07" in nothing
+
+
 def test_help_imports_nothing_heavy():
     code = (
         "import sys; from boostmetric.cli import app; app(['fit', '--help'], standalone_mode=False); "

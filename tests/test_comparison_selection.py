@@ -114,7 +114,7 @@ def test_a_warm_start_continues_with_what_was_chosen():
 
 
 def test_too_few_comparisons_keep_the_start():
-    with pytest.warns(UserWarning, match="1 comparisons are too few, or share too many pairs, to validate on"):
+    with pytest.warns(UserWarning, match="1 comparison: too few, or with too many pairs in common, to validate on"):
         metric = ComparisonBoostMetric.recommended().fit(TRAIN[:1], points=POINTS)
     assert metric.candidates_ == []
     assert metric.n_iter_ == 0

@@ -1,4 +1,4 @@
-"""Errors that know which parameters they are about, so that the command line can show its own option names."""
+"""Errors and warnings that know which parameters they name, so that the command line can show its own options."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 _LONGEST_VALUE = 60
 
 
-class NamesParameters(Exception):  # noqa: N818 - mixed into errors
-    """Mixin for errors whose message names parameters and can be rendered with other names for them.
+class NamesParameters(Exception):  # noqa: N818 - mixed into errors and warnings
+    """Mixin for errors and warnings whose message names parameters and can be rendered with other names for them.
 
     Parameters
     ----------
@@ -56,6 +56,10 @@ def _rebuilt(kind: type[NamesParameters], text: str, values: dict[str, Any]) -> 
 
 class ParameterError(NamesParameters, ValueError):
     """Invalid value of a parameter."""
+
+
+class ParameterWarning(NamesParameters, UserWarning):
+    """Warning whose remedy is another value of a parameter."""
 
 
 class MissingFileError(NamesParameters, FileNotFoundError):

@@ -95,7 +95,7 @@ def as_list(name: str, values: Any, *, of: str = "") -> list[Any]:
     return list(values)
 
 
-def warn(message: str, category: type[Warning] = UserWarning) -> None:
+def warn(message: str | Warning, category: type[Warning] = UserWarning) -> None:
     """Warn, pointing at the user's line: the innermost one outside this package and scikit-learn."""
     sklearn = sys.modules.get("sklearn")
     ours = (_PACKAGE, *(sklearn.__path__ if sklearn else ()))

@@ -41,7 +41,7 @@ class FileCommand(TyperCommand):
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
         _check_output(ctx.params)
-        with _plain_warnings():
+        with _plain_warnings(self):
             try:
                 return super().invoke(ctx)
             except (ValueError, ImportError, MemoryError, OSError) as error:
@@ -55,7 +55,7 @@ class FileCommand(TyperCommand):
 
 
 def message_of(error: Exception, command: Any) -> str:
-    """The message of an error, with the options of a command in place of the library's parameters."""
+    """The message of an error or warning, with the options of a command in place of the library's parameters."""
     if not isinstance(error, NamesParameters):
         return str(error)
     options = {
@@ -87,8 +87,8 @@ def say(message: str = "") -> None:
 
 
 @contextmanager
-def _plain_warnings() -> Iterator[None]:
-    """Show each warning once, as one line without its location in the code."""
+def _plain_warnings(command: Any) -> Iterator[None]:
+    """Show each warning once, as one line without its location in the code, with the options of a command."""
     shown: set[str] = set()
 
     def show(
@@ -99,9 +99,10 @@ def _plain_warnings() -> Iterator[None]:
         file: TextIO | None = None,
         line: str | None = None,
     ) -> None:
-        if str(message) not in shown:
-            shown.add(str(message))
-            say(f"Warning: {message}")
+        text = message if isinstance(message, str) else message_of(message, command)
+        if text not in shown:
+            shown.add(text)
+            say(f"Warning: {text}")
 
     with warnings.catch_warnings():
         if not sys.warnoptions:

@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
-from boostmetric.arrays.errors import ParameterError
+from boostmetric.arrays.errors import ParameterError, ParameterWarning
 from boostmetric.arrays.frame import Coordinates, Given, Shift, centre_and_scale
 from boostmetric.arrays.ragged import Ragged
 from boostmetric.arrays.validation import check_count, checked, warn
@@ -128,12 +128,12 @@ def check_classes(classes: NDArray[Any], sizes: NDArray[np.int64]) -> None:
     if len(classes) < 2:
         raise ValueError(
             f"All {sizes[0]} samples have the label {classes.tolist()[0]!r}: comparisons need at least 2 classes. "
-            "Check that y holds the class labels."
+            "Check that these are class labels."
         )
     if sizes.max() < 2:
         raise ValueError(
             f"Each of the {len(classes)} labels occurs once, so no sample has another of its class to be close to. "
-            "Labels must repeat: y should name classes, not samples."
+            "Labels must repeat: they name classes, not samples."
         )
 
 
@@ -143,8 +143,14 @@ def warn_of_small_classes(classes: NDArray[Any], sizes: NDArray[np.int64], n_nei
     if small.any():
         least = int(np.argmin(sizes))
         warn(
-            f"{int(small.sum())} of {len(classes)} classes have fewer than n_neighbors + 1 = {n_neighbors + 1} samples "
-            f"(class {classes.tolist()[least]!r} has {sizes[least]}): their samples get fewer targets, and a sample "
-            "alone in its class is only used as an impostor. Lower n_neighbors or drop these classes if you do not "
-            "want that."
+            ParameterWarning(
+                "{n_small} of {n_classes} classes have fewer than {n_neighbors} + 1 = {needed} samples (class "
+                "{name!r} has {size}): their samples get fewer targets, and a sample alone in its class is only used "
+                "as an impostor. Lower {n_neighbors} or drop these classes if you do not want that.",
+                n_small=int(small.sum()),
+                n_classes=len(classes),
+                needed=n_neighbors + 1,
+                name=classes.tolist()[least],
+                size=sizes[least],
+            )
         )

@@ -15,7 +15,7 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from boostmetric.arrays.errors import ParameterError
+from boostmetric.arrays.errors import ParameterError, ParameterWarning
 from boostmetric.arrays.frame import Given
 from boostmetric.arrays.validation import check_choice, check_count, check_flag, check_number, check_threads, warn
 from boostmetric.callbacks import Callback, Checkpoint
@@ -290,9 +290,12 @@ class Boosting(MetricLearner):
 
     def _warn_of_zero(self, detail: str = "") -> None:
         warn(
-            f"Nothing was learned: the metric is zero, and with it every distance. {detail} Either near pairs are not "
-            "closer than far pairs along any direction, or the features are small: scale them (StandardScaler) or "
-            f"lower the regularization, which is {self.regularization:g}."
+            ParameterWarning(
+                f"Nothing was learned: the metric is zero, and so is every distance. {detail} Either near pairs are "
+                "not closer than far pairs along any direction, or the features are small: scale them "
+                "(StandardScaler) or lower {regularization}, which is {value:g}.",
+                value=self.regularization,
+            )
         )
 
     def staged_transform(self, X: ArrayLike | sparse.spmatrix | sparse.sparray) -> Iterator[NDArray[np.floating[Any]]]:

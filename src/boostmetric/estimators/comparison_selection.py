@@ -15,6 +15,7 @@ from itertools import product
 
 import numpy as np
 
+from boostmetric.arrays.errors import plural
 from boostmetric.arrays.types import FloatArray
 from boostmetric.arrays.validation import warn
 from boostmetric.metric import MahalanobisMetric
@@ -108,10 +109,10 @@ class ComparisonChoice:
         splits = list(self._splits())
         recipes = list(product(self.inits, self.learning_rates))
         if not splits:
-            n = self.problem.comparisons.n_comparisons
+            given = plural(self.problem.comparisons.n_comparisons, "comparison")
             warn(
-                f"{n} comparisons are too few, or share too many pairs, to validate on: the start is kept. Give more "
-                "of them, or an eval_set, or set init and learning_rate to learn from them without validation."
+                f"{given}: too few, or with too many pairs in common, to validate on. The start is kept. Add "
+                'comparisons, or set what is "auto" to learn without validation.'
             )
             return ComparisonCandidate(*recipes[0], 0, np.nan, self.normalize is True), []
         found: list[ComparisonCandidate] = []

@@ -21,6 +21,7 @@ from typing import Literal, NamedTuple, cast
 
 import numpy as np
 
+from boostmetric.arrays.errors import ParameterWarning
 from boostmetric.arrays.types import FloatArray, IntArray
 from boostmetric.arrays.validation import warn
 from boostmetric.evaluation.knn import vote
@@ -280,8 +281,11 @@ class Choice:
                     chosen = [replace(candidate, normalize=True) for candidate in chosen]
             return chosen, found
         warn(
-            f"{len(self._data.y)} samples are not enough to validate on: one pass is made, from the Euclidean "
-            'distance where init is "auto". Give an eval_set, or set init, solver and n_passes=1.'
+            ParameterWarning(
+                "{n} samples are not enough to validate on: one pass is made, from the Euclidean distance where "
+                '{init} is "auto". Add samples, or set {init}, {n_neighbors} and {n_impostors}.',
+                n=len(self._data.y),
+            )
         )
         start = "identity" if is_auto(self._init) else self._init
         recipe, nothing = Recipe(start, *self._ways[0]), np.empty(0)

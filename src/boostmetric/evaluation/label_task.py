@@ -213,7 +213,7 @@ def _rows_with_answer(labels: IntArray, classes: NDArray[Any]) -> IntArray:
     if alone.all():
         raise ValueError(
             f"Each of the {len(classes)} labels occurs once, so no query has another point of its class to find. "
-            "Labels must repeat: y should name classes, not points."
+            "Labels must repeat: they name classes, not points."
         )
     if alone.any():
         warn(
