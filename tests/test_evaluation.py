@@ -592,5 +592,9 @@ def test_the_better_metric_is_kept():
     assert kept.metric.components.tolist() == np.eye(2).tolist()
     assert kept.metric.about == {"data": 1}
     assert kept.evaluation[kept.evaluation.headline].difference == 0
+    twice = MahalanobisMetric(2 * np.eye(2))  # scores as the base does
+    assert keep_better(twice, task).is_base
+    assert keep_better(twice, task, ties="learned").metric is twice
+    assert keep_better(bad, task, ties="learned").is_base
     with pytest.raises(TypeError, match="Got None"):
         keep_better(None, task)

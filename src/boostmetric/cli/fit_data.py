@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 import typer
@@ -17,9 +17,10 @@ from boostmetric.cli.points import Reading
 from boostmetric.comparisons import Comparisons
 from boostmetric.engines.ray import RayEngine
 from boostmetric.estimators.file_evaluation import evaluate_files
-from boostmetric.evaluation import ComparisonTask, compare, evaluate, fraction_to_hold_out, keep_better, split_rows
+from boostmetric.evaluation import ComparisonTask, LabelTask, compare, fraction_to_hold_out, keep_better, split_rows
 from boostmetric.evaluation.keeping import base_of
 from boostmetric.evaluation.splitting import TEST_FRACTION
+from boostmetric.evaluation.task import Task
 from boostmetric.metric import MahalanobisMetric
 from boostmetric.tables import ComparisonFiles, ComparisonTable, PointTable, TableError, read_comparisons
 from boostmetric.tables.comparison_files import OpenedFiles
@@ -183,26 +184,16 @@ class LabelledData(FitData):
         """Evaluate, and keep the base where the metric is worse."""
         if self.held_out is None:
             return Judged(metric, None, is_base=False)
-        evaluation = self._evaluated(metric, seed)
-        difference = evaluation[evaluation.headline].difference
-        if not choose or difference is None or difference >= 0:
-            return Judged(metric, evaluation, is_base=False)
-        base = base_of(metric)
-        return Judged(base, self._evaluated(base, seed), is_base=True)
-
-    def _evaluated(self, metric: MahalanobisMetric, seed: int) -> Any:
         assert self.train.labels is not None
-        assert self.held_out is not None
         assert self.held_out.labels is not None
-        return evaluate(
-            metric,
+        task = LabelTask.of(
             self.held_out.points,
             self.held_out.labels,
             reference=(self.train.points, self.train.labels),
             k=[k for k in (1, 10) if k <= len(self.train)],
             n_neighbors=min(3, len(self.train)),
-            random_state=seed,
         )
+        return _judged(metric, task, seed, choose=choose, ties="learned")
 
     def describe(self) -> str:
         """What was understood, for people."""
@@ -278,10 +269,7 @@ class ComparedData(FitData):
         if self.held_out is None:
             return Judged(metric, None, is_base=False)
         task = ComparisonTask.of(self.held_out, self.table.points)
-        if not choose:
-            return Judged(metric, compare(metric, task, random_state=seed), is_base=False)
-        kept = keep_better(metric, task, random_state=seed)
-        return Judged(kept.metric, kept.evaluation, kept.is_base)
+        return _judged(metric, task, seed, choose=choose, ties="base")
 
     def describe(self) -> str:
         """What was understood, for people."""
@@ -368,6 +356,15 @@ class SharedData(FitData):
     def as_dict(self) -> dict[str, Any]:
         """Sizes, for JSON and the model file."""
         return {"n_features": self.features.n_features, "n_rows": self.train.n_rows, "validation": self.how}
+
+
+def _judged(
+    metric: MahalanobisMetric, task: Task, seed: int, *, choose: bool, ties: Literal["base", "learned"]
+) -> Judged:
+    if not choose:
+        return Judged(metric, compare(metric, task, random_state=seed), is_base=False)
+    kept = keep_better(metric, task, ties=ties, random_state=seed)
+    return Judged(kept.metric, kept.evaluation, kept.is_base)
 
 
 def are_parquet(*sources: Sequence[str] | None) -> bool:

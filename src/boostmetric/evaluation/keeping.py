@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
+from boostmetric.arrays.validation import check_choice
 from boostmetric.evaluation.compare import Random, compare
 from boostmetric.evaluation.task import Task
 from boostmetric.evaluation.verdict import Evaluation
@@ -32,7 +33,14 @@ class Kept:
     is_base: bool
 
 
-def keep_better(metric: Any, task: Task, *, headline: str | None = None, random_state: Random = 0) -> Kept:
+def keep_better(
+    metric: Any,
+    task: Task,
+    *,
+    headline: str | None = None,
+    ties: Literal["base", "learned"] = "base",
+    random_state: Random = 0,
+) -> Kept:
     """Keep a learned metric if its headline score beats that of the base, else the base.
 
     Parameters
@@ -42,6 +50,9 @@ def keep_better(metric: Any, task: Task, *, headline: str | None = None, random_
         Task on held-out data. Test the metric that is kept on other data.
     headline : str, optional
         The score that decides; by default the headline of the task.
+    ties : {"base", "learned"}, default="base"
+        What to keep if both score the same. "learned" is for metrics that validation has already chosen over the base,
+        as `BoostMetric.recommended` does.
     random_state : int, RandomState or None, default=0
         Random seed of the bootstrap.
 
@@ -59,12 +70,13 @@ def keep_better(metric: Any, task: Task, *, headline: str | None = None, random_
     >>> keep_better(MahalanobisMetric([[1.0, 0.0]]), task).is_base  # the base is right already
     True
     """
+    check_choice("ties", ties, ("base", "learned"))
     learned = as_metric(metric)
     if learned is None:
         raise TypeError("metric must be a fitted learner or a MahalanobisMetric. Got None.")
     evaluation = compare(learned, task, headline=headline, random_state=random_state)
-    difference = evaluation[evaluation.headline].difference
-    if difference is not None and difference > 0:
+    difference = evaluation[evaluation.headline].difference or 0.0
+    if difference > 0 or (difference == 0 and ties == "learned"):
         return Kept(learned, evaluation, is_base=False)
     base = base_of(learned)
     return Kept(base, compare(base, task, headline=headline, random_state=random_state), is_base=True)
