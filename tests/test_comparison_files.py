@@ -326,7 +326,7 @@ def test_a_part_that_was_written_anew_is_named(tmp_path, kind):
         write_points(tmp_path / "points", X + 1.0)
     else:
         write_triplets(tmp_path / "triplets", TRIPLETS[::-1])
-    with pytest.raises(TableError, match=rf"{kind}.*part-0\.parquet: was written anew since the fit began"):
+    with pytest.raises(TableError, match=rf"{kind}.*part-0\.parquet: was rewritten since the fit began"):
         load(share)
     (again,) = given.opened().shares(1)  # the same description, of the files as they are now
     assert load(again)[0].shape == X.shape

@@ -189,9 +189,9 @@ class _Bar:
 
 
 class Checkpoint:
-    """Write a fit to a file as it goes on, so that it can be resumed after a crash.
+    """Write a fit to a file at intervals, so that it can be resumed after a crash.
 
-    The file is replaced as a whole: whenever the process ends, a complete checkpoint is there. An error or a keyboard
+    The file is replaced as a whole, so it is complete whenever the process ends. An error or a keyboard
     interrupt writes a last one. Reading it runs no code. Fits that run at the same time, as in a grid search, need
     paths of their own.
 
@@ -200,9 +200,9 @@ class Checkpoint:
     path : str or Path
         The file, of NumPy's npz format.
     every : int or None, default=50
-        Write after so many iterations,
+        Write after this many iterations,
     seconds : float or None, default=60.0
-        or after so much time, whichever comes first.
+        or after this much time, whichever comes first.
 
     Examples
     --------

@@ -90,7 +90,7 @@ class FitData(ABC):
     @property
     @abstractmethod
     def features(self) -> PointTable | OpenedFiles:
-        """What knows the number of features, and their names."""
+        """The table that knows the number of features and their names."""
 
     @abstractmethod
     def fit(self, estimator: Any, *, choose: bool, resume_from: Path | None) -> None:
@@ -105,7 +105,7 @@ class FitData(ABC):
 
     @abstractmethod
     def judge(self, metric: MahalanobisMetric, seed: int, *, choose: bool) -> Judged:
-        """Evaluate a metric on what is held out; with `choose`, keep the base where it is not better."""
+        """Evaluate a metric on what is held out; with `choose`, keep the base if it is not better."""
 
     @abstractmethod
     def describe(self) -> str:
@@ -166,7 +166,7 @@ class LabelledData(FitData):
 
     @property
     def features(self) -> PointTable | OpenedFiles:
-        """What knows the number of features, and their names."""
+        """The table that knows the number of features and their names."""
         return self.train
 
     def fit(self, estimator: Any, *, choose: bool, resume_from: Path | None) -> None:
@@ -181,7 +181,7 @@ class LabelledData(FitData):
         return True
 
     def judge(self, metric: MahalanobisMetric, seed: int, *, choose: bool) -> Judged:
-        """Evaluate, and keep the base where the metric is worse."""
+        """Evaluate, and keep the base if the metric is worse."""
         if self.held_out is None:
             return Judged(metric, None, is_base=False)
         assert self.train.labels is not None
@@ -249,7 +249,7 @@ class ComparedData(FitData):
 
     @property
     def features(self) -> PointTable | OpenedFiles:
-        """What knows the number of features, and their names."""
+        """The table that knows the number of features and their names."""
         return self.points
 
     def fit(self, estimator: Any, *, choose: bool, resume_from: Path | None) -> None:
@@ -265,7 +265,7 @@ class ComparedData(FitData):
         return True
 
     def judge(self, metric: MahalanobisMetric, seed: int, *, choose: bool) -> Judged:
-        """Evaluate, and keep the base where the metric is not better."""
+        """Evaluate, and keep the base if the metric is not better."""
         if self.held_out is None:
             return Judged(metric, None, is_base=False)
         task = ComparisonTask.of(self.held_out, self.table.points)
@@ -330,7 +330,7 @@ class SharedData(FitData):
 
     @property
     def features(self) -> PointTable | OpenedFiles:
-        """What knows the number of features, and their names."""
+        """The table that knows the number of features and their names."""
         return self.train
 
     def fit(self, estimator: Any, *, choose: bool, resume_from: Path | None) -> None:
@@ -339,7 +339,7 @@ class SharedData(FitData):
         estimator.fit(self.train.files, eval_set=eval_set, resume_from=resume_from)
 
     def judge(self, metric: MahalanobisMetric, seed: int, *, choose: bool) -> Judged:
-        """Evaluate, and keep the base where the metric is not better."""
+        """Evaluate, and keep the base if the metric is not better."""
         if self.held_out is None:
             return Judged(metric, None, is_base=False)
         evaluation = evaluate_files(metric, self.held_out, self.engine)

@@ -1,4 +1,4 @@
-"""A fit that shows itself, can be interrupted and resumed, and what is said at its end."""
+"""Run a fit with progress, Ctrl-C and checkpoints, and report its result."""
 
 from __future__ import annotations
 
@@ -175,12 +175,14 @@ def as_text(outcome: FitOutcome, output: Path, *, chosen: bool, next_steps: list
         lines += [*table, "", paragraph(outcome.evaluation.sentence)]
         if chosen and not hasattr(estimator, "chosen_"):
             lines.append(
-                paragraph("What was held out also decided about the model: test it on others (boostmetric evaluate).")
+                paragraph(
+                    "The held-out data also decided about the model: test it on other data (boostmetric evaluate)."
+                )
             )
         if outcome.learned_from_all:
             lines.append(
                 paragraph(
-                    "After this evaluation the model was learned again from everything, also from what was held out, "
+                    "After this evaluation the model was learned again from all data, the held-out part included, "
                     "with the same setting."
                 )
             )

@@ -62,7 +62,8 @@ def mine(
         str | None,
         typer.Option(
             metavar="LEAST[,MOST]|none",
-            help="How much farther than the positive, as a fraction of it. Default: 0.05, or none with labels.",
+            help="How much farther than the positive, as a fraction of its distance. Default: 0.05, or none with "
+            "labels.",
             rich_help_panel=_GUARDS,
         ),
     ] = None,
@@ -74,7 +75,8 @@ def mine(
         str | None,
         typer.Option(
             metavar="SHARE|none",
-            help="Skip copies of a positive that are this near to it. Default: 0.1, or none with labels.",
+            help="Skip documents closer to a positive than this fraction of its distance from the query. Default: "
+            "0.1, or none with labels.",
             rich_help_panel=_GUARDS,
         ),
     ] = None,
@@ -98,7 +100,7 @@ def mine(
 
     Writes anchor, positive and negative, with the rank and both distances, as boostmetric fit --comparisons reads them.
     With --label, all points of other classes are negatives; with --positives, guards skip documents that may be
-    relevant although nobody said so.
+    relevant but are not marked as such.
     """
     if bool(label) == bool(positives):
         raise typer.BadParameter("Give either --label or --positives to say what belongs together.")

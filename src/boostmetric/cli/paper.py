@@ -30,8 +30,8 @@ def paper(
 ) -> None:
     """Rerun the paper's experiments, and write a report with our figures beside the printed ones.
 
-    Fits are rows of a file in the output folder, appended as they finish: started again, the command goes on where it
-    was. Sets that are not at hand are downloaded, or named and left out.
+    Each finished fit is appended to a file in the output folder, so the same command continues an unfinished run. Data
+    sets that are missing are downloaded; those that cannot be are listed and skipped.
     """
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn

@@ -79,7 +79,7 @@ def search(
     writes them to a file.
 
     boostmetric search --images DIR --query PICTURE learns from the subfolders of DIR, and writes a contact sheet and a
-    page with the nearest pictures before and after. Queries in the folder are left out of what is learned.
+    page with the nearest pictures before and after. Queries in the folder are not learned from.
     """
     of_pictures: Mapping[str, object] = {"--words": words, "--detector": detector, "--upright": upright, "--seed": seed}
     of_points: dict[str, object] = {"--id": id, "--vector": vector, "--columns": columns, "--ignore": ignore}

@@ -1,4 +1,4 @@
-"""What the two estimators that boost share: one way through a fit, and streams."""
+"""Base class of the two boosting estimators: one way through a fit, and streams."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ class Boosting(MetricLearner):
         return self
 
     def _decide(self, source: Source, held_out: Source | None, earlier: Earlier) -> Decision:
-        """What to learn from, where to start, how to go on, and for how long: what the parameters say."""
+        """Decide what to learn from, where to start, and for how long, as the parameters say."""
         solver = cast(SolverName, self.solver)
         block_size, does = block_of(source.n_features, solver, self.block_size)
         max_iter = (-(-self.max_iter // does),) * self.n_passes

@@ -102,9 +102,9 @@ class ComparisonChoice:
         Parameters
         ----------
         on_candidate : callable
-            Sees each candidate; returns whether to look for no more.
+            Called with each candidate; returns whether to stop the search.
         on_step : callable
-            Is told how many steps were made, how many there may be, and what is tried.
+            Called with the number of steps made, the largest number there may be, and what is tried.
         """
         splits = list(self._splits())
         recipes = list(product(self.inits, self.learning_rates))

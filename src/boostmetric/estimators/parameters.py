@@ -1,4 +1,4 @@
-"""What the two estimators that boost document in the same words, and the constructor that they share."""
+"""Docstrings and constructor arguments that the two boosting estimators share."""
 
 from __future__ import annotations
 

@@ -199,7 +199,7 @@ class Trial:
 
     @property
     def is_over(self) -> bool:
-        """Whether the last passes brought nothing."""
+        """Whether the last passes brought no improvement."""
         return len(self.candidates) - 1 - self.best.n_passes >= _PATIENCE
 
     def next_maps(self) -> list[FloatArray]:
@@ -266,9 +266,9 @@ class Choice:
         Parameters
         ----------
         on_candidate : callable
-            Sees each candidate; returns whether to look for no more.
+            Called with each candidate; returns whether to stop the search.
         on_step : callable
-            Is told how many steps were made, how many there may be, and what is tried.
+            Called with the number of steps made, the largest number there may be, and what is tried.
         """
         folds = self._folds()
         found = self.candidates(folds, on_candidate, on_step)

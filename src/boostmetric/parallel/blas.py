@@ -13,7 +13,7 @@ from threadpoolctl import ThreadpoolController
 
 
 class _User:
-    """A fit that runs. One that was interrupted before it could sign off is forgotten with its frame."""
+    """A running fit. One that is interrupted before it ends is forgotten with its frame."""
 
 
 _blas_lock = Lock()

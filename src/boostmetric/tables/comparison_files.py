@@ -42,7 +42,7 @@ class ComparisonFiles:
 
     Parameters
     ----------
-    points, comparisons : path, pattern such as ``"shards/*.parquet"``, or sequence of them
+    points, comparisons : path, pattern such as ``"points/*.parquet"``, or sequence of them
         Every machine of a cluster must see them under the same paths.
     id, vector, columns, ignore
         As for `read_points`.
@@ -263,10 +263,10 @@ class FileShare:
     def load(self, crew: Crew) -> Loaded:
         """Read the ids in the comparisons, then the points of these ids; comparisons are read block by block."""
         for path, footer in self.footers.items():
-            # A worker that is started again must read what the one before it has read.
+            # A restarted worker must read what its predecessor read.
             table = ParquetTable(Path(path))
             if table.footer_checksum() != footer:
-                raise table.error("was written anew since the fit began. Begin again, with files that do not change.")
+                raise table.error("was rewritten since the fit began. Start again, with files that do not change.")
         files, cut = self.files, self._cut()
         read = partial(read_some_points, asked=files._point_columns)
         asked = [role for role in self.columns if files.queries and role in QUERIES]

@@ -337,7 +337,7 @@ _REMEDIES = {
 
 
 def open_tables(source: FilePaths) -> TableSet[Table]:
-    """Open a file, several files, or the files of a pattern such as ``"shards/*.parquet"``, sorted by name."""
+    """Open a file, several files, or the files of a pattern such as ``"points/*.parquet"``, sorted by name."""
     files: list[Path] = []
     for path in map(Path, [source] if isinstance(source, (str, os.PathLike)) else source):
         found = [path]

@@ -279,7 +279,7 @@ def read_points(
 
     Parameters
     ----------
-    path : path, pattern such as ``"shards/*.parquet"``, or sequence of them
+    path : path, pattern such as ``"points/*.parquet"``, or sequence of them
         .csv or .tsv with a header, .jsonl or .ndjson with one object a line (all also .gz), .parquet, .npy (a matrix),
         .npz (arrays; their names are the columns).
     id, label : str, optional

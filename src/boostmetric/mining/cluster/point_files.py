@@ -117,7 +117,7 @@ class PointFiles:
         table_set = open_tables(self.paths[file])
         if table_set.n_rows != self.sizes[file]:
             raise TableError(
-                f"{self.paths[file]}: had {plural(self.sizes[file], 'row')} and has {table_set.n_rows:,} now. Begin "
-                "anew, with files that do not change."
+                f"{self.paths[file]}: had {plural(self.sizes[file], 'row')} and has {table_set.n_rows:,} now. Start "
+                "again, with files that do not change."
             )
         yield from table_set.chunks(wanted)

@@ -82,8 +82,8 @@ class _RayTasks:
             found = self._ray.get(reference)
         except (errors.WorkerCrashedError, errors.OutOfMemoryError, errors.NodeDiedError) as error:
             raise RuntimeError(
-                f"A worker was lost {_MOST_RETRIES + 1} times at the same task. Look at the cluster (`ray status`), "
-                "its memory above all; the same call goes on with what is done."
+                f"A worker was lost {_MOST_RETRIES + 1} times at the same task. Check the cluster (`ray status`), "
+                "above all its memory; then the same call continues from the finished parts."
             ) from error
         if isinstance(found, Exception):
             raise found
