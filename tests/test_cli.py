@@ -100,6 +100,16 @@ def test_arguments_are_checked_before_any_work(tmp_path):
         assert result.exit_code == 2, wrong
 
 
+@pytest.mark.parametrize("command", [("demo",), ("paper", "circles")])
+def test_pictures_say_what_to_install_before_any_work(tmp_path, monkeypatch, command):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    result = runner.invoke(app, [*command, "--output", str(tmp_path / "new")])
+    assert result.exit_code == 1
+    assert "needs the package matplotlib, which is not installed" in said(result)
+    assert "pip install 'boostmetric[plot]'" in said(result)
+    assert not (tmp_path / "new").exists()
+
+
 def test_version_and_help():
     command = [sys.executable, "-m", "boostmetric"]
     assert subprocess.run([*command, "--version"], capture_output=True, text=True, check=True).stdout == (

@@ -30,10 +30,8 @@ def _paragraphs(text: str | None) -> str:
     return "\n\n".join(" ".join(part.split()) for part in (text or "").split("\n\n"))
 
 
-app.command()(demo)
-for command in (fit, evaluate, transform, search, mine, neighbors, export, report):
+for command in (demo, fit, evaluate, transform, search, mine, neighbors, export, report, paper):
     app.command(cls=FileCommand, help=_paragraphs(command.__doc__))(command)
-app.command(help=_paragraphs(paper.__doc__))(paper)
 
 
 def _print_version(wanted: bool) -> None:

@@ -1,4 +1,4 @@
-"""What all commands on files share: plain errors and warnings, and exit codes."""
+"""What all commands share: plain errors and warnings, and exit codes."""
 
 import sys
 import warnings

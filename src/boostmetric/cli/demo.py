@@ -16,12 +16,14 @@ def demo(
     from rich.table import Table
 
     from boostmetric.cli.arguments import make_folder
+    from boostmetric.optional import require
     from boostmetric.paper.datasets import BENCHMARKS, load
     from boostmetric.paper.illustration import PRINTED_EIGENVALUES, circles
     from boostmetric.paper.protocol import paper_setting, run, splits
     from boostmetric.report import paragraph, picture, table, write_page
     from boostmetric.storage.files import replacing
 
+    require("matplotlib", "plot", "The demo")  # before it learns
     make_folder(output)
     console = Console()
     console.print("Concentric circles: 2 dimensions of structure, 8 of noise.")

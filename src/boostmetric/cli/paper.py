@@ -5,8 +5,9 @@ from typing import Annotated
 
 import typer
 
+_TABLES = ("table1", "table2", "table3")
 # table1 and circles have no fits.
-PARTS = ("table1", "table2", "table3", "circles", "cputime", "convergence", "triplets", "motorbikes", "faces")
+PARTS = (*_TABLES, "circles", "cputime", "convergence", "triplets", "motorbikes", "faces")
 
 
 def paper(
@@ -38,6 +39,7 @@ def paper(
 
     from boostmetric.cli.arguments import chosen_of, make_folder
     from boostmetric.cli.paper_datasets import list_datasets
+    from boostmetric.optional import require
     from boostmetric.paper.experiments import ALL_SETS, EXPERIMENTS, SYSTEMS, Laboratory, data_of, find_data, tasks
     from boostmetric.paper.page import write_report
     from boostmetric.paper.runner import RowFile, run
@@ -52,6 +54,8 @@ def paper(
     columns = chosen_of(systems, list(SYSTEMS), "--systems")
     named = {benchmark.name: benchmark for benchmark in ALL_SETS}
     benchmarks = [named[name] for name in chosen_of(only, list(named), "--only")]
+    if not set(wanted) <= set(_TABLES):
+        require("matplotlib", "plot", "Drawing figures")  # before the fits
     make_folder(output)
 
     console = Console()
