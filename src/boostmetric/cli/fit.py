@@ -88,8 +88,8 @@ def fit(
     init: Annotated[
         str | None,
         typer.Option(
-            help="Metric to start from: zero, identity, standardized; with labels also rca, standardized-rca, lda, "
-            "geometric-mean, auto.",
+            help="Metric to start from: zero, identity, standardized or auto; with labels also rca, standardized-rca, "
+            "lda, geometric-mean.",
             rich_help_panel=_LEARNING,
         ),
     ] = None,
@@ -116,7 +116,7 @@ def fit(
         typer.Option(
             "--normalize/--no-normalize",
             help="Whether the model scales mapped vectors to unit length, for indexes that compare by cosine. Default: "
-            "no.",
+            "if validation finds it better.",
             rich_help_panel=_LEARNING,
         ),
     ] = None,
