@@ -177,6 +177,15 @@ def test_the_smallest_loss_is_chosen_and_few_samples_get_a_second():
     assert choose(every[:2], 100) == [every[1]]  # a start is not averaged
 
 
+def test_what_is_better_by_chance_is_not_chosen():
+    base = Candidate(EUCLIDEAN, 0, np.full(4, 0.5), np.zeros(4))
+    gains = np.array([0.5, -0.2, -0.2, 0.1])  # mean 0.05, standard error 0.144
+    doubtful = Candidate(RCA, 2, base.losses - gains, np.zeros(4))
+    firm = Candidate(RCA, 1, base.losses - 0.02, np.zeros(4))
+    assert choose([base, doubtful], 10_000) == [base]
+    assert choose([base, doubtful, firm], 10_000) == [firm]
+
+
 def test_soft_losses_are_the_definition():
     rng = np.random.default_rng(0)
     train, test = (Labelled(rng.standard_normal((n, 3)), rng.integers(0, 2, n), None, 3, 3) for n in (15, 7))

@@ -66,6 +66,9 @@ _N_NEIGHBORS = 20
 _WIDTHS = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, np.inf)
 _LEAST_PROBABILITY = 0.05
 _WEIGHT_OF_SOFT = 0.5
+# By how many standard errors the loss must be smaller than that of the Euclidean distance, and at unit length smaller
+# than without.
+_STANDARD_ERRORS, _STANDARD_ERRORS_OF_UNIT_LENGTH = 1.0, 2.0
 # Numbers of neighbours whose errors are averaged.
 _VOTERS = (1, 3, 5)
 
@@ -277,7 +280,7 @@ class Choice:
             if is_auto(self._normalize) and (unit := self._at_unit_length(folds)) is not None:
                 found.append(unit)
                 on_candidate(unit)
-                if is_clearly_better(unit, chosen[0]):
+                if is_better(unit, chosen[0], _STANDARD_ERRORS_OF_UNIT_LENGTH):
                     chosen = [replace(candidate, normalize=True) for candidate in chosen]
             return chosen, found
         warn(
@@ -392,12 +395,18 @@ class Choice:
 def choose(found: Sequence[Candidate], n_samples: int) -> list[Candidate]:
     """The candidate of the smallest loss; in small data, if it was learned, with the best of another recipe.
 
+    Candidates that are not better than the Euclidean distance by more than one standard error are left out: among many,
+    one of them is a little better by chance (Breiman et al., "Classification and regression trees", 1984).
+
     Parameters
     ----------
     found : sequence of Candidate
+        The Euclidean distance first.
     n_samples : int
         Number of training samples.
     """
+    base = found[0]
+    found = [base, *(candidate for candidate in found if is_better(candidate, base, _STANDARD_ERRORS))]
     chosen = _best(found)
     if not chosen.n_passes or n_samples >= FEW_ROWS:
         return [chosen]
@@ -405,10 +414,10 @@ def choose(found: Sequence[Candidate], n_samples: int) -> list[Candidate]:
     return [chosen, _best(others)] if others else [chosen]
 
 
-def is_clearly_better(candidate: Candidate, other: Candidate) -> bool:
-    """Whether the mean loss is smaller by more than two standard errors of the difference."""
+def is_better(candidate: Candidate, other: Candidate, standard_errors: float) -> bool:
+    """Whether the mean loss is smaller by more than this many standard errors of the difference."""
     gains = other.losses - candidate.losses
-    return bool(gains.mean() > 2 * gains.std() / np.sqrt(len(gains)))
+    return bool(gains.mean() > standard_errors * gains.std() / np.sqrt(len(gains)))
 
 
 def soft_losses(train: Labelled, test: Labelled, metric: MahalanobisMetric) -> tuple[FloatArray, FloatArray]:
