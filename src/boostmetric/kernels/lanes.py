@@ -29,6 +29,7 @@ WIDTH = 8
 
 _DOUBLE, _INT32, _INT64 = ir.DoubleType(), ir.IntType(32), ir.IntType(64)
 _VECTOR = ir.VectorType(_DOUBLE, WIDTH)
+_SINGLE = ir.VectorType(ir.FloatType(), WIDTH)
 _BITS = ir.VectorType(_INT64, WIDTH)
 
 
@@ -107,36 +108,114 @@ def _across(builder: Any, vector: Any, combine: Callable[[Any, Any], Any]) -> An
     return parts[0]
 
 
-def _data(context: Any, builder: Any, type_: Any, array: Any) -> Any:
-    if type_.layout != "C" or type_.dtype not in (types.float64, types.uint32):
-        raise TypeError(f"Kernels need contiguous arrays of float64, or of uint32 for indices. Got {type_}")
+def _data(context: Any, builder: Any, type_: Any, array: Any, *, may_be_single: bool = False) -> Any:
+    dtypes = (types.float64, types.uint32, *([types.float32] if may_be_single else []))
+    if type_.layout != "C" or type_.dtype not in dtypes:
+        raise TypeError(f"Kernels need contiguous arrays of {', '.join(map(str, dtypes))}. Got {type_}")
     return context.make_array(type_)(context, builder, array).data
 
 
-def _address(builder: Any, data: Any, i: Any) -> Any:
-    return builder.bitcast(builder.gep(data, [i]), _VECTOR.as_pointer())
+def _address(builder: Any, data: Any, i: Any, vector: Any = _VECTOR) -> Any:
+    return builder.bitcast(builder.gep(data, [i]), vector.as_pointer())
+
+
+def _loaded(builder: Any, type_: Any, data: Any, i: Any) -> Any:
+    """Eight numbers of an array; those in single precision are converted."""
+    if type_.dtype == types.float32:
+        return builder.fpext(builder.load(_address(builder, data, i, _SINGLE), align=4), _VECTOR)
+    return builder.load(_address(builder, data, i), align=8)
 
 
 @intrinsic
 def load(typing_context, array, i):
-    """Load array[i:i + 8]."""
+    """Load array[i:i + 8], which may be in single precision."""
 
     def codegen(context, builder, signature, args):
-        return builder.load(_address(builder, _data(context, builder, signature.args[0], args[0]), args[1]), align=8)
+        type_ = signature.args[0]
+        return _loaded(builder, type_, _data(context, builder, type_, args[0], may_be_single=True), args[1])
 
     return LANES(array, types.int64), codegen
 
 
 @intrinsic
 def store(typing_context, array, i, lanes):
-    """Store lanes to array[i:i + 8]."""
+    """Store lanes to array[i:i + 8], rounded if it is in single precision."""
 
     def codegen(context, builder, signature, args):
-        address = _address(builder, _data(context, builder, signature.args[0], args[0]), args[1])
-        builder.store(args[2], address, align=8)
+        type_, (array, i, lanes) = signature.args[0], args
+        data = _data(context, builder, type_, array, may_be_single=True)
+        if type_.dtype == types.float32:
+            builder.store(builder.fptrunc(lanes, _SINGLE), _address(builder, data, i, _SINGLE), align=4)
+        else:
+            builder.store(lanes, _address(builder, data, i), align=8)
         return context.get_dummy_value()
 
     return types.void(array, types.int64, LANES), codegen
+
+
+def _transposed(builder: Any, rows: list[Any]) -> list[Any]:
+    """Columns of eight rows of eight numbers, by exchanging blocks of four, two and one."""
+    for size in (4, 2, 1):
+        low = [lane if not lane & size else WIDTH + lane - size for lane in range(WIDTH)]
+        high = [lane + size if not lane & size else WIDTH + lane for lane in range(WIDTH)]
+        masks = [ir.Constant(ir.VectorType(_INT32, WIDTH), mask) for mask in (low, high)]
+        for i in range(WIDTH):
+            if not i & size:
+                pair = rows[i], rows[i + size]
+                rows[i], rows[i + size] = (builder.shuffle_vector(*pair, mask) for mask in masks)
+    return rows
+
+
+@intrinsic
+def store_columns(typing_context, array, numbers, p, n, width, k, out):
+    """Store to out[8 j:8 j + 8] the column k + j, for j < 8, of the rows numbers[p], ..., numbers[p + n - 1].
+
+    Up to eight rows are taken; if n is less, the last one again. Rows have `width` numbers.
+    """
+
+    def codegen(context, builder, signature, args):
+        type_, (_, _, p, n, width, k, _) = signature.args[0], args
+        array = _data(context, builder, type_, args[0], may_be_single=True)
+        numbers, out = (_data(context, builder, signature.args[i], args[i]) for i in (1, 6))
+        rows = []
+        for lane in range(WIDTH):
+            wanted = ir.Constant(_INT64, lane)
+            last = builder.sub(n, ir.Constant(_INT64, 1))
+            lane_or_last = builder.select(builder.icmp_signed("<", wanted, last), wanted, last)
+            row = builder.zext(builder.load(builder.gep(numbers, [builder.add(p, lane_or_last)])), _INT64)
+            rows.append(_loaded(builder, type_, array, builder.add(builder.mul(row, width), k)))
+        for j, column in enumerate(_transposed(builder, rows)):
+            builder.store(column, _address(builder, out, ir.Constant(_INT64, j * WIDTH)), align=8)
+        return context.get_dummy_value()
+
+    i = types.int64
+    return types.void(array, numbers, i, i, i, i, out), codegen
+
+
+@intrinsic
+def products_of_eight(typing_context, array, i, width, vector, k):
+    """Inner products of eight rows of an array, the first beginning at its element i, with vector[k:k + width].
+
+    To the same bits as the `total` of a `multiply_add` for each eight numbers of a row.
+    """
+
+    def codegen(context, builder, signature, args):
+        (type_, _, _, vector_type, _), (_, i, width, _, k) = signature.args, args
+        array, vector = (_data(context, builder, signature.args[j], args[j], may_be_single=True) for j in (0, 3))
+        sums = [cgutils.alloca_once_value(builder, _constant(0.0)) for _ in range(WIDTH)]
+        with cgutils.for_range_slice(builder, ir.Constant(_INT64, 0), width, ir.Constant(_INT64, WIDTH)) as (p, _):
+            factor = _loaded(builder, vector_type, vector, builder.add(k, p))
+            for row, sum_ in enumerate(sums):
+                place = builder.add(builder.add(i, builder.mul(width, ir.Constant(_INT64, row))), p)
+                value = _loaded(builder, type_, array, place)
+                builder.store(_multiply_add(builder, value, factor, builder.load(sum_)), sum_)
+        parts = _transposed(builder, [builder.load(sum_) for sum_ in sums])
+        while len(parts) > 1:  # in the order of `total`
+            parts = [builder.fadd(a, b) for a, b in zip(parts[::2], parts[1::2], strict=True)]
+        return parts[0]
+
+    i64 = types.int64
+    return LANES(array, i64, i64, vector, i64), codegen
 
 
 @intrinsic

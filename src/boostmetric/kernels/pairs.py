@@ -4,10 +4,30 @@ Pairs are sorted: those whose first point is i have the numbers ``starts[i]`` to
 their other points, all larger than i.
 """
 
-from boostmetric.kernels.lanes import WIDTH, kernel, load, multiply_add, splat, store, total
+from boostmetric.kernels.lanes import (
+    WIDTH,
+    kernel,
+    load,
+    multiply_add,
+    part_of_kernel,
+    products_of_eight,
+    splat,
+    store,
+    store_columns,
+    total,
+)
 
 # Number of rows of the points read at the same time: about as many as a processor can prefetch at once.
 _AT_ONCE = 16
+
+
+@part_of_kernel
+def _product(points, i, width, x, k):
+    """Inner product of a row, which begins at element i, with x[k:k + width], to the bits of `products_of_eight`."""
+    product = splat(0.0)
+    for j in range(0, width, WIDTH):
+        product = multiply_add(load(points, i + j), load(x, k + j), product)
+    return total(product)
 
 
 @kernel
@@ -17,23 +37,24 @@ def times(points, x, out):
     Rows, and x, are padded with zeros to a multiple of WIDTH.
     """
     n_points, width = points.shape
-    for i in range(n_points):
-        product = splat(0.0)
-        for k in range(0, width, WIDTH):
-            product = multiply_add(load(points, i * width + k), load(x, k), product)
-        out[i] = total(product)
+    whole = n_points - n_points % WIDTH
+    for i in range(0, whole, WIDTH):
+        store(out, i, products_of_eight(points, i * width, width, x, 0))
+    for i in range(whole, n_points):
+        out[i] = _product(points, i * width, width, x, 0)
 
 
 @kernel
 def times_each(points, directions, out):
     """Compute out[d] = points directions[d], to the same bits as `times`, in one pass over the points."""
     n_points, width = points.shape
-    for i in range(n_points):
+    whole = n_points - n_points % WIDTH
+    for i in range(0, whole, WIDTH):
         for d in range(directions.shape[0]):
-            product = splat(0.0)
-            for k in range(0, width, WIDTH):
-                product = multiply_add(load(points, i * width + k), load(directions, d * width + k), product)
-            out[d, i] = total(product)
+            store(out, d * n_points + i, products_of_eight(points, i * width, width, directions, d * width))
+    for i in range(whole, n_points):
+        for d in range(directions.shape[0]):
+            out[d, i] = _product(points, i * width, width, directions, d * width)
 
 
 @kernel
@@ -66,22 +87,28 @@ def add_squared_differences(z, factors, fused, starts, second, eight, out):
     """Add factors[k] (z[i, k] - z[j, k])**2 to `out` for every pair i, j; z is the points along directions k.
 
     One direction is added after the other; `fused` rounds as `groups.grow` does, to the same bits. Eight pairs are
-    summed at a time; scratch: `eight`, with WIDTH numbers for each direction and WIDTH more.
+    summed at a time, for eight directions and then for the next; scratch: `eight`, with eight times WIDTH numbers and
+    WIDTH more.
     """
-    n, last = factors.size, factors.size * WIDTH
+    n, last = factors.size, WIDTH * WIDTH
+    whole = n - n % WIDTH
     for i in range(starts.size - 1):
         for p in range(starts[i], starts[i + 1], WIDTH):
             n_lanes = min(WIDTH, starts[i + 1] - p)
             for lane in range(n_lanes):
-                other = z[second[p + lane]]
-                for k in range(n):
-                    eight[k * WIDTH + lane] = other[k]
                 eight[last + lane] = out[p + lane]
             growth = load(eight, last)
-            for k in range(n):
-                difference = splat(z[i, k]) - load(eight, k * WIDTH)
-                factor, square = splat(factors[k]), difference * difference
-                growth = multiply_add(factor, square, growth) if fused else growth + factor * square
+            for first in range(0, n, WIDTH):
+                if first < whole:
+                    store_columns(z, second, p, n_lanes, n, first, eight)
+                else:
+                    for lane in range(n_lanes):
+                        for k in range(whole, n):
+                            eight[(k - whole) * WIDTH + lane] = z[second[p + lane], k]
+                for k in range(min(WIDTH, n - first)):
+                    difference = splat(z[i, first + k]) - load(eight, k * WIDTH)
+                    factor, square = splat(factors[first + k]), difference * difference
+                    growth = multiply_add(factor, square, growth) if fused else growth + factor * square
             store(eight, last, growth)
             for lane in range(n_lanes):
                 out[p + lane] = eight[last + lane]
@@ -90,13 +117,19 @@ def add_squared_differences(z, factors, fused, starts, second, eight, out):
 @kernel
 def sum_squared_differences(z, c, starts, second, out):
     """Add c (z[i, k] - z[j, k])**2, summed over all pairs i, j, to out[k]."""
+    n = out.size
+    whole = n - n % WIDTH
     for i in range(starts.size - 1):
-        a = z[i]
-        for p in range(starts[i], starts[i + 1]):
-            b, coefficient = z[second[p]], c[p]
-            for k in range(out.size):
-                difference = a[k] - b[k]
-                out[k] += coefficient * (difference * difference)
+        for first in range(0, whole, WIDTH):
+            a, sums = load(z, i * n + first), load(out, first)
+            for p in range(starts[i], starts[i + 1]):
+                difference = a - load(z, second[p] * n + first)
+                sums = sums + splat(c[p]) * (difference * difference)
+            store(out, first, sums)
+        for k in range(whole, n):
+            for p in range(starts[i], starts[i + 1]):
+                difference = z[i, k] - z[second[p], k]
+                out[k] += c[p] * (difference * difference)
 
 
 @kernel

@@ -77,7 +77,7 @@ class PairShard(Shard):
 
     def _add_growths(self, z: FloatArray, factors: FloatArray, h: FloatArray, *, fused: bool) -> None:
         """Add the growths of all pairs along directions, given the points along them as columns."""
-        eight = np.zeros((len(factors) + 1) * WIDTH)
+        eight = np.zeros((WIDTH + 1) * WIDTH)
         pairs.add_squared_differences(z, factors, fused, self._starts, self._second, eight, h)
 
     def _gains(self, directions: FloatArray) -> FloatArray:
