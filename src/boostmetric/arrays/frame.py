@@ -5,6 +5,9 @@ the Laplacian form of A_hat subtracts large numbers when the data are far from z
 bits and keeps squares from overflowing or underflowing. With fewer points than features, all differences lie in a space
 of at most as many dimensions as points; rotating into it is exact and reduces, for example, 10,000 features with 500
 points to 500 dimensions. Sparse points are only scaled, because centring or rotating would make them dense.
+
+Points in single precision stay so if they have many features, such as embeddings: they take half the memory, and
+products with them half the time.
 """
 
 from __future__ import annotations
@@ -19,11 +22,16 @@ from scipy import sparse
 
 from boostmetric.arrays.types import FloatArray
 
-Coordinates: TypeAlias = NDArray[np.float64] | sparse.csr_array
+InDouble: TypeAlias = NDArray[np.float64] | sparse.csr_array
+Coordinates: TypeAlias = InDouble | NDArray[np.float32]
 Given: TypeAlias = NDArray[np.floating[Any]] | sparse.csr_array
 
 # The square of the spread must be a normal float64, since step sizes and eigenvalues are returned in its units.
 _MOST_EXPONENT = 510
+# Points in single precision stay so from this many features on, if their exponent is at most this.
+_FEWEST_FEATURES_IN_SINGLE, _MOST_EXPONENT_IN_SINGLE = 32, 60
+# Rows in double precision in memory at once.
+_AT_ONCE = 2**10
 
 
 @dataclass(frozen=True)
@@ -78,6 +86,9 @@ class Frame(Axes):
     @classmethod
     def of(cls, points: Given) -> Frame:
         """Build the frame of the given points. Cost: one QR factorisation if there are fewer points than features."""
+        if stays_single(points) and points.shape[0] >= points.shape[1]:
+            single, exponent = _in_single(points)
+            return cls(exponent, None, single)
         centred, exponent = scale_in_range(points)
         if sparse.issparse(centred) or points.shape[0] >= points.shape[1]:
             return cls(exponent, None, centred)
@@ -86,7 +97,11 @@ class Frame(Axes):
 
     def coordinates_of(self, points: Given) -> Coordinates:
         """Convert other points to these coordinates, up to a shift that does not affect distances."""
-        centred, exponent = centre_and_scale(points)
+        centred: Any
+        if self.basis is None and stays_single(points):
+            centred, exponent = _in_single(points)
+        else:
+            centred, exponent = centre_and_scale(points)
         coordinates = times_power_of_two(centred, exponent - self.exponent)
         return coordinates if self.basis is None else np.ascontiguousarray(coordinates @ self.basis)
 
@@ -96,7 +111,7 @@ def largest_size(numbers: NDArray[Any]) -> float:
     return float(max(numbers.max(initial=0.0), -numbers.min(initial=0.0)))
 
 
-def centre_and_scale(points: Given) -> tuple[Coordinates, int]:
+def centre_and_scale(points: Given) -> tuple[InDouble, int]:
     """Centre points and divide them by the power of two that brings the largest coordinate into [1/2, 1)."""
     if sparse.issparse(points):
         rows = sparse.csr_array(points, dtype=np.float64)
@@ -113,6 +128,25 @@ def centre_and_scale(points: Given) -> tuple[Coordinates, int]:
         return scaled, 0
     _, spread = np.frexp(largest)
     return np.ldexp(scaled, -int(spread), out=scaled), int(size) + int(spread)
+
+
+def stays_single(points: Given) -> bool:
+    """Whether points are in single precision, and computed with in single precision."""
+    if sparse.issparse(points) or points.dtype != np.float32 or points.shape[1] < _FEWEST_FEATURES_IN_SINGLE:
+        return False
+    return bool(abs(np.frexp(largest_size(points))[1]) <= _MOST_EXPONENT_IN_SINGLE)
+
+
+def _in_single(points: NDArray[Any]) -> tuple[NDArray[np.float32], int]:
+    """Same as `centre_and_scale`, rounded to single precision, without a copy in double precision."""
+    first = points[0].astype(np.float64)
+    pieces = [slice(begin, begin + _AT_ONCE) for begin in range(0, len(points), _AT_ONCE)]
+    centre = first + sum((points[piece] - first).sum(axis=0) for piece in pieces) / len(points)
+    centred = np.empty(points.shape, dtype=np.float32)
+    for piece in pieces:
+        centred[piece] = points[piece] - centre
+    exponent = int(np.frexp(largest_size(centred))[1])
+    return np.ldexp(centred, -exponent, out=centred), exponent
 
 
 @dataclass(frozen=True)
@@ -165,7 +199,7 @@ class Shift:
         return np.ldexp(placed, -self.spread, out=placed)
 
 
-def scale_in_range(points: Given) -> tuple[Coordinates, int]:
+def scale_in_range(points: Given) -> tuple[InDouble, int]:
     """Same as `centre_and_scale`, but raise an error if squared distances would be out of float64's range."""
     centred, exponent = centre_and_scale(points)
     _check_exponent(exponent)

@@ -11,7 +11,7 @@ from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
 from boostmetric.arrays.errors import ParameterError, ParameterWarning
-from boostmetric.arrays.frame import Coordinates, Given, Shift, centre_and_scale
+from boostmetric.arrays.frame import Given, Shift, centre_and_scale, stays_single
 from boostmetric.arrays.ragged import Ragged
 from boostmetric.arrays.validation import check_count, checked, warn
 from boostmetric.comparisons.classes import Classes
@@ -88,10 +88,12 @@ def mine(
     return anchor, found, nearest_others(points, label, n_impostors, rounding, asked=anchor, device=device)
 
 
-def _coordinates(samples: Given) -> tuple[Coordinates, int]:
+def _coordinates(samples: Given) -> tuple[Given, int]:
     """Points to measure distances between, and the exponent of the power of two that distances are divided by."""
     if sparse.issparse(samples):
         return centre_and_scale(samples)
+    if stays_single(samples):
+        return samples, 0
     shift = Shift.of(samples[0], samples.min(axis=0), samples.max(axis=0))
     return shift.coordinates_of(samples), shift.exponent
 

@@ -27,6 +27,7 @@ from boostmetric.arrays.validation import warn
 from boostmetric.evaluation.knn import vote
 from boostmetric.evaluation.splitting import FEW_ROWS
 from boostmetric.metric import MahalanobisMetric
+from boostmetric.metric.mapped_points import mapped_points
 from boostmetric.metric.starts import STARTS, Init, start_in_words
 from boostmetric.neighbors import nearest, rounding_of_distances
 from boostmetric.solver.passes import Passes
@@ -258,6 +259,8 @@ class Choice:
         self._normalize, self._settings = normalize, settings
         # The best candidate so far, and its linear maps.
         self._leader: tuple[Candidate, Sequence[FloatArray]] | None = None
+        # Named starts, which trials begin from after they were judged.
+        self._begun: dict[tuple[int, str], FloatArray | None] = {}
 
     def decide(
         self,
@@ -349,17 +352,26 @@ class Choice:
         """Linear maps of a start."""
         maps = []
         for fold in folds:
-            components = fold.train.start(init)
+            components = self._start(fold.train, init)
             base = np.eye(fold.train.n_features) if components is None else components
             maps.append(base if self._rank is None else MahalanobisMetric(base).truncate(self._rank).components)
         return maps
+
+    def _start(self, train: Labelled, init: Init) -> FloatArray | None:
+        """Linear map of a start, computed once for the samples of a fold."""
+        if not isinstance(init, str):
+            return train.start(init)
+        key = id(train), init
+        if key not in self._begun:
+            self._begun[key] = train.start(init)
+        return self._begun[key]
 
     def _follow(self, train: Labelled, recipe: Recipe) -> Iterator[FloatArray]:
         """Yield the linear map after each pass."""
         source = recipe.applied_to(train)
         plan = Plan(
             source,
-            Progress.beginning(source.start(recipe.init), source.n_features),
+            Progress.beginning(self._start(train, recipe.init), source.n_features),
             recipe.max_iter(self._max_iter, self._n_passes),
             replace(self._settings, solver=recipe.solver, block_size=recipe.block_size),
         )
@@ -422,7 +434,7 @@ def is_better(candidate: Candidate, other: Candidate, standard_errors: float) ->
 
 def soft_losses(train: Labelled, test: Labelled, metric: MahalanobisMetric) -> tuple[FloatArray, FloatArray]:
     """Losses of the test samples by soft neighbours, for each width, and their errors by nearest neighbours."""
-    known, asked = metric.transform(train.X), metric.transform(test.X)
+    known, asked = mapped_points(metric, train.X, test.X)
     n_neighbors = min(_N_NEIGHBORS, len(known))
     found = nearest(known, asked, n_neighbors, rounding_of_distances(known), device=train.device)
     labels = train.y[found]

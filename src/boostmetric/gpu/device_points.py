@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from boostmetric.arrays.types import FloatArray
 
@@ -23,7 +25,7 @@ class DevicePoints:
     rows : Tensor of shape (n_points, n_features)
     """
 
-    def __init__(self, coordinates: FloatArray, device: str, dtype: torch.dtype) -> None:
+    def __init__(self, coordinates: NDArray[np.floating[Any]], device: str, dtype: torch.dtype) -> None:
         self.rows = torch.as_tensor(coordinates, dtype=dtype, device=device)
         self.n_features = coordinates.shape[1]
         self.dtype = dtype

@@ -5,10 +5,12 @@ from __future__ import annotations
 import importlib.util
 from functools import cache
 from types import ModuleType
+from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
-from boostmetric.arrays.types import FloatArray
 from boostmetric.arrays.validation import warn
 from boostmetric.comparisons import Comparisons
 from boostmetric.gpu import far, rows
@@ -21,7 +23,7 @@ from boostmetric.oracles.shard import Shard
 
 
 def make_shards(
-    coordinates: FloatArray, comparisons: Comparisons, device: str, dtype: torch.dtype, loss: Loss
+    coordinates: NDArray[np.floating[Any]], comparisons: Comparisons, device: str, dtype: torch.dtype, loss: Loss
 ) -> list[Shard]:
     """Make one shard of the listed groups, and one of the open groups."""
     points = DevicePoints(coordinates, device, dtype)

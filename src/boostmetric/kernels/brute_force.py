@@ -6,6 +6,8 @@ call of `add_products`. Points are compared by |p|^2 / 2 - q'p, which orders the
 
 import math
 
+import numpy as np
+
 from boostmetric.kernels.lanes import (
     ROWS,
     WIDTH,
@@ -16,9 +18,12 @@ from boostmetric.kernels.lanes import (
     part_of_kernel,
     splat,
     store,
+    store_columns,
 )
 
 PANEL = 2 * WIDTH
+# Length of the scratch array of `distances`.
+SCRATCH = WIDTH * WIDTH
 # Queries and panels per tile, so that both stay in the caches while they are multiplied.
 _STRIP, _PANELS = 8 * ROWS, 16
 
@@ -87,15 +92,87 @@ def propose(queries, panels, features, half_norms, skipped, products, values, nu
                                         _sift_down(values[q + r], numbers[q + r], value, point + lane)
 
 
+@part_of_kernel
+def _split_off(values, numbers, size, n):
+    """Move the n smallest of the first `size` values to the front, with their numbers; return the largest of these.
+
+    Quickselect: it takes the value in the middle, puts smaller ones before larger ones, and goes on in the part that
+    the n-th lies in.
+    """
+    low, high = 0, size - 1
+    while low < high:
+        pivot, i, j = values[(low + high) // 2], low, high
+        while i <= j:
+            while values[i] < pivot:
+                i += 1
+            while values[j] > pivot:
+                j -= 1
+            if i <= j:
+                values[i], values[j] = values[j], values[i]
+                numbers[i], numbers[j] = numbers[j], numbers[i]
+                i, j = i + 1, j - 1
+        if n - 1 <= j:
+            high = j
+        elif n - 1 >= i:
+            low = i
+        else:
+            break
+    return values[n - 1]
+
+
+@part_of_kernel
+def _likely_limit(row, half_norms, label, own, n, values, places):
+    """A value that probably a few more than n of the points fall below, from every eighth of them."""
+    wanted = n // WIDTH + 2 * int(math.sqrt(n // WIDTH)) + 2
+    heap, numbers = values[:wanted], places[:wanted]
+    heap[:] = math.inf
+    for p in range(0, row.size, WIDTH):
+        value = np.float64(half_norms[p]) - np.float64(row[p])
+        if value < heap[0] and label[p] != own:
+            _sift_down(heap, numbers, value, p)
+    return heap[0]
+
+
+@part_of_kernel
+def _list_below(row, start, products, half_norms, label, own, n, limit, values, places):
+    """List the points whose value is below a limit; drop all but n when there are twice as many. Return their number.
+
+    `row` is a row of `products`, which begins at its element `start`.
+    """
+    size = 0
+    for begin in range(0, row.size, WIDTH):
+        if begin + WIDTH <= row.size:
+            score = load(half_norms, begin) - load(products, start + begin)
+            if not any_at_least(splat(limit), score):
+                continue
+        for p in range(begin, min(begin + WIDTH, row.size)):
+            value = np.float64(half_norms[p]) - np.float64(row[p])
+            if value < limit and label[p] != own:
+                values[size], places[size] = value, p
+                size += 1
+                if size == 2 * n:
+                    limit, size = _split_off(values, places, size, n), n
+    return size
+
+
 @kernel
-def select(products, half_norms, label, own, values, numbers):
-    """Same as `propose`, with known products; points of class own[q] are left out."""
+def select(products, half_norms, label, own, values, places, numbers, limits):
+    """Find the smallest |p|^2 / 2 - q'p of each query, in any order, given the products; leave out class own[q].
+
+    Writes the numbers of the points, and the largest of these values: infinity if there are too few points. A pass
+    lists all points below a limit that a sample suggests; if these are too few, another pass begins without a limit.
+    Scratch: `values` and `places`, twice as long as a row of `numbers` and at least of length 8.
+    """
+    n_points, n = products.shape[1], numbers.shape[1]
     for q in range(products.shape[0]):
-        row = products[q]
-        for p in range(row.size):
-            value = half_norms[p] - row[p]
-            if value < values[q, 0] and label[p] != own[q]:
-                _sift_down(values[q], numbers[q], value, p)
+        row, start = products[q], q * n_points
+        limit = _likely_limit(row, half_norms, label, own[q], n, values, places)
+        size = _list_below(row, start, products, half_norms, label, own[q], n, limit, values, places)
+        if size < n and limit < math.inf:
+            size = _list_below(row, start, products, half_norms, label, own[q], n, math.inf, values, places)
+        limits[q] = _split_off(values, places, size, n) if size >= n else math.inf
+        for i in range(n):
+            numbers[q, i] = places[i] if i < size else 0
 
 
 @part_of_kernel
@@ -103,17 +180,37 @@ def _distance(a, b):
     """Distance between two points, to the same bits in all kernels."""
     square = 0.0
     for f in range(a.size):
-        difference = a[f] - b[f]
+        difference = np.float64(a[f]) - np.float64(b[f])
         square += difference * difference
     return math.sqrt(square)
 
 
 @kernel
-def distances(points, queries, candidates, out):
-    """Compute out[q, c], the distance between query q and the point candidates[q, c]."""
+def distances(points, queries, candidates, columns, out):
+    """Compute out[q, c], the distance between query q and the point candidates[q, c].
+
+    To the same bits as `_distance`, for eight candidates at a time. Scratch: `columns`, of length SCRATCH.
+    """
+    n_features = points.shape[1]
+    whole = n_features - n_features % WIDTH
     for q in range(candidates.shape[0]):
-        for c in range(candidates.shape[1]):
-            out[q, c] = _distance(queries[q], points[candidates[q, c]])
+        query, numbers = queries[q], candidates[q]
+        for c in range(0, numbers.size, WIDTH):
+            n = min(WIDTH, numbers.size - c)
+            square = splat(0.0)
+            for first in range(0, whole, WIDTH):
+                store_columns(points, numbers, c, n, n_features, first, columns)
+                for f in range(WIDTH):
+                    difference = splat(np.float64(query[first + f])) - load(columns, f * WIDTH)
+                    square = square + difference * difference
+            for f in range(whole, n_features):
+                for lane in range(n):
+                    columns[lane] = points[numbers[c + lane], f]
+                difference = splat(np.float64(query[f])) - load(columns, 0)
+                square = square + difference * difference
+            store(columns, 0, square)
+            for lane in range(n):
+                out[q, c + lane] = math.sqrt(columns[lane])
 
 
 @kernel

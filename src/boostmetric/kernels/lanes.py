@@ -170,19 +170,22 @@ def _transposed(builder: Any, rows: list[Any]) -> list[Any]:
 def store_columns(typing_context, array, numbers, p, n, width, k, out):
     """Store to out[8 j:8 j + 8] the column k + j, for j < 8, of the rows numbers[p], ..., numbers[p + n - 1].
 
-    Up to eight rows are taken; if n is less, the last one again. Rows have `width` numbers.
+    Up to eight rows are taken; if n is less, the last one again. Rows have `width` numbers. The numbers of rows are
+    uint32 or int64, contiguous.
     """
 
     def codegen(context, builder, signature, args):
         type_, (_, _, p, n, width, k, _) = signature.args[0], args
         array = _data(context, builder, type_, args[0], may_be_single=True)
-        numbers, out = (_data(context, builder, signature.args[i], args[i]) for i in (1, 6))
+        numbers = context.make_array(signature.args[1])(context, builder, args[1]).data
+        out = _data(context, builder, signature.args[6], args[6])
         rows = []
         for lane in range(WIDTH):
             wanted = ir.Constant(_INT64, lane)
             last = builder.sub(n, ir.Constant(_INT64, 1))
             lane_or_last = builder.select(builder.icmp_signed("<", wanted, last), wanted, last)
-            row = builder.zext(builder.load(builder.gep(numbers, [builder.add(p, lane_or_last)])), _INT64)
+            row = builder.load(builder.gep(numbers, [builder.add(p, lane_or_last)]))
+            row = row if signature.args[1].dtype.bitwidth == 64 else builder.zext(row, _INT64)
             rows.append(_loaded(builder, type_, array, builder.add(builder.mul(row, width), k)))
         for j, column in enumerate(_transposed(builder, rows)):
             builder.store(column, _address(builder, out, ir.Constant(_INT64, j * WIDTH)), align=8)
@@ -312,19 +315,19 @@ def largest(typing_context, lanes):
     return types.float64(LANES), codegen
 
 
-def aligned_zeros(*shape: int) -> NDArray[np.float64]:
+def aligned_zeros(*shape: int, dtype: Any = np.float64) -> NDArray[Any]:
     """Zeros at an address that is a multiple of 64 bytes, so that each register's worth is in one cache line."""
-    n_bytes, line = 8 * math.prod(shape), 8 * WIDTH
+    n_bytes, line = np.dtype(dtype).itemsize * math.prod(shape), 8 * WIDTH
     room = np.zeros(n_bytes + line, dtype=np.uint8)
     offset = -room.ctypes.data % line
-    return room[offset : offset + n_bytes].view(np.float64).reshape(shape)
+    return room[offset : offset + n_bytes].view(dtype).reshape(shape)
 
 
-def aligned(array: NDArray[np.float64]) -> NDArray[np.float64]:
+def aligned(array: NDArray[Any]) -> NDArray[Any]:
     """Return the array itself if it is aligned and contiguous, else an aligned copy."""
     if array.ctypes.data % (8 * WIDTH) == 0 and array.flags.c_contiguous:
         return array
-    copy = aligned_zeros(*array.shape)
+    copy = aligned_zeros(*array.shape, dtype=array.dtype)
     copy[:] = array
     return copy
 

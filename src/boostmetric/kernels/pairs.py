@@ -58,6 +58,16 @@ def times_each(points, directions, out):
 
 
 @kernel
+def transposed_times(points, y, out):
+    """Add points' y to `out`; rows, and `out`, are padded to a multiple of WIDTH."""
+    n_points, width = points.shape
+    for i in range(n_points):
+        factor = splat(y[i])
+        for k in range(0, width, WIDTH):
+            store(out, k, multiply_add(factor, load(points, i * width + k), load(out, k)))
+
+
+@kernel
 def squared_differences(z, starts, second, out):
     """Compute out = (z[i] - z[j])**2 for every pair i, j, where z is the points along a direction."""
     for i in range(starts.size - 1):

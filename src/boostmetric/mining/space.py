@@ -66,7 +66,8 @@ class Space:
             return distance
         from boostmetric.kernels import brute_force  # with numba, which ``import boostmetric`` leaves out
 
-        brute_force.distances(self.documents, self.queries[queries], np.where(there, documents, 0), distance)
+        numbers = np.where(there, documents, 0)
+        brute_force.distances(self.documents, self.queries[queries], numbers, np.zeros(brute_force.SCRATCH), distance)
         distance[~there] = np.inf
         return distance
 

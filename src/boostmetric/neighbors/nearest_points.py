@@ -10,13 +10,16 @@ Searches: scikit-learn's trees for many points in few dimensions; otherwise all 
 many dimensions they are first computed in single precision, which settles most queries. This is faster than
 scikit-learn's or faiss's brute-force search, and finds the same neighbours (``python -m benchmarks mining``). On a GPU,
 `boostmetric.neighbors.on_device` computes all distances, for all queries at once; the result is settled here.
+
+Points that are given in single precision are only copied in double precision if that search does not settle all: the
+distances of its candidates are computed in double precision from the points as they are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from multiprocessing import current_process
-from typing import Any
+from typing import Any, NamedTuple
 
 import joblib
 import numpy as np
@@ -27,11 +30,12 @@ from sklearn.neighbors import NearestNeighbors
 
 from boostmetric.arrays.frame import Given, largest_size, times_power_of_two
 from boostmetric.arrays.ragged import Ragged
-from boostmetric.neighbors.searches import ClassPanels, Once, Panels, Quick, row_chunks, square_lengths
+from boostmetric.neighbors.searches import ClassPanels, Leading, Once, Panels, Quick, row_chunks, square_lengths
 from boostmetric.parallel.crew import Crew
 from boostmetric.parallel.devices import torch_device
 
 _SPARE = 8  # candidates beyond those wanted, so that ties at the end of the list are seen
+_MORE = 2  # times as many candidates, of a search along the leading directions only
 _FEW = 20  # queries are few if there are more than this many times as many points
 _MOST_FEATURES_OF_A_TREE = 4
 _LEAST_POINTS_OF_A_TREE = 10_000
@@ -41,6 +45,9 @@ _FEW_QUERIES = 256  # the same, if each query may have many answers
 # device and get its answer; a thousand classes of sixty points would pay that a thousand times.
 _FEWEST_ON_A_DEVICE = 2**20
 _NONE = np.empty(0, dtype=np.int64)
+# Largest exponent of coordinates in single precision that are not scaled, so that no difference of two overflows or is
+# subnormal.
+_MOST_EXPONENT_IN_SINGLE = 60
 MOST_ROUNDING = 1e-4  # distances that differ by more than this fraction are never treated as equal
 
 
@@ -85,24 +92,28 @@ def nearest(
     if sparse.issparse(points):
         return _nearest_sparse(points, queries, n_neighbors, rounding)
     without_self = queries is None
-    points, asked, exponent = _scaled(points, points if queries is None else queries)
+    on_device = _pays_on(device, points, len(points if queries is None else queries))
+    points, asked, exponent = _scaled(points, points if queries is None else queries, on_device)
     rounding = float(np.ldexp(rounding, -exponent))
     answer = np.empty((len(asked), n_neighbors), dtype=np.int64)
     n_candidates = min(n_neighbors + _SPARE + without_self, len(points))
     centred, around, blur = _centred(points, asked)
-    on_device = _pays_on(device, points, len(asked))
     searches: list[_Search] = []
     if on_device is not None:
         from boostmetric.neighbors.on_device import DeviceSearch
 
         listed = DeviceSearch(centred, on_device).propose(around, n_candidates)
-        searches.append((lambda rows, n: listed[rows, :n], blur))
+        searches.append(_Search(lambda rows, n: (listed[rows, :n], None), blur))
     else:
         if Quick.pays(points, len(asked)):
-            quick = Quick(centred, blur)
-            searches.append((lambda rows, n: quick.propose(around[rows], n), quick.blur))
-        search = Once(lambda: _search(centred, n_candidates, n_queries=len(asked)))
-        searches.append((lambda rows, _: search()(around[rows]), blur))
+            leading = Leading.of(centred, len(asked), blur)
+            if leading is not None:
+                searches.append(_Search(lambda rows, n: leading.propose(around[rows], n), leading.blur, _MORE))
+            quick = Once(lambda: Quick(centred, blur))
+            searches.append(_Search(lambda rows, n: quick().propose(around[rows], n), Quick.blur_of(blur)))
+        exact = Once(lambda: (centred, around) if centred.dtype == np.float64 else _in_double(points, asked))
+        search = Once(lambda: _search(exact()[0], n_candidates, n_queries=len(asked)))
+        searches.append(_Search(lambda rows, _: (search()(exact()[1][rows]), None), blur))
 
     def hide(distance: NDArray[np.float64], numbers: NDArray[np.int64], rows: NDArray[np.int64]) -> None:
         if without_self:
@@ -110,7 +121,7 @@ def nearest(
 
     def find(rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Fill in some answers; return the queries that need the distances to all points."""
-        answer[rows], left = _ask(searches, points, asked, rows, n_candidates, n_neighbors, rounding, hide)
+        answer[rows], left = _ask(searches, points, asked, rows, n_candidates, len(points), n_neighbors, rounding, hide)
         return rows[left] if n_candidates < len(points) else rows[:0]
 
     doubtful = np.concatenate([_NONE, *_in_threads(find, _runs(np.arange(len(asked)), _QUERIES))])
@@ -167,7 +178,7 @@ def nearest_others(
             answers.append(Ragged.from_rows(outside[nearest(points[outside], points[inside], k, rounding)]))
         return Ragged.stack(answers).take(np.argsort(np.concatenate(members)))
 
-    points, _, exponent = _scaled(points, points[:0])
+    points, _, exponent = _scaled(points, points, on_device)
     rounding = float(np.ldexp(rounding, -exponent))
     centred, _, blur = _centred(points, points)
     searches: list[_Search] = []
@@ -176,27 +187,39 @@ def nearest_others(
 
         most = min(n_neighbors + _SPARE, len(points))
         listed = DeviceSearch(centred, on_device, label).propose(centred, most, label)
-        searches.append((lambda rows, n: listed[rows, :n], blur))
+        searches.append(_Search(lambda rows, n: (listed[rows, :n], None), blur))
     else:
         if Quick.pays(points, len(asked)):
-            quick = Quick(centred, blur, label)
-            searches.append((lambda rows, n: quick.propose(centred[rows], n, label[rows]), quick.blur))
-        panels = Once(lambda: ClassPanels(centred, label))
-        searches.append((lambda rows, n: panels().propose_others(rows, n), blur))
+            leading = Leading.of(centred, len(asked), blur, label)
+            if leading is not None:
+                searches.append(
+                    _Search(lambda rows, n: leading.propose(centred[rows], n, label[rows]), leading.blur, _MORE)
+                )
+            quick = Once(lambda: Quick(centred, blur, label))
+            searches.append(
+                _Search(lambda rows, n: quick().propose(centred[rows], n, label[rows]), Quick.blur_of(blur))
+            )
+        panels = Once(
+            lambda: ClassPanels(centred if centred.dtype == np.float64 else _in_double(points, points)[0], label)
+        )
+        searches.append(_Search(lambda rows, n: (panels().propose_others(rows, n), None), blur))
 
     def hide(distance: NDArray[np.float64], numbers: NDArray[np.int64], rows: NDArray[np.int64]) -> None:
         distance[label[numbers] == label[rows][:, None]] = np.inf
 
     def find(rows: NDArray[np.int64]) -> Ragged:
-        n_others = len(points) - int(sizes[label[rows[0]]])
+        n_others = len(points) - int(sizes[label[rows]].max())
         k, n_candidates = min(n_neighbors, n_others), min(n_neighbors + _SPARE, n_others)
-        answer, left = _ask(searches, points, points, rows, n_candidates, k, rounding, hide)
+        answer, left = _ask(searches, points, points, rows, n_candidates, n_others, k, rounding, hide)
         if len(left) and n_candidates < n_others:
             answer[left] = _among_all(points, points, rows[left], k, rounding, hide)
         return Ragged.from_rows(answer)
 
-    answers = _in_threads(find, [run for inside in members for run in _runs(inside, _QUERIES)])
-    return Ragged.stack(answers).take(np.argsort(np.concatenate(members)))
+    # Points of all classes together, unless a class leaves too few others; pieces of one class would be small.
+    leaves_few = len(points) - sizes < n_neighbors + _SPARE
+    kinds = [asked[~leaves_few[label[asked]]], *(inside for inside in members if leaves_few[label[inside[0]]])]
+    runs = [run for kind in kinds for run in _runs(kind, _QUERIES)]
+    return Ragged.stack(_in_threads(find, runs)).take(np.argsort(np.concatenate(kinds)))
 
 
 def others_within(
@@ -260,10 +283,19 @@ def _in_threads(work: Callable[[Any], Any], chunks: Sequence[Any]) -> list[Any]:
         return crew.each(work, chunks)
 
 
-def _scaled(points: NDArray[Any], queries: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], int]:
-    """Convert both to float64, divided by a power of two that keeps squares in range; also return its exponent."""
+def _scaled(
+    points: NDArray[Any], queries: NDArray[Any], on_device: str | None = None
+) -> tuple[NDArray[Any], NDArray[Any], int]:
+    """Convert both to float64, divided by a power of two that keeps squares in range; also return its exponent.
+
+    If points and queries are in single precision, and products in it are worth it, they stay as they are.
+    """
     largest = max(largest_size(points), largest_size(queries))
     exponent = int(np.frexp(largest)[1])
+    single = all(some.dtype == np.float32 and some.flags.c_contiguous for some in (points, queries))
+    single = single and on_device is None and Quick.pays(points, len(queries))
+    if single and abs(exponent) <= _MOST_EXPONENT_IN_SINGLE:
+        return points, queries, 0
     if exponent == 0 and all(some.dtype == np.float64 and some.flags.c_contiguous for some in (points, queries)):
         return points, queries, exponent
     scaled = [some.astype(np.float64, order="C") for some in (points, queries)]
@@ -275,9 +307,10 @@ def _scaled(points: NDArray[Any], queries: NDArray[Any]) -> tuple[NDArray[Any], 
 def _centred(points: NDArray[Any], queries: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], float]:
     """Subtract the mean of the points from both, and bound the error of a squared distance that is expanded.
 
-    Expanding it loses precision in proportion to the squared lengths of the points.
+    Expanding it loses precision in proportion to the squared lengths of the points. The bound is for double precision,
+    whatever the points are in.
     """
-    centre = points.mean(axis=0)
+    centre = points.mean(axis=0, dtype=np.float64).astype(points.dtype)
     centred = points - centre
     around = centred if queries is points else queries - centre
     longest = float(square_lengths(centred).max(initial=0.0))
@@ -286,13 +319,35 @@ def _centred(points: NDArray[Any], queries: NDArray[Any]) -> tuple[NDArray[Any],
     return centred, around, (points.shape[1] + 4) * np.finfo(np.float64).eps * longest
 
 
+def _in_double(points: NDArray[Any], queries: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Both in double precision, less the mean of the points."""
+    double = points.astype(np.float64)
+    centred, around, _ = _centred(double, double if queries is points else queries.astype(np.float64))
+    return centred, around
+
+
 # Sets distances to points that must not be neighbours to infinity, given the distances, point numbers (of the same
 # shape, or a single row) and query numbers.
 _Hide = Callable[[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]], None]
 
-# A function that proposes points, in any order, given the numbers of the queries and how many to propose for each; and
-# the maximum error of its squared distances.
-_Search = tuple[Callable[[NDArray[np.int64], int], NDArray[np.int64]], float]
+
+class _Search(NamedTuple):
+    """A search for candidates.
+
+    Attributes
+    ----------
+    propose : callable
+        Proposes points, in any order, given the numbers of the queries and how many to propose for each; also returns
+        squares that the distances of all other points exceed, or None if these are the largest of the candidates.
+    blur : float
+        Maximum error of its squared distances.
+    more : int
+        How many times as many candidates to propose as for an accurate search.
+    """
+
+    propose: Callable[[NDArray[np.int64], int], tuple[NDArray[np.int64], NDArray[np.float64] | None]]
+    blur: float
+    more: int = 1
 
 
 def _ask(
@@ -301,16 +356,19 @@ def _ask(
     asked: NDArray[Any],
     rows: NDArray[np.int64],
     n_candidates: int,
+    most_candidates: int,
     n_neighbors: int,
     rounding: float,
     hide: _Hide,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Find the nearest points of some queries, trying each search; also return the unsettled positions in `rows`."""
     answer, left = np.empty((len(rows), n_neighbors), dtype=np.int64), np.arange(len(rows))
-    for propose, blur in searches:
+    for search in searches:
         if len(left):
-            proposed = propose(rows[left], n_candidates)
-            answer[left], sure = _settled(points, asked, rows[left], proposed, n_neighbors, rounding, blur, hide)
+            proposed = search.propose(rows[left], min(search.more * n_candidates, most_candidates))
+            answer[left], sure = _settled(
+                points, asked, rows[left], *proposed, n_neighbors, rounding, search.blur, hide
+            )
             left = left[~sure]
     return answer, left
 
@@ -320,6 +378,7 @@ def _settled(
     asked: NDArray[Any],
     rows: NDArray[np.int64],
     proposed: NDArray[np.int64],
+    exceeded: NDArray[np.float64] | None,
     n_neighbors: int,
     rounding: float,
     blur: float,
@@ -330,8 +389,8 @@ def _settled(
 
     candidates = np.sort(proposed, axis=1)
     distance = np.empty(candidates.shape)
-    brute_force.distances(points, asked[rows], candidates, distance)
-    beyond = distance.max(axis=1) ** 2 - 4 * blur
+    brute_force.distances(points, asked[rows], candidates, np.zeros(brute_force.SCRATCH), distance)
+    beyond = (distance.max(axis=1) ** 2 if exceeded is None else exceeded) - 4 * blur
     hide(distance, candidates, rows)
     picked, reach = pick(distance, n_neighbors, rounding)
     return np.take_along_axis(candidates, picked, axis=1), beyond > reach**2

@@ -14,11 +14,16 @@ from numpy.typing import NDArray
 
 from boostmetric.arrays.frame import largest_size
 from boostmetric.arrays.ragged import Ragged
+from boostmetric.arrays.types import FloatArray
 
 _ROOM = 256  # initial number of answers per query
 _CHUNK = 2**22  # numbers in memory at once
 _FEWEST_FEATURES_TO_ROUND = 32  # with fewer, products take little time
 _FEWEST_TO_ROUND = 2**20  # pairs
+# A search along axes: pairs and features that it takes, variance that the axes hold, most axes as a fraction of the
+# features, points to find them from, and rounds to do so.
+_FEWEST_FOR_AXES, _FEWEST_FEATURES_FOR_AXES = 2**23, 64
+_VARIANCE_OF_AXES, _MOST_AXES, _SAMPLED_FOR_AXES, _ROUNDS_FOR_AXES = 0.98, 0.375, 2048, 3
 _NO_PANELS = np.zeros(2, dtype=np.int64)
 Made = TypeVar("Made")
 
@@ -53,12 +58,17 @@ class Quick:
     def __init__(self, centred: NDArray[Any], blur: float, label: NDArray[np.int64] | None = None) -> None:
         # Scaled so that nothing that double precision can distinguish underflows.
         self._exponent = -int(np.frexp(largest_size(centred))[1])
-        self._points = np.ldexp(centred, self._exponent).astype(np.float32)
+        self._points = np.ldexp(centred, self._exponent).astype(np.float32, copy=False)
         self._half_norms = 0.5 * square_lengths(self._points)
         self._label = np.zeros(len(centred), dtype=np.int64) if label is None else label
         self._room = local()
+        self.blur = self.blur_of(blur)
+
+    @staticmethod
+    def blur_of(blur: float) -> float:
+        """Maximum error of a squared distance, from that in double precision."""
         # Coordinates are rounded before they are multiplied, once more than in double precision.
-        self.blur = 2 * blur * float(np.finfo(np.float32).eps) / float(np.finfo(np.float64).eps)
+        return 2 * blur * float(np.finfo(np.float32).eps) / float(np.finfo(np.float64).eps)
 
     @staticmethod
     def pays(points: NDArray[Any], n_queries: int) -> bool:
@@ -67,19 +77,25 @@ class Quick:
 
     def propose(
         self, queries: NDArray[Any], n_candidates: int, own: NDArray[np.int64] | None = None
-    ) -> NDArray[np.int64]:
-        """Find the nearest points of each query, in any order, leaving out its own class."""
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Find the nearest points of each query, in any order, leaving out its own class.
+
+        Also returns, for each query, the largest squared distance of these, which all other points exceed.
+        """
         from boostmetric.kernels import brute_force
 
-        shape = (len(queries), n_candidates)
-        values, numbers = np.full(shape, np.inf, dtype=np.float32), np.zeros(shape, dtype=np.int64)
+        numbers, limits = np.empty((len(queries), n_candidates), dtype=np.int64), np.empty(len(queries))
+        room = max(2 * n_candidates, 8)
+        values, places = np.empty(room), np.empty(room, dtype=np.int64)
         classes = np.full(len(queries), -1) if own is None else own
         for rows in row_chunks(len(queries), len(self._points)):
-            asked = np.ldexp(queries[rows], self._exponent).astype(np.float32)
+            asked = np.ldexp(queries[rows], self._exponent).astype(np.float32, copy=False)
             products = self._products(len(asked))
             np.matmul(asked, self._points.T, out=products)
-            brute_force.select(products, self._half_norms, self._label, classes[rows], values[rows], numbers[rows])
-        return numbers
+            known = self._half_norms, self._label, classes[rows]
+            brute_force.select(products, *known, values, places, numbers[rows], limits[rows])
+            limits[rows] = 2 * limits[rows] + square_lengths(asked)
+        return numbers, np.ldexp(limits, -2 * self._exponent)
 
     def _products(self, n_queries: int) -> NDArray[np.float32]:
         """Buffer for the products, kept by each thread because allocating it takes as long as filling it."""
@@ -87,6 +103,68 @@ class Quick:
         if room is None or len(room) < n_queries:
             room = self._room.products = np.empty((n_queries, len(self._points)), dtype=np.float32)
         return room[:n_queries]
+
+
+class Leading:
+    """Search in the directions in which points vary most, which finds distances that are too short.
+
+    After a learned metric most of the variance is in a quarter of the dimensions, and products take a quarter of the
+    time. A point is at least as far away as in these directions, so that few more candidates settle most queries.
+
+    Parameters
+    ----------
+    axes : ndarray of shape (n_features, n_axes)
+        Orthonormal columns.
+    centred, blur, label
+        As for `Quick`.
+    """
+
+    def __init__(
+        self, axes: FloatArray, centred: NDArray[Any], blur: float, label: NDArray[np.int64] | None = None
+    ) -> None:
+        self._axes = axes
+        self._quick = Quick(self._along(centred), blur, label)
+        self.blur = self._quick.blur
+
+    @classmethod
+    def of(
+        cls, centred: NDArray[Any], n_queries: int, blur: float, label: NDArray[np.int64] | None = None
+    ) -> Leading | None:
+        """The search, or None if it would take as long as one in all directions."""
+        if len(centred) * n_queries < _FEWEST_FOR_AXES or centred.shape[1] < _FEWEST_FEATURES_FOR_AXES:
+            return None
+        axes = _leading_axes(centred)
+        return None if axes is None else cls(axes, centred, blur, label)
+
+    def propose(
+        self, queries: NDArray[Any], n_candidates: int, own: NDArray[np.int64] | None = None
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """As `Quick.propose`, by distances along the axes."""
+        return self._quick.propose(self._along(queries), n_candidates, own)
+
+    def _along(self, points: NDArray[Any]) -> NDArray[np.float32]:
+        """Coordinates along the axes, from products in double precision."""
+        coordinates = np.empty((len(points), self._axes.shape[1]), dtype=np.float32)
+        for rows in row_chunks(len(points), 8 * points.shape[1]):
+            coordinates[rows] = points[rows] @ self._axes
+        return coordinates
+
+
+def _leading_axes(centred: NDArray[Any]) -> FloatArray | None:
+    """Orthonormal columns along which points vary most, or None if too many would be needed.
+
+    From some of the points, by subspace iteration from random vectors (Halko, Martinsson and Tropp, 2011). Any
+    orthonormal columns would do, so an approximation is enough.
+    """
+    n_features = centred.shape[1]
+    some = np.asarray(centred[:: -(-len(centred) // _SAMPLED_FOR_AXES)], dtype=np.float64)
+    covariance = some.T @ some
+    axes = np.random.default_rng(0).standard_normal((n_features, int(_MOST_AXES * n_features)))
+    for _ in range(_ROUNDS_FOR_AXES):
+        axes, _ = np.linalg.qr(covariance @ axes)
+    values, vectors = np.linalg.eigh(axes.T @ covariance @ axes)
+    enough = np.flatnonzero(np.cumsum(values[::-1]) >= _VARIANCE_OF_AXES * np.trace(covariance))
+    return np.ascontiguousarray(axes @ vectors[:, ::-1][:, : enough[0] + 1]) if len(enough) else None
 
 
 class Panels:
@@ -173,8 +251,12 @@ class ClassPanels:
         self._panels = Panels(points, PANEL * self._first_panel[label] + place)
 
     def propose_others(self, asked: NDArray[np.int64], n_candidates: int) -> NDArray[np.int64]:
-        """Find the nearest points of other classes for some points of one class, in any order."""
-        return self._panels.propose(self._points[asked], n_candidates, self._own(asked))
+        """Find the nearest points of other classes for some points, in any order."""
+        found = np.empty((len(asked), n_candidates), dtype=np.int64)
+        for own in np.unique(self._label[asked]):
+            rows = np.flatnonzero(self._label[asked] == own)
+            found[rows] = self._panels.propose(self._points[asked[rows]], n_candidates, self._own(asked[rows]))
+        return found
 
     def others_within(self, asked: NDArray[np.int64], limits: NDArray[np.float64]) -> Ragged:
         """Find all points p of other classes with |p|^2 / 2 - q'p within a limit."""

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from boostmetric.arrays.frame import largest_size
 from boostmetric.arrays.types import FloatArray
 from boostmetric.kernels import pairs
 from boostmetric.kernels.lanes import WIDTH, aligned
@@ -22,6 +23,8 @@ _MOST_TAKEN = 0.5
 # Nanoseconds of work that are worth handing to a thread; more pieces than this would not run at the same time.
 _PIECE_COST = 5e6
 _MOST_PIECES = 64
+# Rows of a product in single precision: few, so that little is lost in its sums, and the rows stay in the cache.
+_ROWS_IN_SINGLE = 2**9
 
 UintArray = NDArray[np.uint32]
 Starts = NDArray[np.int64]
@@ -38,7 +41,7 @@ class LastProduct:
         """Compute points @ directions.T, or return it if it was computed last."""
         with self._lock:
             if self._last is None or not np.array_equal(self._last[0], directions):
-                self._last = directions.copy(), np.asarray(points @ directions.T)
+                self._last = directions.copy(), np.asarray(points @ directions.T.astype(points.dtype, copy=False))
             return self._last[1]
 
 
@@ -104,11 +107,15 @@ def _numbers(rows: NDArray[np.bool_]) -> NDArray[np.int32]:
 
 
 class DensePoints:
-    """Points in an array, padded with columns of zeros to a multiple of ``lanes.WIDTH``."""
+    """Points in an array, padded with columns of zeros to a multiple of ``lanes.WIDTH``.
 
-    def __init__(self, padded: FloatArray, n_features: int, crew: Crew, scratch: Scratch) -> None:
+    If they are in single precision, so are the factors of matrix products; sums over many points are in double.
+    """
+
+    def __init__(self, padded: NDArray[Any], n_features: int, crew: Crew, scratch: Scratch) -> None:
         self._padded = aligned(padded)
         self._coordinates = self._padded[:, :n_features]
+        self._is_single = padded.dtype == np.float32
         self._crew = crew
         self._product = LastProduct()
         self.scratch = scratch
@@ -134,7 +141,7 @@ class DensePoints:
         return DensePoints(self._padded[rows], self.n_features, self._crew, self.scratch)
 
     def dense(self) -> FloatArray:
-        return self._coordinates
+        return np.asarray(self._coordinates, dtype=np.float64)
 
     def times(self, x: FloatArray) -> FloatArray:
         padded, out = np.zeros(self._padded.shape[1]), np.empty(len(self))
@@ -153,9 +160,17 @@ class DensePoints:
         return self._product.along(self._coordinates, directions)
 
     def transposed_times(self, y: FloatArray) -> FloatArray:
+        if self._is_single:
+            out = np.zeros(self._padded.shape[1])
+            pairs.transposed_times(self._padded, y, out)
+            return out[: self.n_features]
         return np.asarray(self._coordinates.T @ y)
 
     def gram(self, starts: Starts, second: UintArray, c: FloatArray) -> FloatArray:
+        exponent = 0
+        if self._is_single:  # which has a small range
+            exponent = int(np.frexp(largest_size(c[: starts[-1]]))[1])
+            c = np.ldexp(c, -exponent)
         # Scratch of this thread, which does nothing else until all pieces are done; other threads write to their own.
         degree, pieces = self.scratch.room("degree", len(self)), self._pieces(starts)
         degree[:] = 0.0
@@ -165,6 +180,8 @@ class DensePoints:
 
         def product(piece: tuple[int, int]) -> FloatArray:
             begin, end = piece
+            if self._is_single:
+                return self._sum_of_products(starts, second, c, degree, is_known, begin, end)
             rows = self.scratch.room("rows", end - begin, self._padded.shape[1])
             pairs.half_laplacian(starts, second, c, degree, is_known, self._padded, begin, end, rows)
             return np.asarray(self._coordinates[begin:end].T @ rows[:, : self.n_features])
@@ -172,7 +189,26 @@ class DensePoints:
         half, *others = self._crew.each(product, pieces)
         for other in others:
             half += other
-        return np.asarray(half + half.T)
+        return np.asarray(np.ldexp(half + half.T, exponent) if exponent else half + half.T)
+
+    def _sum_of_products(
+        self,
+        starts: Starts,
+        second: UintArray,
+        c: FloatArray,
+        degree: FloatArray,
+        is_known: bool,
+        begin: int,
+        end: int,
+    ) -> FloatArray:
+        """Product of some rows of the points and of the Laplacian: in double precision, from short ones in single."""
+        half = np.zeros((self.n_features, self.n_features))
+        for first in range(begin, end, _ROWS_IN_SINGLE):
+            last = min(first + _ROWS_IN_SINGLE, end)
+            rows = self.scratch.room("single rows", last - first, self._padded.shape[1], dtype=np.float32)
+            pairs.half_laplacian(starts, second, c, degree, is_known, self._padded, first, last, rows)
+            half += self._coordinates[first:last].T @ rows[:, : self.n_features]
+        return half
 
     def _pieces(self, starts: Starts) -> list[tuple[int, int]]:
         """Ranges of points whose pairs take equally long to sum; a pair belongs to its first point.

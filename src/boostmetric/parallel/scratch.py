@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from threading import local
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,13 +14,13 @@ class Scratch(local):
     """Scratch arrays of a thread, reused from one call to the next so that they stay in its cache."""
 
     def __init__(self) -> None:
-        self._rooms: dict[str, NDArray[np.float64]] = {}
+        self._rooms: dict[str, NDArray[Any]] = {}
 
-    def room(self, name: str, *shape: int) -> NDArray[np.float64]:
-        """Array of the given shape, with arbitrary contents."""
+    def room(self, name: str, *shape: int, dtype: Any = np.float64) -> NDArray[Any]:
+        """Array of the given shape, with arbitrary contents; always of the same type for a name."""
         size = math.prod(shape)
         if name not in self._rooms or self._rooms[name].size < size:
             from boostmetric.kernels.lanes import aligned_zeros  # imports numba, so only when needed
 
-            self._rooms[name] = aligned_zeros(size)
+            self._rooms[name] = aligned_zeros(size, dtype=dtype)
         return self._rooms[name][:size].reshape(shape)

@@ -18,6 +18,7 @@ from boostmetric.arrays.types import FloatArray, IntArray
 from boostmetric.comparisons import Comparisons
 from boostmetric.comparisons.labels import warn_of_small_classes
 from boostmetric.metric import MahalanobisMetric
+from boostmetric.metric.mapped_points import mapped_points
 from boostmetric.metric.starts import Init, starting_components
 from boostmetric.solver.problem import Learnable, Problem
 
@@ -112,7 +113,7 @@ class Labelled:
 
     def problem(self, under: FloatArray | None = None) -> Problem:
         """Find comparisons with the targets and impostors that are nearest under a metric."""
-        mapped = self.X if under is None else MahalanobisMetric(under).transform(self.X)
+        mapped = self.X if under is None else mapped_points(MahalanobisMetric(under), self.X)[0]
         weights = self.weights if self.sample is None else self.sample.drawn(len(self.y), self.weights, under)
         mining = (self.n_neighbors, self.n_impostors, weights)
         return Problem(self.X, Comparisons._mined(mapped, self.y, *mining, quiet=True, device=self.device))
