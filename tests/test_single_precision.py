@@ -52,12 +52,14 @@ def test_bits_do_not_depend_on_threads(monkeypatch):
     assert metrics[0] == metrics[1] == metrics[2]
 
 
-@pytest.fixture(params=[1, 2**30], ids=["pieces", "one piece"])
+@pytest.fixture(params=[3, "all"])
 def opened(request, monkeypatch):
-    monkeypatch.setattr("boostmetric.oracles.point_rows._PIECE_COST", request.param)
+    monkeypatch.setattr("boostmetric.oracles.point_rows._PIECE_COST", 1)
     monkeypatch.setattr("boostmetric.oracles.point_rows._ROWS_IN_SINGLE", 16)
+    monkeypatch.setattr("boostmetric.oracles.block_shard._TILE_ROWS", 16)
+    monkeypatch.setattr("boostmetric.oracles.block_shard._TILE_COLUMNS", 24)
     X, y = clusters(n=60, n_features=33)
-    problem = Problem(X, Comparisons.from_labels(X, y, 2, 3))
+    problem = Problem(X, Comparisons.from_labels(X, y, 2, request.param))
     with problem.opened(ThreadBackend(2), loss=LOSSES["exponential"]) as (frame, oracle):
         assert frame.points.dtype == np.float32
         yield frame, oracle, problem.comparisons
@@ -70,7 +72,7 @@ def test_a_hat_is_that_of_the_paper(opened):
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
     weights = np.array([0.1, 0.2, 0.3])
     state = oracle.rebuild(directions, weights)
-    quadruplets = comparisons.quadruplets()
+    quadruplets = comparisons.listed().quadruplets()
     A = np.array([reference.form_A(frame.points.astype(np.float64), q) for q in quadruplets])
     rho = np.einsum("rij,ij->r", A, (directions.T * weights) @ directions)
     assert state.loss == pytest.approx(np.log(np.exp(-rho).sum()), rel=1e-6)
@@ -78,6 +80,16 @@ def test_a_hat_is_that_of_the_paper(opened):
     expected = np.einsum("r,rij->ij", u, A)
     assert relative(oracle.gram(), expected) < 1e-6
     assert oracle.matvec(directions[0]) == pytest.approx(expected @ directions[0], rel=1e-6, abs=1e-7)
+
+
+def test_slopes_of_several_directions_are_those_of_a_hat(opened):
+    _, oracle, _ = opened
+    directions = np.random.default_rng(1).standard_normal((5, oracle.n_features)) / 5
+    oracle.rebuild(directions[:0], np.empty(0))
+    probed = oracle.probe(directions, np.full(5, 0.1))
+    after = oracle.rebuild(directions, np.full(5, 0.1))
+    assert probed.loss == pytest.approx(after.loss, rel=1e-6)
+    assert probed.first == pytest.approx(-np.einsum("ki,ij,kj->k", directions, oracle.gram(), directions), rel=1e-5)
 
 
 def test_a_rebuild_gives_the_bits_of_the_steps(opened):

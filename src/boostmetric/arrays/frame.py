@@ -12,6 +12,7 @@ products with them half the time.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -32,6 +33,7 @@ _MOST_EXPONENT = 510
 _FEWEST_FEATURES_IN_SINGLE, _MOST_EXPONENT_IN_SINGLE = 32, 60
 # Rows in double precision in memory at once.
 _AT_ONCE = 2**10
+_CACHE_LINE = 64
 
 
 @dataclass(frozen=True)
@@ -142,11 +144,18 @@ def _in_single(points: NDArray[Any]) -> tuple[NDArray[np.float32], int]:
     first = points[0].astype(np.float64)
     pieces = [slice(begin, begin + _AT_ONCE) for begin in range(0, len(points), _AT_ONCE)]
     centre = first + sum((points[piece] - first).sum(axis=0) for piece in pieces) / len(points)
-    centred = np.empty(points.shape, dtype=np.float32)
+    centred = _empty_at_a_cache_line(points.shape)
     for piece in pieces:
         centred[piece] = points[piece] - centre
     exponent = int(np.frexp(largest_size(centred))[1])
     return np.ldexp(centred, -exponent, out=centred), exponent
+
+
+def _empty_at_a_cache_line(shape: tuple[int, ...]) -> NDArray[np.float32]:
+    """An array that the kernels take as it is (see `kernels.lanes.aligned`), without a copy."""
+    room = np.empty(4 * math.prod(shape) + _CACHE_LINE, dtype=np.uint8)
+    offset = -room.ctypes.data % _CACHE_LINE
+    return room[offset:][: 4 * math.prod(shape)].view(np.float32).reshape(shape)
 
 
 @dataclass(frozen=True)

@@ -74,6 +74,22 @@ def block_grow(d, z, factors, step, own, left, right):
                 store(d, row + k, multiply_add(w, _growth(z, factors, own[i], k), load(d, row + k)))
 
 
+@kernel
+def block_extend(d, z, steps, own, left, right):
+    """Compute d += steps[f] * h for one direction f after the other, to the same bits as `block_grow` for each."""
+    n_columns = d.shape[1]
+    for i in range(own.size):
+        row = i * n_columns
+        for part in range(2):
+            begin, end = _part(i, part, left, right, n_columns)
+            for k in range(begin, end, WIDTH):
+                x = load(d, row + k)
+                for f in range(steps.size):
+                    difference = splat(z[f, own[i]]) - load(z, f * n_columns + k)
+                    x = multiply_add(splat(steps[f]), difference * difference, x)
+                store(d, row + k, x)
+
+
 @part_of_kernel
 def _least(x):
     """Smallest of the eight numbers, in all lanes."""
@@ -221,6 +237,27 @@ def block_products(e, left, right, columns, values, factor, out, column_sums):
                     for r in range(ROWS):
                         column_sum = multiply_add(splat(factor[i + r]), load(e, (i + r) * n_columns + k), column_sum)
                     store(column_sums, k, column_sum)
+
+
+@kernel
+def block_tile(e, left, right, row, column, factor, out, column_sums):
+    """Copy the tile of e that begins at a row and a column, in the precision of `out`; add e' factor to column_sums.
+
+    What lies outside the two ranges of a row is 0.
+    """
+    n_columns = e.shape[1]
+    n_rows, width = out.shape
+    for r in range(n_rows):
+        i = row + r
+        f = splat(factor[i])
+        for k in range(0, width, WIDTH):
+            place = column + k
+            if left[i] <= place < right[i]:
+                store(out, r * width + k, splat(0.0))
+                continue
+            exponential = load(e, i * n_columns + place)
+            store(out, r * width + k, exponential)
+            store(column_sums, place, multiply_add(f, exponential, load(column_sums, place)))
 
 
 @kernel

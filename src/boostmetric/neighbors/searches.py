@@ -88,7 +88,7 @@ class Quick:
         room = max(2 * n_candidates, 8)
         values, places = np.empty(room), np.empty(room, dtype=np.int64)
         classes = np.full(len(queries), -1) if own is None else own
-        for rows in row_chunks(len(queries), len(self._points)):
+        for rows in row_chunks(len(queries), 2 * len(self._points)):  # few enough to stay in the cache
             asked = np.ldexp(queries[rows], self._exponent).astype(np.float32, copy=False)
             products = self._products(len(asked))
             np.matmul(asked, self._points.T, out=products)

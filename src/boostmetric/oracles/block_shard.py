@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 from threading import Lock
+from typing import Any
 
 import numpy as np
 from numpy.polynomial import chebyshev
@@ -17,6 +18,7 @@ from boostmetric.kernels.chebyshev import N_BINS, N_NODES, TO_SERIES, node_coord
 from boostmetric.kernels.groups import EMPTY, grow
 from boostmetric.kernels.lanes import ROWS, WIDTH, aligned, aligned_zeros
 from boostmetric.oracles.losses import Loss
+from boostmetric.oracles.masses import Mass
 from boostmetric.oracles.pair_shard import PairShard
 from boostmetric.oracles.point_rows import PointRows
 from boostmetric.oracles.protocol import ONE
@@ -26,6 +28,10 @@ from boostmetric.oracles.protocol import ONE
 _TABLE_REACH = 30.0
 # Far sides whose mean growth is less than this, in units of the squared bin width, are therefore summed pair by pair.
 _LEAST_GROWTH = 1e-4
+# Directions added in one pass over the pairs.
+_AT_ONCE = 16
+# Tiles of the exponentials that are rounded to single precision: few enough numbers for the cache.
+_TILE_ROWS, _TILE_COLUMNS = 2**8, 2**10
 
 
 class Columns:
@@ -58,6 +64,7 @@ class Columns:
 
         self._lock = Lock()
         self._last: tuple[FloatArray, FloatArray, Line] | None = None
+        self._last_along: tuple[FloatArray, FloatArray] | None = None
 
     def along(self, directions: FloatArray) -> FloatArray:
         """Coordinates of the columns along each direction."""
@@ -71,13 +78,16 @@ class Columns:
         """The columns along one or several directions; computed once for all shards."""
         with self._lock:
             if self._last is None or not (np.array_equal(self._last[0], xi) and np.array_equal(self._last[1], factors)):
-                z, kept_factors = self.along(np.atleast_2d(xi)), factors.copy()
-                self._last = xi.copy(), kept_factors, Line(z, kept_factors)
+                # A search for weights asks for the same directions with other factors.
+                if self._last_along is None or not np.array_equal(self._last_along[0], xi):
+                    self._last_along = xi.copy(), self.along(np.atleast_2d(xi))
+                kept_factors = factors.copy()
+                self._last = xi.copy(), kept_factors, Line(self._last_along[1], kept_factors)
             return self._last[2]
 
     @cached_property
-    def coordinates(self) -> FloatArray:
-        """The points, padded with zeros to a width that is a multiple of two registers.
+    def coordinates(self) -> NDArray[Any]:
+        """The points in their precision, padded with zeros to a width that is a multiple of two registers.
 
         They are dense: this is only used with up to a few hundred features, where the distances take more memory.
         """
@@ -158,6 +168,8 @@ class BlockShard(PairShard):
     def gram(self) -> FloatArray:
         near = self._points.gram(self._starts, self._second, self._c)
         points = self._columns.coordinates
+        if self._points.is_single:
+            return np.asarray((near + self._far_gram(points)) / self._mass)
         sums, degree = aligned_zeros(len(self._e), points.shape[1]), aligned_zeros(self._columns.n_columns)
         factor = self._unit * self._near_sum
         blocks.block_products(self._e, self._left, self._right, self._columns.numbers, points, factor, sums, degree)
@@ -166,6 +178,37 @@ class BlockShard(PairShard):
         half = points[:, :n_features].T @ (points[:, :n_features] * (0.5 * degree)[:, None])
         half -= points[self._own, :n_features].T @ (sums[:n_rows, :n_features] * factor[:n_rows, None])
         return np.asarray((near + half + half.T) / self._mass)
+
+    def _far_gram(self, points: NDArray[np.float32]) -> FloatArray:
+        """Sum over the far pairs for `gram`, from products in single precision."""
+        sums, degree, factor = self._products(points)
+        n_rows, n_features = len(self._own), self.n_features
+        np.add.at(degree, self._own, factor[:n_rows] * self._far_sum[:n_rows])
+        # Scaled, because the range of single precision is small.
+        exponent = int(np.frexp(degree.max())[1])
+        weighted = points[:, :n_features] * np.sqrt(np.ldexp(0.5 * degree, -exponent)).astype(np.float32)[:, None]
+        half = (weighted.T @ weighted).astype(np.float64)
+        rows = sums[:, :n_features] * np.ldexp(factor[:n_rows, None], -exponent)
+        half -= points[self._own, :n_features].T @ rows.astype(np.float32)
+        return np.asarray(np.ldexp(half + half.T, exponent))
+
+    def _products(self, values: NDArray[np.float32]) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """E values, E' factor and the factors of the rows, where E holds the exponentials of the far pairs.
+
+        E is rounded to single precision, tile by tile; sums over tiles are in double.
+        """
+        n_rows = len(self._own)
+        sums, column_sums = np.zeros((n_rows, values.shape[1])), aligned_zeros(self._columns.n_columns)
+        factor = self._unit * self._near_sum
+        for begin in range(0, n_rows, _TILE_ROWS):
+            end = min(begin + _TILE_ROWS, n_rows)
+            for first in range(0, self._columns.n_columns, _TILE_COLUMNS):
+                last = min(first + _TILE_COLUMNS, self._columns.n_columns)
+                tile = self._points.scratch.room("tile", end - begin, last - first, dtype=np.float32)
+                bounds = (self._left, self._right, begin, first)
+                blocks.block_tile(self._e, *bounds, factor, tile, column_sums)
+                sums[begin:end] += tile @ values[first:last]
+        return sums, column_sums, factor
 
     def matvec(self, x: FloatArray) -> FloatArray:
         (z,) = self._columns.along(x[None])
@@ -197,8 +240,30 @@ class BlockShard(PairShard):
     def _distances(self) -> tuple[FloatArray, ...]:
         return self._near_d, self._d
 
+    def extend(self, directions: FloatArray, step_sizes: FloatArray) -> Mass:
+        for begin in range(0, len(directions), _AT_ONCE):
+            block, steps = directions[begin : begin + _AT_ONCE], step_sizes[begin : begin + _AT_ONCE]
+            along = self._points.times_each(block)
+            for xi, z, step in zip(block, along, steps, strict=True):
+                super().project(xi, along=z)
+                grow(self._near_d.reshape(-1), self._near_h.reshape(-1), step)
+            z = self._columns.line(block, np.ascontiguousarray(steps)).z
+            blocks.block_extend(self._d, z, np.ascontiguousarray(steps), self._own, self._left, self._right)
+        self._set_growths(np.zeros(len(self._c)))
+        self._line, self._table_is_made = Line(np.zeros((1, self._columns.n_columns)), ONE), False
+        return self.commit(0.0)
+
     def _gains(self, directions: FloatArray) -> FloatArray:
-        return np.array([xi @ self.matvec(xi) for xi in directions])
+        if not self._points.is_single:
+            return np.array([xi @ self.matvec(xi) for xi in directions])
+        # sum of f e (a - b)^2 over the pairs of an anchor a and a column b
+        z = self._columns.line(directions, np.ones(len(directions))).z
+        sums, column_sums, factor = self._products(np.ascontiguousarray(z.T, dtype=np.float32))
+        n_rows, own = len(self._own), z[:, self._own]
+        factor = factor[:n_rows]
+        far = (own**2) @ (factor * self._far_sum[:n_rows]) - 2 * (own * factor * sums.T).sum(axis=1)
+        far += (z**2) @ column_sums
+        return np.asarray(super()._gains(directions) + far / self._mass)
 
     def _set_growths(self, h: FloatArray) -> None:
         pairs.gather(h, self._members.reshape(-1), self._near_h.reshape(-1))

@@ -50,7 +50,9 @@ def make_shards(points: PointRows, comparisons: Comparisons, loss: Loss, *, most
     if comparisons.classes is not None:
         _check_memory(int(is_open.sum()), comparisons.classes)
         columns = Columns(points, comparisons.classes)
-        n_shards = min(most, is_open.sum() / _ROWS_PER_SHARD)
+        # In single precision the products with the points, of all columns, are a larger part of a shard's work.
+        rows_per_shard = max(_ROWS_PER_SHARD, 4 * points.n_features) if points.is_single else _ROWS_PER_SHARD
+        n_shards = min(most, is_open.sum() / rows_per_shard)
         pieces = _cut(is_open, sizes, n_shards)
         shards += [BlockShard(points, comparisons.subset(groups), loss, columns) for groups in pieces]
     return shards

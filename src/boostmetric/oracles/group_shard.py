@@ -17,7 +17,7 @@ from boostmetric.oracles.pair_shard import PairShard
 from boostmetric.oracles.point_rows import PointRows
 
 # Number of directions to project the points on in one pass.
-_AT_ONCE = 64
+_AT_ONCE = 32
 
 
 class GroupShard(PairShard):

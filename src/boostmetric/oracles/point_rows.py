@@ -55,9 +55,12 @@ class PointRows(Protocol):
         Approximate nanoseconds that a shard spends on these points to find a direction, regardless of its pairs.
     scratch : Scratch
         Scratch arrays, shared by all shards of a problem.
+    is_single : bool
+        Whether they are in single precision.
     """
 
     n_features: int
+    is_single: bool
     direction_cost: float
     scratch: Scratch
 
@@ -71,8 +74,8 @@ class PointRows(Protocol):
         """Select the given points, in the given order."""
         ...
 
-    def dense(self) -> FloatArray:
-        """A as a dense array."""
+    def dense(self) -> NDArray[Any]:
+        """A as a dense array, in its precision."""
         ...
 
     def times(self, x: FloatArray) -> FloatArray:
@@ -115,7 +118,7 @@ class DensePoints:
     def __init__(self, padded: NDArray[Any], n_features: int, crew: Crew, scratch: Scratch) -> None:
         self._padded = aligned(padded)
         self._coordinates = self._padded[:, :n_features]
-        self._is_single = padded.dtype == np.float32
+        self.is_single = padded.dtype == np.float32
         self._crew = crew
         self._product = LastProduct()
         self.scratch = scratch
@@ -127,7 +130,9 @@ class DensePoints:
     def of(cls, coordinates: FloatArray, crew: Crew) -> DensePoints:
         """Copy points into an array of the right width."""
         n_features = coordinates.shape[1]
-        return cls(np.pad(coordinates, [(0, 0), (0, -n_features % WIDTH)]), n_features, crew, Scratch())
+        missing = -n_features % WIDTH
+        padded = np.pad(coordinates, [(0, 0), (0, missing)]) if missing else coordinates
+        return cls(padded, n_features, crew, Scratch())
 
     def __len__(self) -> int:
         return len(self._padded)
@@ -140,8 +145,8 @@ class DensePoints:
     def take(self, rows: NDArray[np.int64]) -> DensePoints:
         return DensePoints(self._padded[rows], self.n_features, self._crew, self.scratch)
 
-    def dense(self) -> FloatArray:
-        return np.asarray(self._coordinates, dtype=np.float64)
+    def dense(self) -> NDArray[Any]:
+        return self._coordinates
 
     def times(self, x: FloatArray) -> FloatArray:
         padded, out = np.zeros(self._padded.shape[1]), np.empty(len(self))
@@ -160,7 +165,7 @@ class DensePoints:
         return self._product.along(self._coordinates, directions)
 
     def transposed_times(self, y: FloatArray) -> FloatArray:
-        if self._is_single:
+        if self.is_single:
             out = np.zeros(self._padded.shape[1])
             pairs.transposed_times(self._padded, y, out)
             return out[: self.n_features]
@@ -168,7 +173,7 @@ class DensePoints:
 
     def gram(self, starts: Starts, second: UintArray, c: FloatArray) -> FloatArray:
         exponent = 0
-        if self._is_single:  # which has a small range
+        if self.is_single:  # which has a small range
             exponent = int(np.frexp(largest_size(c[: starts[-1]]))[1])
             c = np.ldexp(c, -exponent)
         # Scratch of this thread, which does nothing else until all pieces are done; other threads write to their own.
@@ -180,7 +185,7 @@ class DensePoints:
 
         def product(piece: tuple[int, int]) -> FloatArray:
             begin, end = piece
-            if self._is_single:
+            if self.is_single:
                 return self._sum_of_products(starts, second, c, degree, is_known, begin, end)
             rows = self.scratch.room("rows", end - begin, self._padded.shape[1])
             pairs.half_laplacian(starts, second, c, degree, is_known, self._padded, begin, end, rows)
@@ -231,6 +236,7 @@ class SparsePoints:
     def __init__(self, rows: sparse.csr_array, scratch: Scratch | None = None) -> None:
         self._rows = rows
         self._product = LastProduct()
+        self.is_single = False
         self.scratch = Scratch() if scratch is None else scratch
         self.n_features = int(rows.shape[1])
         # A few dozen products with the matrix and its transpose.

@@ -106,7 +106,10 @@ class Problem(NamedTuple):
         if not comparisons.n_groups:
             raise ValueError("There are no comparisons: at least one is needed.")
         check_in_range(comparisons.n_points - 1, points.shape[0])
-        return Problem(points[comparisons.points], comparisons.renumbered())
+        used = comparisons.points
+        if len(used) == points.shape[0]:  # all, in order: no need for a copy
+            return self
+        return Problem(points[used], comparisons.renumbered())
 
     def fingerprint(self, loss: Loss = EXPONENTIAL, regularization: float = 0.0) -> str:
         """Hash that identifies the fit a checkpoint belongs to."""
