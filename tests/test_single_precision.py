@@ -10,6 +10,7 @@ from boostmetric.arrays.frame import Frame, stays_single
 from boostmetric.engines.threads import ThreadBackend
 from boostmetric.metric import MahalanobisMetric
 from boostmetric.metric.mapped_points import mapped_points
+from boostmetric.metric.starts import STARTS, starting_components
 from boostmetric.neighbors import nearest, nearest_others, rounding_of_distances, searches
 from boostmetric.oracles.losses import LOSSES
 from boostmetric.solver.problem import Problem
@@ -158,6 +159,18 @@ def test_mapped_points_have_the_distances_of_the_metric(normalize):
     assert np.array_equal(double, metric.transform(X.astype(np.float64)))
     huge = MahalanobisMetric(1e30 * L)
     assert mapped_points(huge, X)[0].dtype == np.float64
+
+
+@pytest.mark.parametrize("name", STARTS[2:])
+def test_starts_are_those_in_double_precision(name):
+    X, y = clusters()
+    X[:, 3] = 7  # constant
+    y[:2] = [100, 101]  # alone in their classes
+    double = starting_components(name, X.astype(np.float64), y)
+    single = starting_components(name, X, y)
+    assert relative(single.T @ single, double.T @ double) < 1e-6
+    few = X[:39], y[:39]  # fewer than features
+    assert starting_components(name, *few) == pytest.approx(starting_components(name, few[0].astype(float), few[1]))
 
 
 def test_a_frame_in_single_precision():

@@ -10,9 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.covariance import ledoit_wolf_shrinkage
 
-from boostmetric.arrays.frame import Given, centre_and_scale
+from boostmetric.arrays.frame import Given, centre_and_scale, stays_single
 from boostmetric.arrays.types import FloatArray
 from boostmetric.arrays.validation import check_choice
+from boostmetric.metric.class_scatter import ClassScatter, standard_deviations
 from boostmetric.metric.mahalanobis import MahalanobisMetric
 
 StartName = Literal["zero", "identity", "standardized", "rca", "standardized-rca", "lda", "geometric-mean"]
@@ -94,6 +95,13 @@ def _named(name: str, X: Given, y: NDArray[Any] | None) -> FloatArray | None:
         )
     if name == "identity":
         return np.eye(n_features)
+    if stays_single(X):
+        if name == "standardized":
+            return np.diag(1 / standard_deviations(np.asarray(X)))
+        assert y is not None
+        found = ClassScatter.of(np.asarray(X), y, standardized=name.startswith("standardized"))
+        if found is not None:
+            return _of_scatter(name, found)
     points: Any
     points, exponent = centre_and_scale(X)
     dense = points.toarray() if sparse.issparse(points) else points
@@ -103,10 +111,21 @@ def _named(name: str, X: Given, y: NDArray[Any] | None) -> FloatArray | None:
     assert y is not None
     whitening = _whitening(within_classes(dense / unit, y))
     if name == "lda":
-        whitening = _discriminant(dense, y, whitening)
+        whitening = _discriminant(_between_classes(dense, y), whitening)
     elif name == "geometric-mean":
-        whitening = _geometric_mean(dense, y, whitening)
+        whitening = _geometric_mean(_between_classes(dense, y), whitening)
     return np.ldexp(whitening / unit, -exponent)
+
+
+def _of_scatter(name: str, found: ClassScatter) -> FloatArray:
+    """A start that needs labels, from the scatter within and between the classes."""
+    values, vectors = np.linalg.eigh(found.within)
+    whitening = _inverse_root(values, vectors, found.shrinkage, float(np.trace(found.within)) / len(values))
+    if name == "lda":
+        return _discriminant(found.between, whitening)
+    if name == "geometric-mean":
+        return np.ldexp(_geometric_mean(found.between, whitening), -found.exponent)
+    return whitening / found.deviations if name == "standardized-rca" else whitening
 
 
 def spread(points: FloatArray) -> FloatArray:
@@ -142,18 +161,17 @@ def _between_classes(points: FloatArray, y: NDArray[Any]) -> FloatArray:
     return np.asarray(rows.T @ rows / len(points))
 
 
-def _discriminant(points: FloatArray, y: NDArray[Any], whitening: FloatArray) -> FloatArray:
+def _discriminant(between: FloatArray, whitening: FloatArray) -> FloatArray:
     """The whitening map, restricted to the directions in which the means of the classes differ."""
-    values, vectors = np.linalg.eigh(whitening @ _between_classes(points, y) @ whitening)
+    values, vectors = np.linalg.eigh(whitening @ between @ whitening)
     differ = values > values[-1] * len(values) * np.finfo(np.float64).eps
     return np.asarray(vectors[:, differ].T @ whitening) if differ.any() else whitening
 
 
-def _geometric_mean(points: FloatArray, y: NDArray[Any], whitening: FloatArray) -> FloatArray:
+def _geometric_mean(between: FloatArray, whitening: FloatArray) -> FloatArray:
     """Map whose metric X is the geometric mean of inv(W) and B: the solution of X W X = B."""
-    between = _between_classes(points, y)
     n = len(between)
-    between += max(_RIDGE * np.trace(between) / n, np.finfo(np.float64).tiny) * np.eye(n)
+    between = between + max(_RIDGE * np.trace(between) / n, np.finfo(np.float64).tiny) * np.eye(n)
     # With W = inv(whitening)^2, X = whitening (inv(whitening) B inv(whitening))^(1/2) whitening.
     back = np.linalg.inv(whitening)
     values, vectors = np.linalg.eigh(back @ between @ back)
@@ -162,11 +180,15 @@ def _geometric_mean(points: FloatArray, y: NDArray[Any], whitening: FloatArray) 
 
 def _whitening(residuals: FloatArray) -> FloatArray:
     """Symmetric map after which the shrunk covariance of the residuals is the identity."""
-    n_features = residuals.shape[1]
     shrinkage = ledoit_wolf_shrinkage(residuals, assume_centered=True)
-    values, vectors = _principal(residuals)
+    return _inverse_root(*_principal(residuals), shrinkage, float(np.vdot(residuals, residuals)) / residuals.size)
+
+
+def _inverse_root(values: FloatArray, vectors: FloatArray, shrinkage: float, mean: float) -> FloatArray:
+    """Symmetric inverse square root of a covariance, of which a part is replaced by the mean variance."""
+    n_features = len(vectors)
     # The appended 0 is the variance orthogonal to these directions, if they are fewer than the features.
-    values = (1 - shrinkage) * np.append(values, 0.0) + shrinkage * np.vdot(residuals, residuals) / residuals.size
+    values = (1 - shrinkage) * np.append(values, 0.0) + shrinkage * mean
     # A direction in which classes have no variance gets the smallest positive variance.
     positive = values > values.max() * n_features * np.finfo(np.float64).eps
     if not positive.any():
