@@ -20,6 +20,8 @@ _ROOM = 256  # initial number of answers per query
 _CHUNK = 2**22  # numbers in memory at once
 _FEWEST_FEATURES_TO_ROUND = 32  # with fewer, products take little time
 _FEWEST_TO_ROUND = 2**20  # pairs
+# Points in single precision are searched as they are if their exponent is at most this.
+_MOST_EXPONENT_UNSCALED = 10
 # A search along axes: pairs and features that it takes, variance that the axes hold, most axes as a fraction of the
 # features, points to find them from, and rounds to do so.
 _FEWEST_FOR_AXES, _FEWEST_FEATURES_FOR_AXES = 2**23, 64
@@ -58,7 +60,11 @@ class Quick:
     def __init__(self, centred: NDArray[Any], blur: float, label: NDArray[np.int64] | None = None) -> None:
         # Scaled so that nothing that double precision can distinguish underflows.
         self._exponent = -int(np.frexp(largest_size(centred))[1])
-        self._points = np.ldexp(centred, self._exponent).astype(np.float32, copy=False)
+        if centred.dtype == np.float32 and abs(self._exponent) <= _MOST_EXPONENT_UNSCALED:
+            self._exponent = 0  # saves a copy
+            self._points = centred
+        else:
+            self._points = np.ldexp(centred, self._exponent).astype(np.float32, copy=False)
         self._half_norms = 0.5 * square_lengths(self._points)
         self._label = np.zeros(len(centred), dtype=np.int64) if label is None else label
         self._room = local()

@@ -25,6 +25,8 @@ _PIECE_COST = 5e6
 _MOST_PIECES = 64
 # Rows of a product in single precision: few, so that little is lost in its sums, and the rows stay in the cache.
 _ROWS_IN_SINGLE = 2**9
+# Each piece has a sum in double precision, which is large beside points in single precision.
+_MOST_PIECES_IN_SINGLE = 2**4
 
 UintArray = NDArray[np.uint32]
 Starts = NDArray[np.int64]
@@ -221,7 +223,8 @@ class DensePoints:
         Their number, and so the bits of the sum, depends only on the problem.
         """
         n_pairs, pair_cost = int(starts[-1]), self.n_features / 3
-        n_pieces = min(_MOST_PIECES, int((self.direction_cost + n_pairs * pair_cost) / _PIECE_COST), len(self))
+        most = _MOST_PIECES_IN_SINGLE if self.is_single else _MOST_PIECES
+        n_pieces = min(most, int((self.direction_cost + n_pairs * pair_cost) / _PIECE_COST), len(self))
         if n_pieces < 2:
             return [(0, len(self))]
         cost = starts * pair_cost + np.linspace(0.0, self.direction_cost, len(starts))
