@@ -8,7 +8,6 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.covariance import ledoit_wolf_shrinkage
 
 from boostmetric.arrays.frame import Given, centre_and_scale, stays_single
 from boostmetric.arrays.types import FloatArray
@@ -180,6 +179,8 @@ def _geometric_mean(between: FloatArray, whitening: FloatArray) -> FloatArray:
 
 def _whitening(residuals: FloatArray) -> FloatArray:
     """Symmetric map after which the shrunk covariance of the residuals is the identity."""
+    from sklearn.covariance import ledoit_wolf_shrinkage  # it imports all linear models
+
     shrinkage = ledoit_wolf_shrinkage(residuals, assume_centered=True)
     return _inverse_root(*_principal(residuals), shrinkage, float(np.vdot(residuals, residuals)) / residuals.size)
 

@@ -26,7 +26,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.spatial.distance import cdist
-from sklearn.neighbors import NearestNeighbors
 
 from boostmetric.arrays.frame import Given, largest_size, times_power_of_two
 from boostmetric.arrays.ragged import Ragged
@@ -410,6 +409,8 @@ def _suits_a_tree(points: NDArray[Any], n_queries: int) -> bool:
 def _search(points: NDArray[Any], n_candidates: int, n_queries: int) -> Callable[[NDArray[Any]], NDArray[np.int64]]:
     """Return a function from queries to the numbers of their nearest points, in any order."""
     if _suits_a_tree(points, n_queries):
+        from sklearn.neighbors import NearestNeighbors  # few searches need it
+
         tree = NearestNeighbors(n_neighbors=n_candidates, algorithm="kd_tree").fit(points)
         return lambda queries: np.asarray(tree.kneighbors(queries, return_distance=False))
 
