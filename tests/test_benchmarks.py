@@ -7,7 +7,7 @@ import joblib
 import numpy as np
 import pytest
 from benchmarks import __main__ as command
-from benchmarks import adapters, pydml
+from benchmarks import adapters, embeddings, pydml
 from sklearn.datasets import load_iris
 
 from boostmetric.paper.datasets import MissingDataError
@@ -49,6 +49,18 @@ def test_errors_of_votes_and_of_the_ten_nearest():
     split = TrainTestSplit(X_train, y_train, np.array([[-1.0]], dtype=np.float32), np.array([1]))
     found = adapters.errors(split, lambda points: points)
     assert found == {"1-NN": 0, "3-NN": 100, "5-NN": 0, "mean": pytest.approx(100 / 3), "others among 10": 20}
+
+
+def test_fits_are_measured_by_searches_and_products():
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(3), 60)
+    X = (rng.standard_normal((3, 40))[y] + rng.standard_normal((180, 40))).astype(np.float32)
+    plain, recommended = embeddings.fits("made up", TrainTestSplit(X[::2], y[::2], X[1::2], y[1::2]), max_iter=2)
+    assert (plain["fit"], recommended["fit"]) == ("plain", "recommended")
+    assert plain["over the search"] == plain["CPU, s"] / plain["search, CPU, s"] > 0
+    assert 0 <= recommended["mean"] < 30
+    row = embeddings.all_impostors("made up", X, y)
+    assert row["over the products"] == row["an iteration, CPU, s"] / row["two products, CPU, s"] > 0
 
 
 def test_sets_without_a_file_are_left_out(tmp_path, monkeypatch, capsys):
