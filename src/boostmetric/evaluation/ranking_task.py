@@ -32,6 +32,8 @@ from boostmetric.evaluation.task import (
 )
 from boostmetric.neighbors import nearest, rounding_of_distances
 
+_IMPORTANT = (("nDCG", ""), ("recall", " (any)"), ("recall", " (share)"), ("MRR", ""), ("MAP", ""))
+
 
 @dataclass(frozen=True, eq=False)
 class RankingTask:
@@ -132,9 +134,19 @@ class RankingTask:
         return np.array([*ones, *ones, *share, *precision, 1.0, 1.0])
 
     @property
+    def chances(self) -> FloatArray:
+        """Zeros: a ranking of many documents at random finds next to nothing."""
+        return np.zeros(len(self.names))
+
+    @property
     def headline(self) -> str:
         """Name of the score that decides: nDCG at the last cut."""
         return f"nDCG@{self.k[-1]}"
+
+    @property
+    def important(self) -> tuple[str, ...]:
+        """nDCG, recall, MRR and MAP at the last cut."""
+        return tuple(f"{name}@{self.k[-1]}{of}" for name, of in _IMPORTANT)
 
     @property
     def size(self) -> str:

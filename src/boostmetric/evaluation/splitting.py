@@ -111,8 +111,8 @@ def split_queries(
     >>> split_queries(["q1", "q1", "q2", "q3", "q2"], test_fraction=0.3, random_state=0)
     (array([0, 1, 2, 4]), array([3]))
     >>> documents = ["a", "b", "b", "c", "d"]  # q1 and q2 share b
-    >>> split_queries(["q1", "q1", "q2", "q3", "q2"], test_fraction=0.7, random_state=0, documents=documents)
-    (array([3]), array([0, 1, 2, 4]))
+    >>> split_queries(["q1", "q1", "q2", "q3", "q2"], test_fraction=0.3, random_state=0, documents=documents)
+    (array([0, 1, 2, 4]), array([3]))
     """
     if documents is None:
         return _split("queries", queries, test_fraction, random_state)
