@@ -41,7 +41,7 @@ def keep_better(
     ties: Literal["base", "learned"] = "base",
     random_state: Random = 0,
 ) -> Kept:
-    """Keep a learned metric if its headline score beats that of the base, else the base.
+    """Keep a learned metric if its headline score beats that of the base and nothing important contradicts it.
 
     Parameters
     ----------
@@ -75,8 +75,7 @@ def keep_better(
     if learned is None:
         raise TypeError("metric must be a fitted learner or a MahalanobisMetric. Got None.")
     evaluation = compare(learned, task, headline=headline, random_state=random_state)
-    difference = evaluation[evaluation.headline].difference or 0.0
-    if difference > 0 or (difference == 0 and ties == "learned"):
+    if evaluation.prefers_learned(ties):
         return Kept(learned, evaluation, is_base=False)
     base = base_of(learned)
     return Kept(base, compare(base, task, headline=headline, random_state=random_state), is_base=True)
@@ -85,3 +84,21 @@ def keep_better(
 def base_of(metric: MahalanobisMetric) -> MahalanobisMetric:
     """The Euclidean distance as a metric, with the feature names and description of `metric`."""
     return MahalanobisMetric(np.eye(metric.components.shape[1]), feature_names=metric.feature_names, about=metric.about)
+
+
+def is_base(metric: MahalanobisMetric) -> bool:
+    """Whether all distances are the Euclidean ones, or one multiple of them.
+
+    Examples
+    --------
+    >>> from boostmetric import MahalanobisMetric
+    >>> from boostmetric.evaluation.keeping import is_base
+    >>> is_base(MahalanobisMetric([[2.0, 0.0], [0.0, 2.0]])), is_base(MahalanobisMetric([[1.0, 0.0]]))
+    (True, False)
+    """
+    components = metric.components
+    if metric.normalize or len(components) < components.shape[1]:
+        return False
+    gram = metric.matrix
+    scale = float(np.trace(gram)) / len(gram)
+    return bool(scale > 0 and np.allclose(gram / scale, np.eye(len(gram)), rtol=0.0, atol=1e-12))

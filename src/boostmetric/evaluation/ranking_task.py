@@ -110,8 +110,10 @@ class RankingTask:
                 "their mean."
             )
         rows = np.unique(query[grades > relevant_above])
-        _report_left_out(n_queries, rows, relevant_above)
-        return cls(points, judged[order], grades[order], rows, cuts, gain, relevant_above, n_queries - len(rows))
+        # Without documents, points that are not judged for are no queries, but documents.
+        asked = np.arange(n_queries) if documents is not None else np.unique(query)
+        _report_left_out(asked, rows, relevant_above)
+        return cls(points, judged[order], grades[order], rows, cuts, gain, relevant_above, len(asked) - len(rows))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -160,12 +162,8 @@ class RankingTask:
 
     def measure(self, points: Sequence[Given]) -> list[ScoreSample]:
         """Score each query under the Euclidean distance between the points."""
-        most, searched = self.k[-1], points[-1]
-        if len(points) == 1:
-            found = nearest(searched, None, most, rounding_of_distances(searched))[self.rows]
-        else:
-            found = nearest(searched, points[0][self.rows], most, rounding_of_distances(searched))
-        key = self.rows[:, None] * searched.shape[0] + found
+        most, found = self.k[-1], self._found(points)
+        key = self.rows[:, None] * points[-1].shape[0] + found
         place = np.minimum(np.searchsorted(self.judged, key), len(self.judged) - 1)
         grades = np.where(self.judged[place] == key, self.grades[place], 0.0)
         relevant, count, best = grades > self.relevant_above, self._n_relevant, self._best_grades
@@ -178,6 +176,17 @@ class RankingTask:
             average_precision_at_k(relevant, count, most),
         ]
         return [ScoreSample(np.stack(columns, axis=1), np.ones(len(self.rows)), np.arange(len(self.rows)))]
+
+    def _found(self, points: Sequence[Given]) -> IntArray:
+        """Nearest documents of each query used, which is not its own neighbour."""
+        most, searched = self.k[-1], points[-1]
+        rounding, asked = rounding_of_distances(searched), points[0][self.rows]
+        if len(self.points) == 2:
+            return nearest(searched, asked, most, rounding)
+        found = nearest(searched, asked, most + 1, rounding)
+        left_out = found == self.rows[:, None]
+        left_out[~left_out.any(axis=1), -1] = True
+        return np.asarray(found[~left_out].reshape(-1, most))
 
     @property
     def _query(self) -> IntArray:
@@ -241,14 +250,13 @@ def _as_rows(relevance: ArrayLike) -> NDArray[np.float64]:
     return rows
 
 
-def _report_left_out(n_queries: int, rows: IntArray, relevant_above: float) -> None:
-    n_left_out = n_queries - len(rows)
+def _report_left_out(asked: IntArray, rows: IntArray, relevant_above: float) -> None:
+    left_out = np.setdiff1d(asked, rows)
     above = f"a document with a grade above {relevant_above:g}"
     if not len(rows):
         raise ValueError(f"No query has {above}, so there is nothing to find. Check the grades and relevant_above.")
-    if n_left_out:
-        first = int(np.setdiff1d(np.arange(n_queries), rows)[0])
+    if len(left_out):
         warn(
-            f"{n_left_out} of {n_queries} queries have no relevant document ({above}) and are left out; the first is "
-            f"query {first}."
+            f"{len(left_out)} of {len(asked)} queries have no relevant document ({above}) and are left out; the first "
+            f"is query {int(left_out[0])}."
         )

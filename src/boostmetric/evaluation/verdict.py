@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from boostmetric.arrays.types import FloatArray, IntArray
+from boostmetric.arrays.validation import check_choice
 from boostmetric.evaluation.bootstrap import CONFIDENCE
 from boostmetric.evaluation.task import text_of
 
@@ -19,7 +20,7 @@ HEADER = ("score", "base", "learned", "difference", "95 % interval")
 _CAUSE = (
     "Such comparisons contradict the distance that ranked them: they were taken from its own ranking (what was clicked "
     "over what was skipped above it, or its nearest negatives only), so they say where it was wrong, and not where it "
-    "was right. Add comparisons that it did not choose: clicked over shown below, or over documents that were not shown."
+    "was right. Add comparisons that it did not choose, such as clicked over shown below, or over what was not shown."
 )
 # The base is near the ceiling if less than this share of it is left.
 _NEAR_CEILING = 0.01
@@ -154,6 +155,17 @@ class Evaluation:
             important=(*self.important, *important),
             notes=(*self.notes, *notes),
         )
+
+    def judged_by(self, headline: str) -> Evaluation:
+        """The same with another headline."""
+        check_choice("headline", headline, [row.name for row in self.rows])
+        return replace(self, headline=headline)
+
+    def prefers_learned(self, ties: Literal["base", "learned"] = "base") -> bool:
+        """Whether the headline score is higher (or equal, see `keep_better`), and nothing important contradicts it."""
+        difference = self[self.headline].difference or 0.0
+        is_higher = difference > 0 or (difference == 0 and ties == "learned")
+        return is_higher and self.verdict not in ("mixed", "doubtful")
 
     @property
     def verdict(self) -> Verdict:
