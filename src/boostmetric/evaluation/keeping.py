@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -26,11 +27,14 @@ class Kept:
         Evaluation of this metric against the base.
     is_base : bool
         Whether the metric is the base, because the learned one did not beat it.
+    rejected : Evaluation or None
+        Evaluation of the learned metric, if the base is kept.
     """
 
     metric: MahalanobisMetric
     evaluation: Evaluation
     is_base: bool
+    rejected: Evaluation | None = None
 
 
 def keep_better(
@@ -38,6 +42,7 @@ def keep_better(
     task: Task,
     *,
     headline: str | None = None,
+    beside: Sequence[Task] = (),
     ties: Literal["base", "learned"] = "base",
     random_state: Random = 0,
 ) -> Kept:
@@ -50,6 +55,8 @@ def keep_better(
         Task on held-out data. Test the metric that is kept on other data.
     headline : str, optional
         The score that decides; by default the headline of the task.
+    beside : sequence of tasks
+        Further tasks, which may contradict the headline.
     ties : {"base", "learned"}, default="base"
         What to keep if both score the same. "learned" is for metrics that validation has already chosen over the base,
         as `BoostMetric.recommended` does.
@@ -74,20 +81,26 @@ def keep_better(
     learned = as_metric(metric)
     if learned is None:
         raise TypeError("metric must be a fitted learner or a MahalanobisMetric. Got None.")
-    evaluation = compare(learned, task, headline=headline, random_state=random_state)
+    evaluation = compare(learned, task, headline=headline, beside=beside, random_state=random_state)
     if evaluation.prefers_learned(ties):
         return Kept(learned, evaluation, is_base=False)
     base = base_of(learned)
-    return Kept(base, compare(base, task, headline=headline, random_state=random_state), is_base=True)
+    same = compare(base, task, headline=headline, beside=beside, random_state=random_state)
+    return Kept(base, same, is_base=True, rejected=evaluation)
 
 
-def base_of(metric: MahalanobisMetric) -> MahalanobisMetric:
+def base_of(metric: MahalanobisMetric, *, normalize: bool = False) -> MahalanobisMetric:
     """The Euclidean distance as a metric, with the feature names and description of `metric`."""
-    return MahalanobisMetric(np.eye(metric.components.shape[1]), feature_names=metric.feature_names, about=metric.about)
+    return MahalanobisMetric(
+        np.eye(metric.components.shape[1]),
+        feature_names=metric.feature_names,
+        about=metric.about,
+        normalize=normalize,
+    )
 
 
 def is_base(metric: MahalanobisMetric) -> bool:
-    """Whether all distances are the Euclidean ones, or one multiple of them.
+    """Whether the linear map leaves all Euclidean distances as they are, or multiplies them by one number.
 
     Examples
     --------
@@ -97,7 +110,7 @@ def is_base(metric: MahalanobisMetric) -> bool:
     (True, False)
     """
     components = metric.components
-    if metric.normalize or len(components) < components.shape[1]:
+    if len(components) < components.shape[1]:
         return False
     gram = metric.matrix
     scale = float(np.trace(gram)) / len(gram)

@@ -33,7 +33,8 @@ def query_side_points(metric: MahalanobisMetric, queries: Given, documents: Give
     array([6.32, 4.47])
     """
     mapped = QuerySide(metric).transform_queries(queries)
-    squares: Any = documents.multiply(documents) if sparse.issparse(documents) else np.square(documents, dtype=float)
+    given: Any = documents
+    squares = given.multiply(given) if sparse.issparse(given) else np.square(given, dtype=np.float64)
     square = np.asarray(squares.sum(axis=1)).ravel()
     longest = float(square.max(initial=0.0))
     last = np.sqrt(np.maximum(longest - square, 0.0))[:, None]

@@ -115,6 +115,36 @@ class RankingTask:
         _report_left_out(asked, rows, relevant_above)
         return cls(points, judged[order], grades[order], rows, cuts, gain, relevant_above, len(asked) - len(rows))
 
+    @classmethod
+    def among(
+        cls, points: Given, n_queries: int, judgements: FloatArray, k: Sequence[int] = (1, 5, 10)
+    ) -> RankingTask | None:
+        """Build a task from points of which the first are the queries, and the others the documents.
+
+        Parameters
+        ----------
+        points : ndarray or csr_array of shape (n_points, n_features)
+        n_queries : int
+            0 if queries are among the documents; each then searches all other points.
+        judgements : ndarray of shape (n_judgements, 3)
+            Point numbers of query and document, and the grade. Queries without a judgement are not asked.
+        k : sequence of int
+            Numbers of results to score, as far as there are documents.
+
+        Returns
+        -------
+        RankingTask or None
+            None if no document is relevant.
+        """
+        if not (judgements[:, 2] > 0).any():
+            return None
+        cuts = [cut for cut in k if cut <= max(1, points.shape[0] - max(n_queries, 1))]
+        if not n_queries:
+            return cls.of(points, None, judgements, k=cuts)
+        asked, number = np.unique(judgements[:, 0].astype(np.int64), return_inverse=True)
+        relevance = np.stack([number, judgements[:, 1] - n_queries, judgements[:, 2]], axis=1)
+        return cls.of(points[asked], points[n_queries:], relevance, k=cuts)
+
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the scores."""
