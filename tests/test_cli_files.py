@@ -101,7 +101,7 @@ def test_fit_with_validation_rows_says_what_came_out(wine, tmp_path):
     output = tmp_path / "new" / "m.safetensors"
     result = run("fit", wine, *LABELLED, "--validation-where", "part=test", "-o", output, *QUICK)
     assert "3-NN accuracy" in result.stdout
-    assert "Better: 3-NN accuracy" in result.stdout
+    assert "Better: mean of 3-NN and MAP@10" in result.stdout
     assert f"Model: {output}" in result.stdout
     assert "boostmetric evaluate" in result.stdout
     assert "119 points with 13 features" in result.stderr
@@ -359,11 +359,11 @@ def test_conditions():
 
 def test_evaluate_labels(wine, model):
     result = run("evaluate", model, wine, *TESTED, "--rank", "2,5", "-k", "1,3")
-    assert "Better: 3-NN accuracy" in result.stdout
+    assert "Better: mean of 3-NN and MAP@3" in result.stdout
     assert "Cut to 2 of 13 dimensions" in result.stdout
     assert "recall@3 (any)" in result.stdout
     found = json_of("evaluate", model, wine, *TESTED, "--rank", "2", "--neighbors", "1,3")
-    assert found["headline"] == "1-NN accuracy"
+    assert found["headline"] == "mean of 1-NN and MAP@10"
     assert found["n_asked"] == 59
     assert [cut["rank"] for cut in found["cut"]] == [2]
 

@@ -104,10 +104,9 @@ def run(
         seconds, engine = monotonic() - begun, estimator.engine
         judged = data.judge(_described(estimator), seed, choose=choose, headline=headline)
         metric, learned_from_all = judged.metric, False
-        asked = estimator.normalize is True
-        kept_base = judged.rejected is not None or (is_base(metric) and metric.normalize == asked)
+        kept_base = judged.rejected is not None or is_base(metric)
         if kept_base:
-            metric = base_of(metric, normalize=asked)
+            metric = base_of(metric)
         elif not interrupt.asked and estimator.n_iter_:
             whole = copy(estimator).set_params(callbacks=[interrupt], engine=engine, verbose=int(not quiet))
             begun = monotonic()
@@ -224,7 +223,7 @@ def as_text(outcome: FitOutcome, output: Path, *, chosen: bool, next_steps: list
             paragraph(f"{what} left out in turn: Euclidean {100 * base:.1f} %, chosen setting {100 * learned:.1f} %.")
         )
     if outcome.is_base:
-        unit = ", on vectors that are scaled to unit length" if outcome.metric.normalize else ""
+        unit = "; vectors are not scaled to unit length" if estimator.normalize_ else ""
         left_out = " What was learned is not in it." if outcome.rejected is not None else ""
         lines.append(paragraph(f"Keep the base: the model is the Euclidean distance itself{unit}.{left_out}"))
     elif outcome.evaluation is not None and outcome.evaluation.verdict != "better":

@@ -89,18 +89,13 @@ def keep_better(
     return Kept(base, same, is_base=True, rejected=evaluation)
 
 
-def base_of(metric: MahalanobisMetric, *, normalize: bool = False) -> MahalanobisMetric:
+def base_of(metric: MahalanobisMetric) -> MahalanobisMetric:
     """The Euclidean distance as a metric, with the feature names and description of `metric`."""
-    return MahalanobisMetric(
-        np.eye(metric.components.shape[1]),
-        feature_names=metric.feature_names,
-        about=metric.about,
-        normalize=normalize,
-    )
+    return MahalanobisMetric(np.eye(metric.components.shape[1]), feature_names=metric.feature_names, about=metric.about)
 
 
 def is_base(metric: MahalanobisMetric) -> bool:
-    """Whether the linear map leaves all Euclidean distances as they are, or multiplies them by one number.
+    """Whether all distances are the Euclidean ones, or one multiple of them.
 
     Examples
     --------
@@ -110,7 +105,7 @@ def is_base(metric: MahalanobisMetric) -> bool:
     (True, False)
     """
     components = metric.components
-    if len(components) < components.shape[1]:
+    if metric.normalize or len(components) < components.shape[1]:
         return False
     gram = metric.matrix
     scale = float(np.trace(gram)) / len(gram)
