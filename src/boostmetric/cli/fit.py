@@ -267,12 +267,16 @@ def fit(
         say(f"Stopped at once. No model was written. {kept}".rstrip())
         raise typer.Exit(INTERRUPTED) from None
     outcome.metric.save(output)
-    if not outcome.interrupted:
+    resumes = outcome.interrupted and outcome.can_resume
+    if not resumes:
         checkpoint.unlink(missing_ok=True)
     text = fit_run.as_text(outcome, output, chosen=choose, next_steps=_next_steps(output, points, reading, queries))
     answer(fit_run.as_dict(outcome, data, output), text, as_json=as_json)
     if outcome.interrupted:
-        say("Interrupted: the model is the best so far. To continue, run the same command with --resume.")
+        remedy = "To continue, run the same command with --resume."
+        if not resumes:
+            remedy = "The choice of the setting was interrupted too, so it cannot be continued: run the command again."
+        say(f"Interrupted: the model is the best so far. {remedy}")
         raise typer.Exit(INTERRUPTED)
 
 

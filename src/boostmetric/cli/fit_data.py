@@ -344,8 +344,8 @@ class ComparedData(FitData):
             notes.append(why + (fact if why else fact[0].upper() + fact[1:]))
         if self.table.kind == "clicks":
             notes.append(
-                "These clicks share the bias of those that were learned from, since both are on what one ranking chose "
-                "to show: test on judgements too."
+                "These clicks share the bias of those that were learned from, since both are about what one ranking "
+                "chose to show: test on judgements too."
             )
         return notes
 

@@ -41,6 +41,8 @@ class FitOutcome:
     is_base : bool
         Whether the metric is the Euclidean distance, since nothing did better.
     interrupted : bool
+    can_resume : bool
+        Whether the same command would choose the same setting, and so can continue.
     seconds : float
         Time of the fit.
     learned_from_all : bool
@@ -53,6 +55,7 @@ class FitOutcome:
     rejected: Any
     is_base: bool
     interrupted: bool
+    can_resume: bool
     seconds: float
     learned_from_all: bool
 
@@ -120,6 +123,7 @@ def run(
         judged.rejected,
         kept_base,
         interrupt.asked,
+        not interrupt.chosen_early,
         seconds,
         learned_from_all,
     )
@@ -148,13 +152,13 @@ class Interrupt:
     """
 
     def __init__(self, *, choosing: bool) -> None:
-        self.asked = False
-        self._choosing, self._chosen_early = choosing, False
+        self.asked = self.chosen_early = False
+        self._choosing = choosing
         self._before: Any = None
 
     def on_candidate(self, candidate: Any) -> bool:
         """Answer whether to choose from what was tried so far."""
-        return self._chosen_early
+        return self.chosen_early
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():  # no other may do so
@@ -171,10 +175,10 @@ class Interrupt:
         return self.asked
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        if self.asked or (self._choosing and self._chosen_early):
+        if self.asked or (self._choosing and self.chosen_early):
             raise KeyboardInterrupt
         if self._choosing:
-            self._chosen_early = True
+            self.chosen_early = True
             os.write(2, b"\nLearning with the best setting so far. Press Ctrl-C again to stop at once.\n")
             return
         self.asked = True
@@ -307,6 +311,8 @@ def _why(outcome: FitOutcome) -> str:
     """Why the fit ended; a start that was kept is named."""
     if outcome.rejected is not None:
         return "Kept the base: what was learned did not do better on what was held out."
+    if outcome.interrupted:
+        return "Interrupted: the metric is from the last iteration before."
     estimator = outcome.estimator
     sentence: str = estimator.stop_reason_.sentence(start_in_words(estimator.init_))
     return sentence
