@@ -230,7 +230,7 @@ class Evaluation:
     @property
     def _disagreement(self) -> list[str]:
         """Sentences about the important scores that disagree with the headline."""
-        if self.verdict in ("better", "too few"):
+        if self.verdict not in ("mixed", "doubtful"):
             return []
         others = self._deciding[1:]
         found = []
