@@ -652,6 +652,8 @@ def test_the_better_metric_is_kept():
     assert kept.is_base
     assert kept.metric.components.tolist() == np.eye(2).tolist()
     assert kept.metric.about == {"data": 1}
+    assert kept.rejected.verdict == "worse"
+    assert keep_better(kept.metric, task).rejected is None
     assert kept.evaluation[kept.evaluation.headline].difference == 0
     twice = MahalanobisMetric(2 * np.eye(2))  # scores as the base does
     assert keep_better(twice, task).is_base

@@ -28,7 +28,7 @@ class Kept:
     is_base : bool
         Whether the metric is the base, because the learned one did not beat it.
     rejected : Evaluation or None
-        Evaluation of the learned metric, if the base is kept.
+        Evaluation of the learned metric, if the base is kept instead and it is another one.
     """
 
     metric: MahalanobisMetric
@@ -86,7 +86,7 @@ def keep_better(
         return Kept(learned, evaluation, is_base=False)
     base = base_of(learned)
     same = compare(base, task, headline=headline, beside=beside, random_state=random_state)
-    return Kept(base, same, is_base=True, rejected=evaluation)
+    return Kept(base, same, is_base=True, rejected=None if is_base(learned) else evaluation)
 
 
 def base_of(metric: MahalanobisMetric) -> MahalanobisMetric:
