@@ -204,6 +204,10 @@ def test_clicks_that_contradict_their_ranker_are_an_alarm(tmp_path):
     if found["rejected"] is not None:
         assert found["rejected"]["verdict"] == "doubtful"
         assert "contradict the distance that ranked them" in found["rejected"]["sentence"]
+    arguments = [tmp_path / "m", tmp_path / "points.npz", "--id", "id", "--comparisons", tmp_path / "clicks.csv"]
+    assert json_of("evaluate", *arguments)["verdict"] == "doubtful"
+    run("report", *arguments, "-o", tmp_path / "report.html")
+    assert 'class="verdict doubtful"' in (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "share the bias of those that were learned from" in found["evaluation"]["sentence"]
 
 

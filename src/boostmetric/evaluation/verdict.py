@@ -248,7 +248,7 @@ class Evaluation:
         """Sentences about scores below chance."""
         sentences = []
         for row in self._deciding:
-            if row.is_below_chance:
+            if row.is_below_chance and row.learned != row.base:
                 sentences.append(
                     f"The learned metric's {row.name} of {row.learned:.3f} is below chance ({row.chance:.3f})."
                 )
