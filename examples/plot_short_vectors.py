@@ -57,11 +57,11 @@ X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.5, stratif
 metric = BoostMetric.paper(n_impostors=10, max_iter=200).fit(X_train, y_train)
 task = LabelTask.of(X_test, y_test, reference=(X_train, y_train))
 ranks = [1, 2, 4, 8, 16, 32, 64, 100]
-learned = dict(scores_by_rank(metric, task, ranks=ranks))
+learned = dict(scores_by_rank(metric, task, ranks=ranks, score="3-NN accuracy"))
 plain = {}
 for rank in ranks:
     first = MahalanobisMetric(np.eye(100)[:rank])
-    plain |= scores_by_rank(first, task, ranks=[rank])
+    plain |= scores_by_rank(first, task, ranks=[rank], score="3-NN accuracy")
 for rank in ranks:
     print(f"{rank:3d} dimensions: {plain[rank]:.3f} as they are, {learned[rank]:.3f} learned")
 

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from boostmetric import Comparisons
+from boostmetric.comparisons.components import share_of_seen
 from boostmetric.solver.learn import learn
 from conftest import random_triplets
 
@@ -268,7 +269,7 @@ def test_split_of_labels_and_of_pairs():
     from sklearn.datasets import load_iris
 
     X, y = load_iris(return_X_y=True)
-    train, test = Comparisons.from_labels(X, y).split(0.2, random_state=0)
+    train, test = Comparisons.from_labels(X, y).split(0.2, random_state=0, by="anchors")
     assert len(set(test.anchors.tolist())) == 30
     assert not pair_set(train) & pair_set(test)
 
@@ -277,6 +278,52 @@ def test_split_of_labels_and_of_pairs():
     train, test = Comparisons.from_pairs(similar, dissimilar).split(0.25, random_state=0)
     assert (train.n_comparisons, test.n_comparisons) == (22 * 30, 8 * 10)
     assert not pair_set(train) & pair_set(test)
+
+
+def near_sides(comparisons):
+    """For each anchor, the points that it should be near to."""
+    near = {}
+    for *pair, third, fourth in comparisons.quadruplets():
+        (anchor,) = {*pair} & {third, fourth}
+        near.setdefault(anchor, set()).update({*pair} - {anchor})
+    return near
+
+
+@pytest.mark.parametrize("kind", ["grades", "clicks", "positives", "triplets"])
+def test_queries_that_share_relevant_documents_are_on_one_side(kind):
+    rng = np.random.default_rng(0)
+    n_topics, documents = 20, 100 + np.arange(60).reshape(20, 3)  # queries 5t to 5t + 4 are about topic t
+    rows = []
+    for query in range(5 * n_topics):
+        right = rng.choice(documents[query // 5], 2, replace=False)
+        wrong = rng.choice(np.delete(documents, query // 5, axis=0).ravel(), 3, replace=False)
+        rows.append([query, wrong[0], right[0], wrong[1], right[1], wrong[2]])
+    query, shown = [row[0] for row in rows], [row[1:] for row in rows]
+    c = {
+        "grades": lambda: Comparisons.from_rankings(query, shown, grades=[[0, 2, 0, 1, 0]] * len(rows)),
+        "clicks": lambda: Comparisons.from_rankings(query, shown, clicks=[[0, 1, 0, 1, 0]] * len(rows)),
+        "positives": lambda: Comparisons.from_groups(
+            anchors=query, near=[row[1::2] for row in shown], far=[row[::2] for row in shown]
+        ),
+        "triplets": lambda: Comparisons.from_triplets([[row[0], row[j], row[1]] for row in rows for j in (2, 4)]),
+    }[kind]()
+    for seed in range(5):
+        train, test = c.split(0.2, random_state=seed)
+        assert share_of_seen(train, test) == 0
+        known = set().union(*near_sides(train).values())
+        assert not any(known & near for near in near_sides(test).values())
+        assert len(near_sides(test)) == pytest.approx(20, abs=4)
+    assert share_of_seen(*c.split(0.2, random_state=0, by="anchors")) > 0.5
+
+
+def test_if_nearly_all_queries_are_connected_they_are_split_one_by_one():
+    chain = [[query, 50 + query + i, 200] for query in range(40) for i in (0, 1)]
+    apart = [[40, 120, 200], [41, 121, 200]]  # too few to hold out
+    c = Comparisons.from_triplets(chain + apart)
+    train, test = c.split(0.25, random_state=0)
+    by_anchors = c.split(0.25, random_state=0, by="anchors")[1]
+    assert len(set(test.anchors.tolist())) == len(set(by_anchors.anchors.tolist())) == 10
+    assert share_of_seen(train, test) > 0.5
 
 
 def test_split_is_repeatable_and_random():

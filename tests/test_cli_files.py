@@ -101,7 +101,7 @@ def test_fit_with_validation_rows_says_what_came_out(wine, tmp_path):
     output = tmp_path / "new" / "m.safetensors"
     result = run("fit", wine, *LABELLED, "--validation-where", "part=test", "-o", output, *QUICK)
     assert "3-NN accuracy" in result.stdout
-    assert "Better: 3-NN accuracy" in result.stdout
+    assert "Better: mean of 3-NN and MAP@10" in result.stdout
     assert f"Model: {output}" in result.stdout
     assert "boostmetric evaluate" in result.stdout
     assert "119 points with 13 features" in result.stderr
@@ -143,6 +143,101 @@ def test_the_base_is_kept_where_nothing_is_learned(tmp_path):
         assert np.array_equal(MahalanobisMetric.load(tmp_path / "c").components, np.eye(4))
     else:
         assert found["evaluation"]["scores"][0]["difference"] > 0
+
+
+def searched(folder):
+    """Points of ten classes, and the clicks of users who look for their class in the ten nearest."""
+    rng = np.random.default_rng(0)
+    y = np.arange(300) % 10
+    X = rng.standard_normal((10, 6))[y] + 0.6 * rng.standard_normal((300, 6))
+    np.savez(folder / "points.npz", X=X, id=np.arange(300))
+    np.savez(folder / "labelled.npz", X=X, id=np.arange(300), y=rng.permutation(y))
+    order = np.argsort(np.linalg.norm(X[:, None] - X[None], axis=2), axis=1)[:, 1:11]
+    clicked = (y[order] == y[:, None]) & (rng.random((300, 10)) < np.arange(1, 11) ** -0.6)
+    rows = [
+        f"{query},{place},{order[query, place]},{int(clicked[query, place])}"
+        for query in range(300)
+        for place in range(10)
+    ]
+    (folder / "clicks.csv").write_text("\n".join(["query,position,document,clicked", *rows]))
+    np.save(folder / "guesses.npy", rng.permuted(np.tile(np.arange(300), (150, 1)), axis=1)[:, :3])
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ["labelled.npz", "--label", "y", "--validation-fraction", "0.3", "--passes", "1", "--max-iter", "5"],
+        ["points.npz", "--comparisons", "guesses.npy", "--init", "identity", "--max-iter", "5"],
+        ["points.npz", "--comparisons", "clicks.csv", "--max-iter", "20"],
+    ],
+    ids=["labels", "comparisons", "clicks"],
+)
+def test_a_kept_base_is_the_base_everywhere(tmp_path, monkeypatch, given):
+    searched(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    result = run("fit", *given, "--id", "id", "-o", "printed", "--quiet")
+    assert "Keep the base: the model is the Euclidean distance itself" in result.stdout
+    found = json_of("fit", *given, "--id", "id", "-o", "m")
+    model = MahalanobisMetric.load(tmp_path / "m")
+    assert found["is_base"]
+    assert np.array_equal(model.components, np.eye(6))
+    assert (found["n_iterations"], found["chosen"]["init"], found["learned_from_all"]) == (0, "identity", False)
+    reason = "Kept the start (Euclidean distance):" if found["rejected"] is None else "Kept the base:"
+    assert found["stop_reason"].startswith(reason)
+    assert f"Why it ended: {found['stop_reason']}" in result.stdout
+    assert model.about["training"]["stop_reason"] == found["stop_reason"]
+    # The inner products of an index whose documents are unchanged are no distance, not even of the base.
+    scores = [score for score in found["evaluation"]["scores"] if "query side" not in score["name"]]
+    assert {score["difference"] for score in scores} == {0.0}
+    run("export", "m", "--to", "numpy", "-o", "m.npy")
+    assert np.array_equal(np.load("m.npy"), np.eye(6))
+
+
+def test_clicks_that_contradict_their_ranker_are_an_alarm(tmp_path):
+    searched(tmp_path)
+    found = json_of(
+        "fit", tmp_path / "points.npz", "--id", "id", "--comparisons", tmp_path / "clicks.csv", "-o", tmp_path / "m",
+        "--init", "identity", "--max-iter", "20",
+    )  # fmt: skip
+    assert found["is_base"]
+    assert found["evaluation"]["headline"] == "nDCG@10"
+    if found["rejected"] is not None:
+        assert found["rejected"]["verdict"] == "doubtful"
+        assert "contradict the distance that ranked them" in found["rejected"]["sentence"]
+    arguments = [tmp_path / "m", tmp_path / "points.npz", "--id", "id", "--comparisons", tmp_path / "clicks.csv"]
+    assert json_of("evaluate", *arguments)["verdict"] == "doubtful"
+    run("report", *arguments, "-o", tmp_path / "report.html")
+    assert 'class="verdict doubtful"' in (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "share the bias of those that were learned from" in found["evaluation"]["sentence"]
+
+
+def test_a_fit_says_if_queries_share_relevant_documents(tmp_path):
+    rng = np.random.default_rng(0)
+    np.savez(tmp_path / "d.npz", X=rng.standard_normal((80, 4)), id=np.arange(80))
+    np.savez(tmp_path / "q.npz", X=rng.standard_normal((60, 4)), id=np.arange(60))
+    rows = [f"{q},{d},{int(d == q // 3)}" for q in range(60) for d in {q // 3, *rng.integers(60, 80, size=5)}]
+    given = tmp_path / "grades.csv"
+    given.write_text("\n".join(["query,document,grade", *rows]))
+    arguments = ["fit", tmp_path / "d.npz", "--queries", tmp_path / "q.npz", "--id", "id", "--max-iter", "5"]
+    apart = json_of(*arguments, "--comparisons", given, "-o", tmp_path / "a")
+    assert apart["evaluation"]["notes"] == []
+    names = [score["name"] for score in apart["evaluation"]["scores"]]
+    assert {"nDCG@10", "MAP@10", "nDCG@10 (query side)", "comparison accuracy"} <= set(names)
+    again = json_of(*arguments, "--comparisons", given, "--validation", given, "-o", tmp_path / "b")
+    (note,) = again["evaluation"]["notes"]
+    assert note.startswith("All held-out queries have a relevant document that was learned from")
+
+
+def test_another_score_may_be_the_headline(folder, wine, model, tmp_path):
+    found = json_of("evaluate", model, wine, *TESTED, "--headline", "MAP@10")
+    assert found["headline"] == "MAP@10"
+    assert found["sentence"].startswith("Better: MAP@10 ")
+    result = run("evaluate", model, wine, *TESTED, "--headline", "F1", code=2)
+    assert "no score 'F1'" in " ".join(result.stderr.split())
+    result = run(
+        "fit", wine, *LABELLED, "--validation-where", "part=test", "--headline", "F1", "-o", tmp_path / "m", code=2
+    )
+    assert "no score 'F1'" in " ".join(result.stderr.split())
 
 
 @pytest.mark.parametrize("setting", ["recommended", "paper"])
@@ -359,11 +454,11 @@ def test_conditions():
 
 def test_evaluate_labels(wine, model):
     result = run("evaluate", model, wine, *TESTED, "--rank", "2,5", "-k", "1,3")
-    assert "Better: 3-NN accuracy" in result.stdout
+    assert "Better: mean of 3-NN and MAP@3" in result.stdout
     assert "Cut to 2 of 13 dimensions" in result.stdout
     assert "recall@3 (any)" in result.stdout
     found = json_of("evaluate", model, wine, *TESTED, "--rank", "2", "--neighbors", "1,3")
-    assert found["headline"] == "1-NN accuracy"
+    assert found["headline"] == "mean of 1-NN and MAP@10"
     assert found["n_asked"] == 59
     assert [cut["rank"] for cut in found["cut"]] == [2]
 

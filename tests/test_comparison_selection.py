@@ -128,3 +128,27 @@ def test_a_plain_fit_forgets_what_was_chosen():
     metric.set_params(init="identity", learning_rate=1.0, normalize=False).fit(TRAIN, points=POINTS)
     assert not hasattr(metric, "chosen_")
     assert not hasattr(metric, "candidates_")
+
+
+@pytest.mark.parametrize("n", [50, 100])
+def test_few_noisy_judgements_are_never_worse_than_the_base_by_more_than_chance(n):
+    """The judge looks at all features alike, so there is nothing to learn but noise: one answer in four is wrong."""
+    kept = []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        points = rng.standard_normal((200, 6))
+        rows = np.array([rng.choice(len(points), 3, replace=False) for _ in range(n + 500)])
+        near, far = (np.linalg.norm(points[rows[:, 0]] - points[rows[:, c]], axis=1) for c in (1, 2))
+        swap = (near > far) ^ (rng.random(len(rows)) < 0.25 * (np.arange(len(rows)) < n))
+        rows[swap] = rows[swap][:, [0, 2, 1]]
+        metric = ComparisonBoostMetric.recommended(max_iter=20, random_state=seed).fit(rows[:n], points=points)
+        kept.append(metric.score(rows[n:]))  # the base is always right here
+    assert np.mean(kept) > 0.98
+    assert np.median(kept) == 1
+
+
+def test_a_handful_of_comparisons_keeps_the_base():
+    metric = ComparisonBoostMetric.recommended(**QUICK).fit(triplets(12, 5), points=POINTS)
+    assert metric.stop_reason_ is StopReason.KEPT_START
+    matrix = metric.get_mahalanobis_matrix()
+    assert matrix == pytest.approx(matrix[0, 0] * np.eye(5))

@@ -1,6 +1,8 @@
 """A learned metric beside the base: scores, intervals, verdicts; splits; scores by rank."""
 
 import json
+import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -90,7 +92,8 @@ def test_scores_of_labels_are_what_their_names_say(with_reference):
         discount = 1 / np.log2([2, 3, 4])
         ideal = np.array([discount[: min(n, 3)].sum() for n in count])
         assert found["nDCG@3"] == pytest.approx(np.mean(right @ discount / ideal))
-    assert result.headline == "3-NN accuracy"
+    both = found["3-NN accuracy"] + found["MAP@3"]
+    assert result[result.headline].learned == found["mean of 3-NN and MAP@3"] == pytest.approx(both / 2)
     if with_reference:
         assert result["3-NN accuracy"].base == pytest.approx(1 - knn_error(R, r, X, y, 3))
 
@@ -134,7 +137,7 @@ def test_without_a_metric_the_base_is_measured_alone():
     assert alone.verdict == "base only"
     assert alone.rows[0].learned is None
     assert alone.learned_values is None
-    assert alone.sentence.startswith("Base only: 3-NN accuracy 0.")
+    assert alone.sentence.startswith("Base only: mean of 3-NN and MAP@10 0.")
     assert "120 queries" in str(alone)
     json.dumps(alone.as_dict(), allow_nan=False)
 
@@ -402,10 +405,68 @@ def test_verdicts_and_sentences(result, verdict, sentence):
     assert result.sentence == sentence
 
 
+def with_other(result, base, learned, low, high, chance=0.0):
+    """The same with an important score beside the headline."""
+    row = Row("MAP@10", base, learned, learned - base, low, high, chance=chance)
+    return result.beside([row], important=["MAP@10"])
+
+
+@pytest.mark.parametrize(
+    ("result", "verdict", "says"),
+    [
+        (
+            with_other(made(0.88, 0.93, 0.04, 0.06), 0.842, 0.073, -0.8, -0.7),
+            "mixed",
+            r"^Mixed: 1-NN accuracy 0.880 -> 0.930.* Clearly worse: MAP@10 0.842 -> 0.073.$",
+        ),
+        (with_other(made(0.88, 0.93, 0.04, 0.06), 0.84, 0.8395, -0.001, -0.0001), "better", "^Better: "),
+        (with_other(made(0.88, 0.93, 0.04, 0.06), 0.84, 0.80, -0.1, 0.02), "better", "^Better: "),
+        (with_other(made(0.90, 0.91, -0.01, 0.03), 0.84, 0.80, -0.06, -0.02), "mixed", "Clearly worse: MAP@10"),
+        (with_other(made(0.93, 0.88, -0.06, -0.04), 0.84, 0.86, 0.01, 0.03), "mixed", "Clearly better: MAP@10"),
+        (with_other(made(0.93, 0.88, -0.06, -0.04), 0.84, 0.80, -0.06, -0.02), "worse", "^Worse, keep the base: "),
+        (
+            with_other(made(0.88, 0.93, 0.04, 0.06), 0.3, 0.4, 0.05, 0.15, chance=0.5),
+            "doubtful",
+            r"The learned metric's MAP@10 of 0.400 is below chance \(0.500\). The base's MAP@10 of 0.300 is far below",
+        ),
+        (with_other(made(0.88, 0.93, 0.04, 0.06), 0.49, 0.52, 0.01, 0.05, chance=0.5), "better", "^Better: "),
+    ],
+)
+def test_a_score_beside_the_headline_may_contradict_it(result, verdict, says):
+    assert result.verdict == verdict
+    assert re.search(says, result.sentence)
+
+
+def test_comparisons_that_contradict_the_base_are_an_alarm():
+    # Users of a search box click what is of their class; what stood above was skipped.
+    rng = np.random.default_rng(0)
+    y = np.arange(300) % 10
+    X = rng.standard_normal((10, 6))[y] + 0.6 * rng.standard_normal((300, 6))
+    order = np.argsort(np.linalg.norm(X[:, None] - X[None], axis=2), axis=1)[:, 1:11]
+    clicks = (y[order] == y[:, None]) & (rng.random((300, 10)) < np.arange(1, 11) ** -0.6)
+    log = Comparisons.from_rankings(np.arange(300), order, clicks=clicks)
+    metric = ComparisonBoostMetric(init="identity", max_iter=30).fit(log, points=X)
+    result = evaluate_comparisons(metric, log, X)
+    assert result["comparison accuracy"].base == 0
+    assert result["comparison accuracy"].difference > 0
+    assert result.verdict == "doubtful"
+    assert "keep the base" in result.sentence
+    assert "contradict the distance that ranked them" in result.sentence
+
+
+def test_few_comparisons_below_chance_are_no_alarm():
+    points = np.random.default_rng(0).standard_normal((20, 2))
+    triplets = Comparisons.from_triplets([[i, i + 1, i + 2] for i in range(8)])
+    base = evaluate_comparisons(None, triplets, points)["comparison accuracy"]
+    assert base.chance == 0.5
+    assert not replace(base, base=0.3).starts_below_chance(8)
+    assert replace(base, base=0.3).starts_below_chance(100)
+
+
 def test_another_score_may_decide():
     X, y = labelled()
     result = evaluate(FIRST, X, y, headline="MAP@10")
-    assert "MAP@10" in result.sentence
+    assert result.sentence.startswith("Better: MAP@10 ")
     with pytest.raises(ValueError, match=r"headline must be one of '3-NN accuracy'.*Got 'F1'"):
         evaluate(FIRST, X, y, headline="F1")
     with pytest.raises(KeyError, match="There is no score 'F1'"):
@@ -591,6 +652,8 @@ def test_the_better_metric_is_kept():
     assert kept.is_base
     assert kept.metric.components.tolist() == np.eye(2).tolist()
     assert kept.metric.about == {"data": 1}
+    assert kept.rejected.verdict == "worse"
+    assert keep_better(kept.metric, task).rejected is None
     assert kept.evaluation[kept.evaluation.headline].difference == 0
     twice = MahalanobisMetric(2 * np.eye(2))  # scores as the base does
     assert keep_better(twice, task).is_base

@@ -185,7 +185,8 @@ def test_pairs_have_a_threshold_between_unit_vectors():
 def test_scores_by_rank_are_those_of_truncated_metrics():
     task = LabelTask.of(X[1::2], Y[1::2], reference=(X[::2], Y[::2]))
     for rank, score in scores_by_rank(METRIC, task):
-        assert score == compare(METRIC.truncate(rank), task).rows[0].learned
+        result = compare(METRIC.truncate(rank), task)
+        assert score == result[result.headline].learned
 
 
 def test_the_base_that_is_kept_is_the_euclidean_distance():

@@ -8,6 +8,7 @@ from boostmetric.cli.output import Json, Model, answer, paragraph, whole_numbers
 from boostmetric.cli.points import Columns, Id, Ignore, Label, PointFiles, Reading, Vector, Where
 from boostmetric.cli.tasks import (
     Comparisons,
+    Headline,
     Kind,
     Names,
     Queries,
@@ -41,8 +42,9 @@ def evaluate(
         str | None, typer.Option("-k", help="Results to look at, separated by commas. Default: 1,5,10.")
     ] = None,
     neighbors: Annotated[
-        str, typer.Option(help="Neighbours that vote; with several values, the first decides the verdict.")
+        str, typer.Option(help="Neighbours that vote; of several values, the first is in the headline.")
     ] = "3",
+    headline: Headline = None,
     rank: Annotated[
         str | None,
         typer.Option(help="Also evaluate the model cut to this many dimensions; separate several by commas."),
@@ -53,7 +55,8 @@ def evaluate(
     """Compare a model with the Euclidean distance on points it was not learned from.
 
     Labels (--label), graded documents (--relevance) or comparisons (--comparisons) say what is right. The verdict is
-    better, no headroom or worse, by the interval of the difference.
+    better, no headroom or worse, by the interval of the difference in the headline score; mixed, if another important
+    score contradicts it; or doubtful, if one is below chance.
     """
     testing = Testing(reference, reference_where, relevance, comparisons, kind, queries, names)
     testing.check(label, needed=True)
@@ -67,8 +70,15 @@ def evaluate(
     metric = load_model(model)
     shorter = [cut(metric, size) for size in ranks]
     tested = read_task(metric, points, reading, testing, cuts, votes)
-    result = compare(metric, tested.task, random_state=seed)
-    of_shorter = [compare(one, tested.task, random_state=seed) for one in shorter]
+    names = [name for task in (tested.task, *tested.beside) for name in task.names]
+    if headline is not None and headline not in names:
+        raise typer.BadParameter(
+            f"There is no score {headline!r}. Available: {', '.join(names)}.", param_hint="--headline"
+        )
+    result, *of_shorter = [
+        compare(one, tested.task, beside=tested.beside, headline=headline, random_state=seed)
+        for one in (metric, *shorter)
+    ]
     found: dict[str, Any] = {"model": str(model), "rank": len(metric.components), "normalize": metric.normalize}
     found |= result.as_dict()
     found["cut"] = [{"rank": size, **one.as_dict()} for size, one in zip(ranks, of_shorter, strict=True)]

@@ -12,7 +12,7 @@ from boostmetric.cli.commands import INTERRUPTED, message_of, say
 from boostmetric.cli.conditions import parse_conditions
 from boostmetric.cli.output import Force, Json, answer, check_new
 from boostmetric.cli.points import Columns, Id, Ignore, Label, Reading, Vector, Where
-from boostmetric.cli.tasks import FEEDBACK, Comparisons, Kind, Names, Queries, parse_names
+from boostmetric.cli.tasks import FEEDBACK, Comparisons, Headline, Kind, Names, Queries, parse_names
 
 if TYPE_CHECKING:
     from boostmetric.cli.fit_data import FitData
@@ -71,6 +71,7 @@ def fit(
             rich_help_panel=_VALIDATION,
         ),
     ] = None,
+    headline: Headline = None,
     setting: Annotated[
         Literal["recommended", "paper"],
         typer.Option(
@@ -246,6 +247,7 @@ def fit(
             data = ComparedData.read(points, reading, feedback, hold_out)
     else:
         data = LabelledData.read(points, reading, hold_out)
+    data.headline(headline)
     described = f"{data.describe()}\n  {shown}"
     if dry_run:
         found = {"dry_run": True, "setting": setting, "data": data.as_dict(), "description": described}
@@ -257,18 +259,24 @@ def fit(
         say(f"There is a checkpoint of an earlier fit, {checkpoint}, which --resume would continue. This fit is new.")
     try:
         with cluster.connected() if cluster else nullcontext():
-            outcome = fit_run.run(data, estimator, output, choose=choose, resume=resume, quiet=quiet, seed=seed)
+            outcome = fit_run.run(
+                data, estimator, output, choose=choose, headline=headline, resume=resume, quiet=quiet, seed=seed
+            )
     except KeyboardInterrupt:
         kept = f"To continue, run the same command with --resume ({checkpoint})." if checkpoint.exists() else ""
         say(f"Stopped at once. No model was written. {kept}".rstrip())
         raise typer.Exit(INTERRUPTED) from None
     outcome.metric.save(output)
-    if not outcome.interrupted:
+    resumes = outcome.interrupted and outcome.can_resume
+    if not resumes:
         checkpoint.unlink(missing_ok=True)
     text = fit_run.as_text(outcome, output, chosen=choose, next_steps=_next_steps(output, points, reading, queries))
     answer(fit_run.as_dict(outcome, data, output), text, as_json=as_json)
     if outcome.interrupted:
-        say("Interrupted: the model is the best so far. To continue, run the same command with --resume.")
+        remedy = "To continue, run the same command with --resume."
+        if not resumes:
+            remedy = "The choice of the setting was interrupted too, so it cannot be continued: run the command again."
+        say(f"Interrupted: the model is the best so far. {remedy}")
         raise typer.Exit(INTERRUPTED)
 
 

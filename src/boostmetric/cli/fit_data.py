@@ -6,18 +6,28 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import typer
 
 from boostmetric.arrays.errors import plural, shown
+from boostmetric.arrays.types import FloatArray
 from boostmetric.cli.conditions import Condition
 from boostmetric.cli.points import Reading
 from boostmetric.comparisons import Comparisons
+from boostmetric.comparisons.components import share_of_seen
 from boostmetric.engines.ray import RayEngine
 from boostmetric.estimators.file_evaluation import evaluate_files
-from boostmetric.evaluation import ComparisonTask, LabelTask, compare, fraction_to_hold_out, keep_better, split_rows
+from boostmetric.evaluation import (
+    ComparisonTask,
+    LabelTask,
+    RankingTask,
+    compare,
+    fraction_to_hold_out,
+    keep_better,
+    split_rows,
+)
 from boostmetric.evaluation.keeping import base_of
 from boostmetric.evaluation.splitting import TEST_FRACTION
 from boostmetric.evaluation.task import Task
@@ -66,11 +76,21 @@ class HoldOut:
 
 
 class Judged(NamedTuple):
-    """A metric beside the base on what was held out, and whether it is the base."""
+    """A metric beside the base on what was held out.
+
+    Attributes
+    ----------
+    metric : MahalanobisMetric
+        What is kept: the learned metric, or the base.
+    evaluation : optional
+        Of what is kept.
+    rejected : optional
+        Evaluation of the learned metric, if the base is kept instead.
+    """
 
     metric: MahalanobisMetric
-    evaluation: Any
-    is_base: bool
+    evaluation: Any = None
+    rejected: Any = None
 
 
 class FitData(ABC):
@@ -86,6 +106,7 @@ class FitData(ABC):
 
     how: str
     held_out: Any
+    ties: ClassVar[Literal["base", "learned"]] = "base"  # what is kept if both score the same
 
     @property
     @abstractmethod
@@ -104,8 +125,34 @@ class FitData(ABC):
         return False
 
     @abstractmethod
-    def judge(self, metric: MahalanobisMetric, seed: int, *, choose: bool) -> Judged:
-        """Evaluate a metric on what is held out; with `choose`, keep the base if it is not better."""
+    def tasks(self) -> list[Task]:
+        """Tasks to evaluate on, of which the first has the headline; none if nothing is held out."""
+
+    def notes(self) -> list[str]:
+        """Sentences about what an evaluation cannot say."""
+        return []
+
+    def headline(self, name: str | None) -> str | None:
+        """Check the name of the score that decides, before anything is learned."""
+        names = [score for task in self.tasks() for score in task.names]
+        if name is not None and name not in names:
+            found = f"Available: {', '.join(names)}." if names else "Nothing is held out here that it could be."
+            raise typer.BadParameter(f"There is no score {name!r}. {found}", param_hint="--headline")
+        return name
+
+    def judge(self, metric: MahalanobisMetric, seed: int, *, choose: bool, headline: str | None = None) -> Judged:
+        """Evaluate a metric on what is held out; with `choose`, keep the base where the metric is not better."""
+        tasks = self.tasks()
+        if not tasks:
+            return Judged(metric)
+
+        how: dict[str, Any] = {"headline": headline, "beside": tasks[1:], "random_state": seed}
+        if not choose:
+            return Judged(metric, compare(metric, tasks[0], **how).beside([], notes=self.notes()))
+        kept = keep_better(metric, tasks[0], ties=self.ties, **how)
+        evaluation = kept.evaluation.beside([], notes=self.notes())
+        rejected = None if kept.rejected is None else kept.rejected.beside([], notes=self.notes())
+        return Judged(kept.metric, evaluation, rejected)
 
     @abstractmethod
     def describe(self) -> str:
@@ -124,6 +171,7 @@ class LabelledData(FitData):
     held_out: PointTable | None
     how: str
     whole: PointTable | None = None
+    ties: ClassVar[Literal["base", "learned"]] = "learned"
 
     @classmethod
     def read(cls, files: Sequence[str], reading: Reading, hold_out: HoldOut) -> Self:
@@ -180,20 +228,21 @@ class LabelledData(FitData):
         estimator.refit(self.whole.points, self.whole.labels)
         return True
 
-    def judge(self, metric: MahalanobisMetric, seed: int, *, choose: bool) -> Judged:
-        """Evaluate, and keep the base if the metric is worse."""
+    def tasks(self) -> list[Task]:
+        """Find the classes of what is held out among the rows that are learned from."""
         if self.held_out is None:
-            return Judged(metric, None, is_base=False)
+            return []
         assert self.train.labels is not None
         assert self.held_out.labels is not None
-        task = LabelTask.of(
-            self.held_out.points,
-            self.held_out.labels,
-            reference=(self.train.points, self.train.labels),
-            k=[k for k in (1, 10) if k <= len(self.train)],
-            n_neighbors=min(3, len(self.train)),
-        )
-        return _judged(metric, task, seed, choose=choose, ties="learned")
+        return [
+            LabelTask.of(
+                self.held_out.points,
+                self.held_out.labels,
+                reference=(self.train.points, self.train.labels),
+                k=[k for k in (1, 10) if k <= len(self.train)],
+                n_neighbors=min(3, len(self.train)),
+            )
+        ]
 
     def describe(self) -> str:
         """What was understood, for people."""
@@ -221,6 +270,7 @@ class ComparedData(FitData):
     held_out: Comparisons | None
     how: str
     points: PointTable
+    judged: FloatArray | None = None
     is_drawn: bool = False
 
     @classmethod
@@ -241,11 +291,15 @@ class ComparedData(FitData):
 
         table = read(feedback.comparisons)
         if hold_out.files:
-            return cls(table, table.comparisons, read(hold_out.files).comparisons, hold_out.from_files, points)
+            other = read(hold_out.files)
+            return cls(table, table.comparisons, other.comparisons, hold_out.from_files, points, other.judgements)
         if not hold_out.fraction_of_anchors:
             return cls(table, table.comparisons, None, hold_out.by_anchors, points)
         train, held_out = table.comparisons.split(hold_out.fraction_of_anchors, hold_out.seed)
-        return cls(table, train, held_out, hold_out.by_anchors, points, is_drawn=True)
+        judged = table.judgements
+        if judged is not None:
+            judged = judged[np.isin(judged[:, 0], held_out.anchors)]
+        return cls(table, train, held_out, hold_out.by_anchors, points, judged, is_drawn=True)
 
     @property
     def features(self) -> PointTable | OpenedFiles:
@@ -264,12 +318,36 @@ class ComparedData(FitData):
         estimator.refit(self.table.comparisons, points=self.table.points)
         return True
 
-    def judge(self, metric: MahalanobisMetric, seed: int, *, choose: bool) -> Judged:
-        """Evaluate, and keep the base if the metric is not better."""
+    def tasks(self) -> list[Task]:
+        """Find what is relevant, where queries and documents are judged, and satisfy the comparisons."""
         if self.held_out is None:
-            return Judged(metric, None, is_base=False)
-        task = ComparisonTask.of(self.held_out, self.table.points)
-        return _judged(metric, task, seed, choose=choose, ties="base")
+            return []
+        compared = ComparisonTask.of(self.held_out, self.table.points)
+        if self.judged is None:
+            return [compared]
+        ranked = RankingTask.among(self.table.points, self.table.n_queries, self.judged)
+        return [compared] if ranked is None else [ranked, compared]
+
+    def notes(self) -> list[str]:
+        """Say what is remembered, and which bias is shared."""
+        notes = []
+        seen = 0.0 if self.held_out is None else share_of_seen(self.train, self.held_out)
+        if seen:
+            what = "anchors", "near point"
+            if self.judged is not None:
+                what = "queries", "relevant document"
+            why = ""
+            if self.is_drawn:
+                why = f"Nearly all {what[0]} are connected by a {what[1]} in common, so they were split one by one: "
+            share = f"{100 * seen:.0f} % of the held-out {what[0]}" if seen < 0.995 else f"all held-out {what[0]}"
+            fact = f"{share} have a {what[1]} that was learned from, and remembering it looks like learning."
+            notes.append(why + (fact if why else fact[0].upper() + fact[1:]))
+        if self.table.kind == "clicks":
+            notes.append(
+                "These clicks share the bias of those that were learned from, since both are about what one ranking "
+                "chose to show: test on judgements too."
+            )
+        return notes
 
     def describe(self) -> str:
         """What was understood, for people."""
@@ -338,14 +416,18 @@ class SharedData(FitData):
         eval_set = self.held_out.files if choose and self.held_out is not None else None
         estimator.fit(self.train.files, eval_set=eval_set, resume_from=resume_from)
 
-    def judge(self, metric: MahalanobisMetric, seed: int, *, choose: bool) -> Judged:
-        """Evaluate, and keep the base if the metric is not better."""
+    def tasks(self) -> list[Task]:
+        """Nothing in this process: the workers count satisfied comparisons."""
+        return []
+
+    def judge(self, metric: MahalanobisMetric, seed: int, *, choose: bool, headline: str | None = None) -> Judged:
+        """Evaluate, and keep the base where the metric is not better."""
         if self.held_out is None:
-            return Judged(metric, None, is_base=False)
+            return Judged(metric)
         evaluation = evaluate_files(metric, self.held_out, self.engine)
         if not choose or evaluation.is_better:
-            return Judged(metric, evaluation, is_base=False)
-        return Judged(base_of(metric), replace(evaluation, learned=evaluation.base), is_base=True)
+            return Judged(metric, evaluation)
+        return Judged(base_of(metric), replace(evaluation, learned=evaluation.base), rejected=evaluation)
 
     def describe(self) -> str:
         """What was understood, for people."""
@@ -356,15 +438,6 @@ class SharedData(FitData):
     def as_dict(self) -> dict[str, Any]:
         """Sizes, for JSON and the model file."""
         return {"n_features": self.features.n_features, "n_rows": self.train.n_rows, "validation": self.how}
-
-
-def _judged(
-    metric: MahalanobisMetric, task: Task, seed: int, *, choose: bool, ties: Literal["base", "learned"]
-) -> Judged:
-    if not choose:
-        return Judged(metric, compare(metric, task, random_state=seed), is_base=False)
-    kept = keep_better(metric, task, ties=ties, random_state=seed)
-    return Judged(kept.metric, kept.evaluation, kept.is_base)
 
 
 def are_parquet(*sources: Sequence[str] | None) -> bool:

@@ -17,6 +17,7 @@ from boostmetric.arrays.errors import plural
 from boostmetric.callbacks import Checkpoint
 from boostmetric.cli.fit_data import FitData
 from boostmetric.cli.output import paragraph
+from boostmetric.evaluation.keeping import base_of, is_base
 from boostmetric.metric import MahalanobisMetric
 from boostmetric.metric.starts import start_in_words
 from boostmetric.solver.result import Iteration
@@ -34,10 +35,14 @@ class FitOutcome:
     metric : MahalanobisMetric
     estimator : BoostMetric or ComparisonBoostMetric
     evaluation : optional
-        On what was held out.
+        Of the metric, on what was held out.
+    rejected : optional
+        Evaluation of the learned metric, if the base is kept instead.
     is_base : bool
         Whether the metric is the Euclidean distance, since nothing did better.
     interrupted : bool
+    can_resume : bool
+        Whether the same command would choose the same setting, and so can continue.
     seconds : float
         Time of the fit.
     learned_from_all : bool
@@ -47,8 +52,10 @@ class FitOutcome:
     metric: MahalanobisMetric
     estimator: Any
     evaluation: Any
+    rejected: Any
     is_base: bool
     interrupted: bool
+    can_resume: bool
     seconds: float
     learned_from_all: bool
 
@@ -59,7 +66,15 @@ def checkpoint_of(output: Path) -> Path:
 
 
 def run(
-    data: FitData, estimator: Any, output: Path, *, choose: bool, resume: bool, quiet: bool, seed: int
+    data: FitData,
+    estimator: Any,
+    output: Path,
+    *,
+    choose: bool,
+    headline: str | None,
+    resume: bool,
+    quiet: bool,
+    seed: int,
 ) -> FitOutcome:
     """Learn, with a checkpoint beside the output until all is done.
 
@@ -71,6 +86,8 @@ def run(
         The model file, which is not written here.
     choose : bool
         Whether what is held out decides about the model, or is only measured on.
+    headline : str, optional
+        Name of the score that decides.
     resume : bool
         Continue from the checkpoint.
     quiet : bool
@@ -88,20 +105,33 @@ def run(
         estimator.set_params(callbacks=callbacks, verbose=int(not quiet))
         data.fit(estimator, choose=choose, resume_from=checkpoint if resume else None)
         seconds, engine = monotonic() - begun, estimator.engine
-        unchanged = not estimator.n_iter_ and (estimator.normalize is True or not estimator.normalize_)
-        is_identity = isinstance(estimator.init_, str) and estimator.init_ == "identity"
-        judged = data.judge(_described(estimator), seed, choose=choose)
-        is_base = judged.is_base or (unchanged and is_identity)
+        judged = data.judge(_described(estimator), seed, choose=choose, headline=headline)
         metric, learned_from_all = judged.metric, False
-        if not is_base and not interrupt.asked and estimator.n_iter_:
+        kept_base = judged.rejected is not None or is_base(metric)
+        if kept_base:
+            metric = base_of(metric)
+        elif not interrupt.asked and estimator.n_iter_:
             whole = copy(estimator).set_params(callbacks=[interrupt], engine=engine, verbose=int(not quiet))
             begun = monotonic()
             if data.refit(whole) and not interrupt.asked:
                 estimator, metric, learned_from_all = whole, _described(whole), True
             seconds += monotonic() - begun
+    outcome = FitOutcome(
+        metric,
+        estimator,
+        judged.evaluation,
+        judged.rejected,
+        kept_base,
+        interrupt.asked,
+        not interrupt.chosen_early,
+        seconds,
+        learned_from_all,
+    )
     metric.feature_names = data.features.feature_names
     metric.about["data"] = data.as_dict()
-    return FitOutcome(metric, estimator, judged.evaluation, is_base, interrupt.asked, seconds, learned_from_all)
+    if kept_base:  # not of the metric that was rejected
+        metric.about["training"] = {**_chosen(outcome), "n_iter": 0, "stop_reason": _why(outcome)}
+    return outcome
 
 
 def _described(estimator: Any) -> MahalanobisMetric:
@@ -122,13 +152,13 @@ class Interrupt:
     """
 
     def __init__(self, *, choosing: bool) -> None:
-        self.asked = False
-        self._choosing, self._chosen_early = choosing, False
+        self.asked = self.chosen_early = False
+        self._choosing = choosing
         self._before: Any = None
 
     def on_candidate(self, candidate: Any) -> bool:
         """Answer whether to choose from what was tried so far."""
-        return self._chosen_early
+        return self.chosen_early
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():  # no other may do so
@@ -145,10 +175,10 @@ class Interrupt:
         return self.asked
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        if self.asked or (self._choosing and self._chosen_early):
+        if self.asked or (self._choosing and self.chosen_early):
             raise KeyboardInterrupt
         if self._choosing:
-            self._chosen_early = True
+            self.chosen_early = True
             os.write(2, b"\nLearning with the best setting so far. Press Ctrl-C again to stop at once.\n")
             return
         self.asked = True
@@ -170,9 +200,9 @@ def as_text(outcome: FitOutcome, output: Path, *, chosen: bool, next_steps: list
         Commands to try.
     """
     estimator, lines = outcome.estimator, []
-    if outcome.evaluation is not None:
-        table = str(outcome.evaluation).splitlines()[:-2]
-        lines += [*table, "", paragraph(outcome.evaluation.sentence)]
+    evaluation = outcome.rejected or outcome.evaluation
+    if evaluation is not None:
+        lines += [*str(evaluation).splitlines()[:-2], "", paragraph(evaluation.sentence)]
         if chosen and not hasattr(estimator, "chosen_"):
             lines.append(
                 paragraph(
@@ -197,20 +227,13 @@ def as_text(outcome: FitOutcome, output: Path, *, chosen: bool, next_steps: list
             paragraph(f"{what} left out in turn: Euclidean {100 * base:.1f} %, chosen setting {100 * learned:.1f} %.")
         )
     if outcome.is_base:
-        which = "itself"
-        if estimator.normalize_:
-            scaled = "are" if outcome.metric.normalize else "are not"
-            which = f"itself; vectors {scaled} scaled to unit length"
-        lines.append(
-            paragraph(
-                "Keep the base: nothing learned did clearly better on what was held out, so the model is the Euclidean "
-                f"distance {which}."
-            )
-        )
-    elif outcome.evaluation is not None and outcome.evaluation.verdict in ("worse", "no headroom"):
-        lines.append(paragraph("Keep the base: on what was held out, the learned metric is not clearly better."))
-    lines += ["", paragraph(f"Chosen: {_setting(estimator)}.")]
-    lines.append(paragraph(f"Why it ended: {_why(estimator)}"))
+        unit = "; vectors are not scaled to unit length" if estimator.normalize_ else ""
+        left_out = " What was learned is not in it." if outcome.rejected is not None else ""
+        lines.append(paragraph(f"Keep the base: the model is the Euclidean distance itself{unit}.{left_out}"))
+    elif outcome.evaluation is not None and outcome.evaluation.verdict != "better":
+        lines.append(paragraph(_in_spite_of(outcome, chosen=chosen)))
+    lines += ["", paragraph(f"Chosen: {_setting(outcome)}.")]
+    lines.append(paragraph(f"Why it ended: {_why(outcome)}"))
     rank, n_features = outcome.metric.components.shape
     lines.append(f"Rank {rank:,} of {n_features:,}, learned in {outcome.seconds:.1f} s.")
     if outcome.metric.normalize:
@@ -230,18 +253,29 @@ def as_dict(outcome: FitOutcome, data: FitData, output: Path) -> dict[str, Any]:
         "is_base": outcome.is_base,
         "rank": len(outcome.metric.components),
         "normalize": outcome.metric.normalize,
-        "n_iterations": outcome.estimator.n_iter_,
+        "n_iterations": 0 if outcome.is_base else outcome.estimator.n_iter_,
         "learned_from_all": outcome.learned_from_all,
-        "chosen": _chosen(outcome.estimator),
-        "stop_reason": _why(outcome.estimator),
+        "chosen": _chosen(outcome),
+        "stop_reason": _why(outcome),
         "seconds": outcome.seconds,
         "data": data.as_dict(),
         "evaluation": None if outcome.evaluation is None else outcome.evaluation.as_dict(),
+        "rejected": None if outcome.rejected is None else outcome.rejected.as_dict(),
         "validation_error": None if errors is None else {"base": errors[0], "chosen": errors[1]},
     }
 
 
-def _chosen(estimator: Any) -> dict[str, Any]:
+def _in_spite_of(outcome: FitOutcome, *, chosen: bool) -> str:
+    """What the model is where the verdict is not "better"."""
+    if chosen:
+        return "The model is the learned metric: it scored higher, though that may be by chance."
+    return "The model is the learned metric all the same: with this setting nothing that is held out decides."
+
+
+def _chosen(outcome: FitOutcome) -> dict[str, Any]:
+    if outcome.is_base:
+        return {"init": "identity", "n_passes": 0}
+    estimator = outcome.estimator
     chosen = {
         "init": estimator.init_,
         "solver": estimator.solver_,
@@ -255,8 +289,10 @@ def _chosen(estimator: Any) -> dict[str, Any]:
     return chosen
 
 
-def _setting(estimator: Any) -> str:
-    chosen = _chosen(estimator)
+def _setting(outcome: FitOutcome) -> str:
+    estimator, chosen = outcome.estimator, _chosen(outcome)
+    if outcome.is_base:
+        return start_in_words(chosen["init"])
     words = [f"start {chosen['init']}"]
     if "n_neighbors" in chosen:
         words += [plural(chosen["n_neighbors"], "target"), f"{chosen['n_impostors']} impostors"]
@@ -271,8 +307,13 @@ def _setting(estimator: Any) -> str:
     return ", ".join(words)
 
 
-def _why(estimator: Any) -> str:
+def _why(outcome: FitOutcome) -> str:
     """Why the fit ended; a start that was kept is named."""
+    if outcome.rejected is not None:
+        return "Kept the base: what was learned did not do better on what was held out."
+    if outcome.interrupted:
+        return "Interrupted: the metric is from the last iteration before."
+    estimator = outcome.estimator
     sentence: str = estimator.stop_reason_.sentence(start_in_words(estimator.init_))
     return sentence
 

@@ -67,5 +67,7 @@ def report(
 
     metric = load_model(model)
     tested = read_task(metric, points, reading, testing) if points else Tested(None)
-    write_model_report(output, metric, tested.task, **tested.names, title=title, random_state=seed)
+    write_model_report(
+        output, metric, tested.task, beside=tested.beside, **tested.names, title=title, random_state=seed
+    )
     answer({"output": str(output)}, f"Report: {output}", as_json=as_json)

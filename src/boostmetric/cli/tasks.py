@@ -63,6 +63,14 @@ Names = Annotated[
         rich_help_panel=FEEDBACK,
     ),
 ]
+Headline = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SCORE",
+        help="Name of the score that decides, such as 'MAP@10'. Default: nDCG@10 of judged documents, the mean of k-NN "
+        "accuracy and MAP@10 of labels.",
+    ),
+]
 
 
 @dataclass(frozen=True)
@@ -108,12 +116,15 @@ class Tested:
     ----------
     task : LabelTask, RankingTask, ComparisonTask or None
         None if there are points and nothing that says what is right.
+    beside : sequence of tasks
+        Further tasks, to report beside it.
     names : dict
         Keyword arguments for `boostmetric.report.write_model_report` about ids and labels (and points, without a task).
     """
 
     task: Any
     names: dict[str, Any] = field(default_factory=dict)
+    beside: Sequence[Any] = ()
 
 
 def read_task(
@@ -138,6 +149,8 @@ def read_task(
     neighbors : sequence of int
         Neighbours that vote.
     """
+    import numpy as np
+
     from boostmetric.evaluation import ComparisonTask, LabelTask, RankingTask
     from boostmetric.tables import read_comparisons, read_relevance
 
@@ -150,7 +163,17 @@ def read_task(
         queries = reading.read_others(testing.queries) if testing.queries else None
         table = read_comparisons(list(testing.comparisons), points, kind=testing.kind, queries=queries, names=names)
         check_features(metric, points)
-        return Tested(ComparisonTask.of(table.comparisons, table.points), {"ids": _both(queries, points)})
+        compared = ComparisonTask.of(table.comparisons, table.points)
+        ranked = None
+        if table.judgements is not None:
+            ranked = RankingTask.among(table.points, table.n_queries, table.judgements, k or (1, 5, 10))
+        if ranked is None:
+            return Tested(compared, {"ids": _both(queries, points)})
+        called = {"ids": points.ids}
+        if queries is not None and table.judgements is not None:
+            judged = np.unique(table.judgements[:, 0].astype(np.int64))
+            called = {"ids": queries.take(judged).ids, "reference_ids": points.ids}
+        return Tested(ranked, called, [compared])
     reference = None
     if testing.reference_where:
         asked, reference = reading.read_two(files, parse_conditions(testing.reference_where, "--reference-where"))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import reprlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from boostmetric.arrays.numbering import (
 from boostmetric.arrays.ragged import Ragged
 from boostmetric.arrays.tensors import as_numpy
 from boostmetric.arrays.types import FloatArray
-from boostmetric.arrays.validation import as_list, check_number
+from boostmetric.arrays.validation import as_list, check_choice, check_number
 from boostmetric.comparisons.classes import Classes
 from boostmetric.comparisons.grouping import check_pairs, check_side, drawn, full_products, near_then_far, shared_points
 
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     Int32Array = NDArray[np.int32]
+
+SplitBy = Literal["components", "anchors"]
 
 # A subset with fewer members than this fraction of all pairs is numbered by sorting, not by a pass over the pairs.
 _SMALL_SUBSET = 0.1
@@ -574,7 +576,11 @@ class Comparisons:
         return self._with(sides, self.weights[chosen], self.anchors[chosen])
 
     def split(
-        self, test_size: float = 0.1, random_state: int | np.random.RandomState | None = None
+        self,
+        test_size: float = 0.1,
+        random_state: int | np.random.RandomState | None = None,
+        *,
+        by: SplitBy = "components",
     ) -> tuple[Comparisons, Comparisons]:
         """Split into training and held-out comparisons that have no pair and no anchor in common.
 
@@ -585,6 +591,10 @@ class Comparisons:
             groups have the same anchor, as after `from_pairs`, its pairs are split instead.
         random_state : int, RandomState or None, default=None
             Random seed for choosing the anchors.
+        by : {"components", "anchors"}, default="components"
+            "components" also keeps anchors on one side that share points they should be near to, such as queries with a
+            relevant document in common, directly or through others: else remembering the document looks like learning.
+            If nearly all anchors are connected, it is the same as "anchors".
 
         Returns
         -------
@@ -593,14 +603,21 @@ class Comparisons:
         """
         from sklearn.utils import check_random_state
 
+        from boostmetric.comparisons.components import drawn_together, group_components
+
         check_number("test_size", test_size, above=0.0, below=1.0)
+        check_choice("by", by, get_args(SplitBy))
         rng = check_random_state(random_state)
-        anchors, number = np.unique(self.anchors, return_inverse=True)
+        anchors, first, number = np.unique(self.anchors, return_index=True, return_inverse=True)
         if len(anchors) == 1 and self.classes is not None:
-            return self.listed().split(test_size, rng)
+            return self.listed().split(test_size, rng, by=by)
         classes = self.classes
         if len(anchors) > 1:
-            held_out = drawn(len(anchors), test_size, rng)[number]
+            together = None
+            if by == "components":
+                component = group_components(self)[first]
+                together = drawn_together(component, test_size, rng) if component.max() + 1 < len(anchors) else None
+            held_out = (drawn(len(anchors), test_size, rng) if together is None else together)[number]
             test = self._sides.where(np.repeat(held_out, self._group_sizes))
             in_test = np.zeros(len(self.pairs), dtype=bool)
             in_test[test.values] = True

@@ -2,8 +2,12 @@
 
 Some comparisons are held out, several times over where there are few. Each *recipe*, a start and a learning rate,
 learns from the others, and after each iteration we count the held-out comparisons that the metric satisfies. The mean
-over the splits is a curve over the iterations, and the highest point of all curves is chosen. A single split would
+over the splits is a curve over the iterations, and the highest point of all curves is the best. A single split would
 choose by chance: with a hundred judgements, ten iterations more or fewer differ by one or two answers.
+
+The best of many candidates is partly so by chance. So it is chosen only if it is better than the first start, the
+Euclidean distance where the start is chosen too, by more than two standard errors of the difference between the two on
+the same anchors; else that start is kept.
 """
 
 from __future__ import annotations
@@ -18,6 +22,8 @@ import numpy as np
 from boostmetric.arrays.errors import plural
 from boostmetric.arrays.types import FloatArray
 from boostmetric.arrays.validation import warn
+from boostmetric.evaluation.comparison_task import ComparisonTask
+from boostmetric.evaluation.task import ScoreSample
 from boostmetric.metric import MahalanobisMetric
 from boostmetric.metric.starts import Init, start_in_words
 from boostmetric.solver.passes import learn_in_passes
@@ -32,6 +38,9 @@ LEARNING_RATES = (1.0, 0.3)
 # Fraction of the anchors to hold out, and how often: fewer times from these numbers of comparisons on.
 _HELD_OUT = 0.2
 _N_SPLITS = ((100_000, 1), (10_000, 3), (0, 5))
+# Standard errors by which a candidate must be better to be chosen instead of the start, and the number of anchors of a
+# split below which no error is known.
+_ERRORS, _FEWEST_ANCHORS = 2.0, 5
 # Iterations to wait for an improvement.
 _PATIENCE = 50
 
@@ -122,12 +131,12 @@ class ComparisonChoice:
             if on_candidate(found[-1]):
                 break
         best = max(found, key=lambda candidate: (candidate.satisfied, -candidate.n_iter))
+        if not self._is_clearly_better(best, found[0], splits):
+            best = found[0]
         if self.normalize:
             unit = self._at_unit_length(best, splits)
             found.append(unit)
-            n_held_out = splits[0][1].comparisons.n_comparisons
-            chance = np.sqrt(best.satisfied * best.error / n_held_out)
-            if self.normalize is True or unit.satisfied > best.satisfied + chance:
+            if self.normalize is True or self._is_clearly_better(unit, best, splits):
                 best = unit
         on_step(len(recipes), len(recipes), "")
         return best, found
@@ -161,13 +170,41 @@ class ComparisonChoice:
         self, candidate: ComparisonCandidate, splits: Sequence[tuple[Problem, Problem]]
     ) -> ComparisonCandidate:
         """The same, judged at unit length."""
+        unit = replace(candidate, normalize=True)
         shares = []
         for train, test in splits:
+            mapped = self._mapped(unit, train, test)
+            shares.append(satisfied(mapped, np.eye(mapped.n_features), self.settings.backend))
+        return replace(unit, satisfied=float(np.mean(shares)))
+
+    def _is_clearly_better(
+        self, candidate: ComparisonCandidate, other: ComparisonCandidate, splits: Sequence[tuple[Problem, Problem]]
+    ) -> bool:
+        """Whether a candidate satisfies more by two standard errors of the difference, each anchor being one answer."""
+        gain = candidate.satisfied - other.satisfied
+        if not gain > 0:
+            return False
+        squares = []
+        for train, test in splits:
+            mapped = [self._mapped(one, train, test) for one in (other, candidate)]
+            task = ComparisonTask(mapped[0].comparisons, (mapped[0].points,))
+            samples = [task.measure([problem.points]) for problem in mapped]
+            squares.append(sum(_square_error(*pair) for pair in zip(*samples, strict=True)))
+        # Splits overlap: together they hold out this many times as much as one of them.
+        n = (1.0 - (1.0 - _HELD_OUT) ** len(splits)) / _HELD_OUT if len(splits) > 1 else 1.0
+        return bool(gain > _ERRORS * np.sqrt(np.mean(squares) / n))
+
+    def _mapped(self, candidate: ComparisonCandidate, train: Problem, test: Problem) -> Problem:
+        """Held-out comparisons of points that are mapped by a candidate, learned from the others."""
+        components = self._start(candidate.init, train)
+        if candidate.n_iter:
             boosted = self._learn(candidate.init, candidate.learning_rate, train, candidate.n_iter)
-            metric = MahalanobisMetric(boosted.linear_map(), normalize=True)
-            mapped = test._replace(points=metric.transform(test.points))
-            shares.append(satisfied(mapped, np.eye(len(metric.components)), self.settings.backend))
-        return replace(candidate, satisfied=float(np.mean(shares)), normalize=True)
+            components = boosted.linear_map()
+        needed = test.restricted()
+        if not len(components):  # all distances are zero
+            return needed._replace(points=np.zeros((needed.points.shape[0], 1)))
+        metric = MahalanobisMetric(components, normalize=candidate.normalize)
+        return needed._replace(points=metric.transform(needed.points))
 
     def _learn(
         self,
@@ -199,3 +236,13 @@ class ComparisonChoice:
 
 def _note(curve: list[float], record: Iteration) -> None:
     curve.append(record.held_out or 0.0)
+
+
+def _square_error(base: ScoreSample, other: ScoreSample) -> float:
+    """Squared standard error of the difference between two means."""
+    change, weight = (other.sums - base.sums)[:, 0], base.weight
+    n, total = len(weight), float(weight.sum())
+    if n < _FEWEST_ANCHORS:
+        return np.inf
+    rest = change - weight * (change.sum() / total)
+    return float(n / (n - 1) * np.square(rest).sum() / total**2)

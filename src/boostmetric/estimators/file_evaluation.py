@@ -14,6 +14,8 @@ from boostmetric.parallel.crew import Crew
 from boostmetric.solver.file_problem import FileProblem, SharedFiles
 from boostmetric.solver.problem import satisfied, satisfied_by_each
 
+_CHANCE = 0.5  # a coin satisfies half of the comparisons
+
 
 @dataclass(frozen=True)
 class MappedShare:
@@ -70,20 +72,23 @@ class FileEvaluation:
 
     @property
     def is_better(self) -> bool:
-        """Whether the learned metric satisfies more."""
-        return self.learned > self.base
+        """Whether the learned metric satisfies more, and more than a coin."""
+        return self.learned > max(self.base, _CHANCE)
 
     @property
     def verdict(self) -> str:
-        """Without an interval, so it says nothing about chance."""
+        """Without an interval, so it does not say whether the difference is by chance."""
+        if self.learned < _CHANCE:
+            return "doubtful"
         return "better" if self.is_better else "no headroom"
 
     @property
     def sentence(self) -> str:
         """The two fractions."""
+        doubt = " That is less than chance (50 %)." if self.learned < _CHANCE else ""
         return (
             f"Comparisons held out that are satisfied: Euclidean {100 * self.base:.2f} %, learned "
-            f"{100 * self.learned:.2f} %."
+            f"{100 * self.learned:.2f} %.{doubt}"
         )
 
     def __str__(self) -> str:

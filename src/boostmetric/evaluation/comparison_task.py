@@ -17,6 +17,7 @@ from boostmetric.comparisons import Comparisons, Points
 from boostmetric.comparisons.forms import as_comparisons, as_rows, hold_points
 from boostmetric.evaluation.comparison_scores import Satisfied, accuracy_by_pair, comparison_accuracy
 from boostmetric.evaluation.task import ScoreSample, check_points, text_of
+from boostmetric.evaluation.verdict import COMPARISON_ACCURACY
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +64,7 @@ class ComparisonTask:
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the scores."""
-        return ("comparison accuracy",)
+        return (COMPARISON_ACCURACY,)
 
     @property
     def ceilings(self) -> FloatArray:
@@ -71,9 +72,19 @@ class ComparisonTask:
         return np.ones(1)
 
     @property
+    def chances(self) -> FloatArray:
+        """A coin is right half of the time."""
+        return np.full(1, 0.5)
+
+    @property
     def headline(self) -> str:
         """Name of the score that decides."""
         return self.names[0]
+
+    @property
+    def important(self) -> tuple[str, ...]:
+        """The same."""
+        return self.names
 
     @cached_property
     def rows(self) -> IntArray:

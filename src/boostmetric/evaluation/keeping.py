@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -26,11 +27,14 @@ class Kept:
         Evaluation of this metric against the base.
     is_base : bool
         Whether the metric is the base, because the learned one did not beat it.
+    rejected : Evaluation or None
+        Evaluation of the learned metric, if the base is kept instead and it is another one.
     """
 
     metric: MahalanobisMetric
     evaluation: Evaluation
     is_base: bool
+    rejected: Evaluation | None = None
 
 
 def keep_better(
@@ -38,10 +42,11 @@ def keep_better(
     task: Task,
     *,
     headline: str | None = None,
+    beside: Sequence[Task] = (),
     ties: Literal["base", "learned"] = "base",
     random_state: Random = 0,
 ) -> Kept:
-    """Keep a learned metric if its headline score beats that of the base, else the base.
+    """Keep a learned metric if its headline score beats that of the base and nothing important contradicts it.
 
     Parameters
     ----------
@@ -50,6 +55,8 @@ def keep_better(
         Task on held-out data. Test the metric that is kept on other data.
     headline : str, optional
         The score that decides; by default the headline of the task.
+    beside : sequence of tasks
+        Further tasks, which may contradict the headline.
     ties : {"base", "learned"}, default="base"
         What to keep if both score the same. "learned" is for metrics that validation has already chosen over the base,
         as `BoostMetric.recommended` does.
@@ -74,14 +81,32 @@ def keep_better(
     learned = as_metric(metric)
     if learned is None:
         raise TypeError("metric must be a fitted learner or a MahalanobisMetric. Got None.")
-    evaluation = compare(learned, task, headline=headline, random_state=random_state)
-    difference = evaluation[evaluation.headline].difference or 0.0
-    if difference > 0 or (difference == 0 and ties == "learned"):
+    evaluation = compare(learned, task, headline=headline, beside=beside, random_state=random_state)
+    if evaluation.prefers_learned(ties):
         return Kept(learned, evaluation, is_base=False)
     base = base_of(learned)
-    return Kept(base, compare(base, task, headline=headline, random_state=random_state), is_base=True)
+    same = compare(base, task, headline=headline, beside=beside, random_state=random_state)
+    return Kept(base, same, is_base=True, rejected=None if is_base(learned) else evaluation)
 
 
 def base_of(metric: MahalanobisMetric) -> MahalanobisMetric:
     """The Euclidean distance as a metric, with the feature names and description of `metric`."""
     return MahalanobisMetric(np.eye(metric.components.shape[1]), feature_names=metric.feature_names, about=metric.about)
+
+
+def is_base(metric: MahalanobisMetric) -> bool:
+    """Whether all distances are the Euclidean ones, or one multiple of them.
+
+    Examples
+    --------
+    >>> from boostmetric import MahalanobisMetric
+    >>> from boostmetric.evaluation.keeping import is_base
+    >>> is_base(MahalanobisMetric([[2.0, 0.0], [0.0, 2.0]])), is_base(MahalanobisMetric([[1.0, 0.0]]))
+    (True, False)
+    """
+    components = metric.components
+    if metric.normalize or len(components) < components.shape[1]:
+        return False
+    gram = metric.matrix
+    scale = float(np.trace(gram)) / len(gram)
+    return bool(scale > 0 and np.allclose(gram / scale, np.eye(len(gram)), rtol=0.0, atol=1e-12))

@@ -55,7 +55,7 @@ class LabelTask:
     classes : ndarray of shape (n_classes,)
         Labels of the classes, ordered by class number.
     k, n_neighbors : tuple of int
-        Ranks at which rankings are cut, and numbers of voting neighbours; the first of the latter gives the headline.
+        Ranks at which rankings are cut, and numbers of voting neighbours; the first of the latter is in the headline.
     by : {"query", "class"}
         What the bootstrap resamples.
     n_left_out : int
@@ -127,6 +127,7 @@ class LabelTask:
             *(f"recall@{k} (any)" for k in self.k),
             *(f"precision@{k}" for k in self.k),
             *(f"{name}@{self.k[-1]}" for name in ("MRR", "MAP", "nDCG")),
+            self.headline,
         )
 
     @property
@@ -134,12 +135,25 @@ class LabelTask:
         """Scores of the best possible ranking: below 1 for the precision, where classes are small."""
         count = self._n_relevant
         precision = [np.minimum(count, k).mean() / k for k in self.k]
-        return np.array([1.0] * len(self.n_neighbors + self.k) + precision + [1.0] * 3)
+        return np.array([1.0] * len(self.n_neighbors + self.k) + precision + [1.0] * 4)
+
+    @property
+    def chances(self) -> FloatArray:
+        """For votes and the precision, how often a point at random has the query's class; 0 for the others."""
+        n_searched = len(self.labels) - (len(self.points) == 1)
+        right = float((self._n_relevant / n_searched).mean())
+        votes, cuts = len(self.n_neighbors), len(self.k)
+        return np.array([right] * votes + [0.0] * cuts + [right] * cuts + [0.0] * 4)
 
     @property
     def headline(self) -> str:
-        """Name of the score that decides."""
-        return self.names[0]
+        """Name of the score that decides: the mean of the (first) k-NN accuracy and MAP."""
+        return f"mean of {self.n_neighbors[0]}-NN and MAP@{self.k[-1]}"
+
+    @property
+    def important(self) -> tuple[str, ...]:
+        """The k-NN accuracies, MAP and nDCG."""
+        return (*(f"{n}-NN accuracy" for n in self.n_neighbors), f"MAP@{self.k[-1]}", f"nDCG@{self.k[-1]}")
 
     @property
     def size(self) -> str:
@@ -167,6 +181,7 @@ class LabelTask:
             average_precision_at_k(relevant, count, most),
             ndcg_at_k(relevant, best, most),
         ]
+        columns.append((columns[0] + columns[-2]) / 2)
         _, of_class = np.unique(self.right, return_inverse=True)
         cluster = of_class if self.by == "class" else np.arange(len(self.rows))
         return [ScoreSample(np.stack(columns, axis=1), np.ones(len(cluster)), cluster)]

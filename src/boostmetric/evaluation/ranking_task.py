@@ -32,6 +32,8 @@ from boostmetric.evaluation.task import (
 )
 from boostmetric.neighbors import nearest, rounding_of_distances
 
+_IMPORTANT = (("nDCG", ""), ("recall", " (any)"), ("recall", " (share)"), ("MRR", ""), ("MAP", ""))
+
 
 @dataclass(frozen=True, eq=False)
 class RankingTask:
@@ -108,8 +110,40 @@ class RankingTask:
                 "their mean."
             )
         rows = np.unique(query[grades > relevant_above])
-        _report_left_out(n_queries, rows, relevant_above)
-        return cls(points, judged[order], grades[order], rows, cuts, gain, relevant_above, n_queries - len(rows))
+        # Without documents, points that are not judged for are no queries, but documents.
+        asked = np.arange(n_queries) if documents is not None else np.unique(query)
+        _report_left_out(asked, rows, relevant_above)
+        return cls(points, judged[order], grades[order], rows, cuts, gain, relevant_above, len(asked) - len(rows))
+
+    @classmethod
+    def among(
+        cls, points: Given, n_queries: int, judgements: FloatArray, k: Sequence[int] = (1, 5, 10)
+    ) -> RankingTask | None:
+        """Build a task from points of which the first are the queries, and the others the documents.
+
+        Parameters
+        ----------
+        points : ndarray or csr_array of shape (n_points, n_features)
+        n_queries : int
+            0 if queries are among the documents; each then searches all other points.
+        judgements : ndarray of shape (n_judgements, 3)
+            Point numbers of query and document, and the grade. Queries without a judgement are not asked.
+        k : sequence of int
+            Numbers of results to score, as far as there are documents.
+
+        Returns
+        -------
+        RankingTask or None
+            None if no document is relevant.
+        """
+        if not (judgements[:, 2] > 0).any():
+            return None
+        cuts = [cut for cut in k if cut <= max(1, points.shape[0] - max(n_queries, 1))]
+        if not n_queries:
+            return cls.of(points, None, judgements, k=cuts)
+        asked, number = np.unique(judgements[:, 0].astype(np.int64), return_inverse=True)
+        relevance = np.stack([number, judgements[:, 1] - n_queries, judgements[:, 2]], axis=1)
+        return cls.of(points[asked], points[n_queries:], relevance, k=cuts)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -132,9 +166,19 @@ class RankingTask:
         return np.array([*ones, *ones, *share, *precision, 1.0, 1.0])
 
     @property
+    def chances(self) -> FloatArray:
+        """Zeros: a ranking of many documents at random finds next to nothing."""
+        return np.zeros(len(self.names))
+
+    @property
     def headline(self) -> str:
         """Name of the score that decides: nDCG at the last cut."""
         return f"nDCG@{self.k[-1]}"
+
+    @property
+    def important(self) -> tuple[str, ...]:
+        """nDCG, recall, MRR and MAP at the last cut."""
+        return tuple(f"{name}@{self.k[-1]}{of}" for name, of in _IMPORTANT)
 
     @property
     def size(self) -> str:
@@ -148,12 +192,8 @@ class RankingTask:
 
     def measure(self, points: Sequence[Given]) -> list[ScoreSample]:
         """Score each query under the Euclidean distance between the points."""
-        most, searched = self.k[-1], points[-1]
-        if len(points) == 1:
-            found = nearest(searched, None, most, rounding_of_distances(searched))[self.rows]
-        else:
-            found = nearest(searched, points[0][self.rows], most, rounding_of_distances(searched))
-        key = self.rows[:, None] * searched.shape[0] + found
+        most, found = self.k[-1], self._found(points)
+        key = self.rows[:, None] * points[-1].shape[0] + found
         place = np.minimum(np.searchsorted(self.judged, key), len(self.judged) - 1)
         grades = np.where(self.judged[place] == key, self.grades[place], 0.0)
         relevant, count, best = grades > self.relevant_above, self._n_relevant, self._best_grades
@@ -166,6 +206,17 @@ class RankingTask:
             average_precision_at_k(relevant, count, most),
         ]
         return [ScoreSample(np.stack(columns, axis=1), np.ones(len(self.rows)), np.arange(len(self.rows)))]
+
+    def _found(self, points: Sequence[Given]) -> IntArray:
+        """Nearest documents of each query used, which is not its own neighbour."""
+        most, searched = self.k[-1], points[-1]
+        rounding, asked = rounding_of_distances(searched), points[0][self.rows]
+        if len(self.points) == 2:
+            return nearest(searched, asked, most, rounding)
+        found = nearest(searched, asked, most + 1, rounding)
+        left_out = found == self.rows[:, None]
+        left_out[~left_out.any(axis=1), -1] = True
+        return np.asarray(found[~left_out].reshape(-1, most))
 
     @property
     def _query(self) -> IntArray:
@@ -229,14 +280,13 @@ def _as_rows(relevance: ArrayLike) -> NDArray[np.float64]:
     return rows
 
 
-def _report_left_out(n_queries: int, rows: IntArray, relevant_above: float) -> None:
-    n_left_out = n_queries - len(rows)
+def _report_left_out(asked: IntArray, rows: IntArray, relevant_above: float) -> None:
+    left_out = np.setdiff1d(asked, rows)
     above = f"a document with a grade above {relevant_above:g}"
     if not len(rows):
         raise ValueError(f"No query has {above}, so there is nothing to find. Check the grades and relevant_above.")
-    if n_left_out:
-        first = int(np.setdiff1d(np.arange(n_queries), rows)[0])
+    if len(left_out):
         warn(
-            f"{n_left_out} of {n_queries} queries have no relevant document ({above}) and are left out; the first is "
-            f"query {first}."
+            f"{len(left_out)} of {len(asked)} queries have no relevant document ({above}) and are left out; the first "
+            f"is query {int(left_out[0])}."
         )

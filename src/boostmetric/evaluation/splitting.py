@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils import check_random_state, column_or_1d
+from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
 
 from boostmetric.arrays.numbering import number_values
 from boostmetric.arrays.types import IntArray
 from boostmetric.arrays.validation import check_number
+from boostmetric.comparisons.components import components, drawn_together
 from boostmetric.comparisons.grouping import drawn
 
 # Fewer labelled rows than this are not split: "auto" cross-validates on all of them, and learns from all.
@@ -77,9 +78,14 @@ def split_rows(
 
 
 def split_queries(
-    queries: ArrayLike, test_fraction: float = 0.2, random_state: int | np.random.RandomState | None = None
+    queries: ArrayLike,
+    test_fraction: float = 0.2,
+    random_state: int | np.random.RandomState | None = None,
+    *,
+    documents: ArrayLike | None = None,
+    relevant: ArrayLike | None = None,
 ) -> tuple[IntArray, IntArray]:
-    """Split rows of judgements or clicks so that no query is on both sides.
+    """Split rows of judgements or clicks so that no query is on both sides, nor a relevant document.
 
     Parameters
     ----------
@@ -88,6 +94,11 @@ def split_queries(
     test_fraction : float, default=0.2
         Share of the queries to test on: at least one, and not all.
     random_state : int, RandomState or None, default=None
+    documents : array-like of shape (n_rows,), optional
+        Document of each row. Queries with a relevant document in common, directly or through other queries, are then on
+        the same side, unless nearly all are connected.
+    relevant : array-like of bool of shape (n_rows,), optional
+        Whether the document is relevant; by default all are.
 
     Returns
     -------
@@ -99,8 +110,22 @@ def split_queries(
     >>> from boostmetric.evaluation import split_queries
     >>> split_queries(["q1", "q1", "q2", "q3", "q2"], test_fraction=0.3, random_state=0)
     (array([0, 1, 2, 4]), array([3]))
+    >>> documents = ["a", "b", "b", "c", "d"]  # q1 and q2 share b
+    >>> split_queries(["q1", "q1", "q2", "q3", "q2"], test_fraction=0.3, random_state=0, documents=documents)
+    (array([0, 1, 2, 4]), array([3]))
     """
-    return _split("queries", queries, test_fraction, random_state)
+    if documents is None:
+        return _split("queries", queries, test_fraction, random_state)
+    check_number("test_fraction", test_fraction, above=0.0, below=1.0)
+    rng = check_random_state(random_state)
+    asked, query = number_values("queries", column_or_1d(queries))
+    _, document = number_values("documents", column_or_1d(documents))
+    check_consistent_length(query, document, relevant)
+    rows = np.arange(len(query)) if relevant is None else np.flatnonzero(column_or_1d(relevant))
+    together = drawn_together(components(query[rows], document[rows], len(asked)), test_fraction, rng)
+    if together is None:
+        return _split("queries", queries, test_fraction, rng)
+    return np.flatnonzero(~together[query]), np.flatnonzero(together[query])
 
 
 def split_classes(

@@ -65,8 +65,18 @@ class Task(Protocol):
         ...
 
     @property
+    def chances(self) -> FloatArray:
+        """Scores of a ranking at random, of shape (n_scores,); 0 where that is not computed."""
+        ...
+
+    @property
     def headline(self) -> str:
         """Name of the score that decides by default."""
+        ...
+
+    @property
+    def important(self) -> tuple[str, ...]:
+        """Names of the scores that must not be clearly worse for the verdict "better"."""
         ...
 
     @property

@@ -42,6 +42,7 @@ def write_model_report(
     reference_labels: ArrayLike | None = None,
     title: str | None = None,
     headline: str | None = None,
+    beside: Sequence[Task] = (),
     n_bootstrap: int = 1000,
     sample_queries: int = 5,
     random_state: int | np.random.RandomState | None = 0,
@@ -74,6 +75,8 @@ def write_model_report(
         Title of the page.
     headline : str, optional
         The score that decides the verdict; by default the headline of the task.
+    beside : sequence of tasks
+        Further tasks, whose scores are shown too and may contradict the headline.
     n_bootstrap : int, default=1000
         Number of bootstrap draws for the intervals.
     sample_queries : int, default=5
@@ -112,7 +115,7 @@ def write_model_report(
 
     sections: list[Section] = [("What was learned", facts_block(learned))]
     if task is not None:
-        evaluation = compare(learned, task, headline=headline, n_bootstrap=n_bootstrap, random_state=rng)
+        evaluation = compare(learned, task, headline=headline, beside=beside, n_bootstrap=n_bootstrap, random_state=rng)
         sections.append(("Before and after", [verdict_block(evaluation), *scores_block(evaluation)]))
         full = len(learned.truncate().components)
         by_rank = scores_by_rank(learned, task, ranks=ranks_to_try(full), score=evaluation.headline)

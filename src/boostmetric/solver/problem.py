@@ -13,6 +13,7 @@ from boostmetric.arrays.frame import Axes, Coordinates, Frame, Given
 from boostmetric.arrays.numbering import check_in_range
 from boostmetric.arrays.types import FloatArray
 from boostmetric.comparisons import Comparisons
+from boostmetric.comparisons.comparisons import SplitBy
 from boostmetric.engines.backend import Backend
 from boostmetric.engines.threads import ONE_THREAD
 from boostmetric.oracles.held_out import WithHeldOut
@@ -85,10 +86,19 @@ def satisfied_by_each(problem: Learnable, maps: Sequence[FloatArray], backend: B
 
 
 class Problem(NamedTuple):
-    """Points and comparisons of their pairs, in the memory of this process."""
+    """Points and comparisons of their pairs, in the memory of this process.
+
+    Attributes
+    ----------
+    points : ndarray or csr_array of shape (n_points, n_features)
+    comparisons : Comparisons
+    split_by : {"components", "anchors"}
+        As in `Comparisons.split`.
+    """
 
     points: Given
     comparisons: Comparisons
+    split_by: SplitBy = "components"
 
     @property
     def n_features(self) -> int:
@@ -102,19 +112,19 @@ class Problem(NamedTuple):
 
     def restricted(self) -> Problem:
         """Restrict the points to those that the comparisons refer to, and renumber them."""
-        points, comparisons = self
+        points, comparisons = self.points, self.comparisons
         if not comparisons.n_groups:
             raise ValueError("There are no comparisons: at least one is needed.")
         check_in_range(comparisons.n_points - 1, points.shape[0])
         used = comparisons.points
         if len(used) == points.shape[0]:  # all, in order: no need for a copy
             return self
-        return Problem(points[used], comparisons.renumbered())
+        return self._replace(points=points[used], comparisons=comparisons.renumbered())
 
     def fingerprint(self, loss: Loss = EXPONENTIAL, regularization: float = 0.0) -> str:
         """Hash that identifies the fit a checkpoint belongs to."""
         digest = hashlib.blake2b(repr((self.points.shape, loss.name, float(regularization))).encode(), digest_size=16)
-        points, c = self
+        points, c = self.points, self.comparisons
         coordinates = [points]
         if not isinstance(points, np.ndarray):  # sparse
             coordinates = [points.data, points.indices.astype(np.int64), points.indptr.astype(np.int64)]
@@ -125,8 +135,8 @@ class Problem(NamedTuple):
 
     def split(self, fraction: float, seed: int) -> tuple[Problem, Problem]:
         """Split into a problem to learn from and one to hold out, see `Comparisons.split`."""
-        train, held_out = self.comparisons.split(fraction, seed)
-        return Problem(self.points, train), Problem(self.points, held_out)
+        train, held_out = self.comparisons.split(fraction, seed, by=self.split_by)
+        return self._replace(comparisons=train), self._replace(comparisons=held_out)
 
     @contextmanager
     def opened(

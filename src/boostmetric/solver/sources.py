@@ -116,7 +116,9 @@ class Labelled:
         mapped = self.X if under is None else mapped_points(MahalanobisMetric(under), self.X)[0]
         weights = self.weights if self.sample is None else self.sample.drawn(len(self.y), self.weights, under)
         mining = (self.n_neighbors, self.n_impostors, weights)
-        return Problem(self.X, Comparisons._mined(mapped, self.y, *mining, quiet=True, device=self.device))
+        mined = Comparisons._mined(mapped, self.y, *mining, quiet=True, device=self.device)
+        # Samples are tested on the classes that they are learned from.
+        return Problem(self.X, mined, split_by="anchors")
 
     def start(self, init: Init) -> FloatArray | None:
         """Linear map of the metric to start from."""

@@ -15,6 +15,7 @@ from boostmetric.comparisons import Comparisons
 from boostmetric.tables.building import KINDS, QUERIES, ComparisonRows, compare, open_comparisons, recognise
 from boostmetric.tables.complaints import TableError
 from boostmetric.tables.formats import FilePaths
+from boostmetric.tables.judgements import judgements_of
 from boostmetric.tables.point_table import PointTable
 from boostmetric.tables.reading import Table
 
@@ -40,6 +41,9 @@ class ComparisonTable:
         Number of points from the table of queries.
     source : str
         Name of the file in messages.
+    judgements : ndarray of shape (n_judgements, 3) or None
+        For kinds with queries and documents: the point numbers of both, and the grade of the document. A clicked
+        document has grade 1, and in a ranking the grade falls with the position. None for the other kinds.
 
     Examples
     --------
@@ -64,6 +68,7 @@ class ComparisonTable:
     n_rows: int
     n_queries: int
     source: str
+    judgements: NDArray[np.float64] | None = None
     _lines: tuple[str, ...] = ()
 
     def describe(self) -> str:
@@ -148,7 +153,7 @@ def read_comparisons(
     n_rows, source = len(rows[KINDS[kind].roles[0]]), str(table_set)
     head = f"{source}: {table_set.format}, {plural(n_rows, 'row')}", KINDS[kind].title
     lines = (*head, *_description(rows, comparisons))
-    return ComparisonTable(comparisons, stacked, kind, n_rows, rows.n_queries, source, lines)
+    return ComparisonTable(comparisons, stacked, kind, n_rows, rows.n_queries, source, judgements_of(rows), lines)
 
 
 def stack(points: PointTable, queries: PointTable | None) -> NDArray[Any]:
