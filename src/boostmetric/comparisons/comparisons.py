@@ -34,6 +34,8 @@ from boostmetric.comparisons.grouping import check_pairs, check_side, drawn, ful
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from boostmetric.comparisons.examination import ClickModel
+
     Int32Array = NDArray[np.int32]
 
 # A subset with fewer members than this fraction of all pairs is numbered by sorting, not by a pass over the pairs.
@@ -328,7 +330,9 @@ class Comparisons:
             above are compared with all results below, so a comparison counts once for every step between its grades.
         clicks : same form as `results`, optional
             Whether each result was clicked. A clicked result is compared with the unclicked ones above it: they were
-            seen and skipped (Joachims, KDD 2002). Lists without such a comparison are left out.
+            seen and skipped (Joachims, KDD 2002). Lists without such a comparison are left out. All of these
+            comparisons contradict the order shown, so that a good distance that made it can only get worse by them: for
+            a log of the ranking that is to be improved, use `from_clicks`.
         weights : same form as `results`, optional
             Weights of the results. A comparison has the weight of its better result.
         max_per_query : int, optional
@@ -353,6 +357,109 @@ class Comparisons:
         from boostmetric.comparisons.rankings import groups_from_rankings
 
         return cls._from_anchors(*groups_from_rankings(queries, results, grades, clicks, weights, max_per_query))
+
+    @classmethod
+    def from_clicks(
+        cls,
+        queries: ArrayLike,
+        documents: ArrayLike,
+        positions: ArrayLike,
+        clicked: ArrayLike,
+        *,
+        sessions: ArrayLike | None = None,
+        propensities: ArrayLike | None = None,
+        model: ClickModel | None = None,
+        clip: float = 0.1,
+        weights: ArrayLike | None = None,
+        max_per_query: int | None = None,
+        n_unseen: int = 30,
+        corpus: ArrayLike | None = None,
+        random_state: int | np.random.RandomState | None = 0,
+    ) -> Comparisons:
+        """Compare what was clicked with what else was shown, and with documents that were not.
+
+        A clicked document should be nearer to the query than all others of its list, above and below it, clicked or
+        not. The weight of a click is the inverse of the chance that its place was looked at: what is shown low is
+        clicked less, whatever it is.
+
+        Parameters
+        ----------
+        queries, documents : array-like of int of shape (n_rows,)
+            Point numbers of the query and of the document that was shown, for each row of the log. Give all rows, those
+            without a click too.
+        positions : array-like of shape (n_rows,)
+            Where the document was shown; smaller is higher up.
+        clicked : array-like of shape (n_rows,)
+            Whether it was clicked.
+        sessions : array-like of shape (n_rows,), optional
+            Tells apart the occasions on which a query was asked. Rows of one query and session are one list.
+        propensities : array-like of shape (n_rows,), optional
+            Chance that each row was looked at, above 0 and at most 1. Only ratios between rows matter.
+        model : {"position", "cascade", "dependent"}, optional
+            How to estimate it from the log; by default "position". "position": it depends on the position alone.
+            "cascade": users read from the top and leave after a click. "dependent": they leave after a click with some
+            chance. See Notes.
+        clip : float, default=0.1
+            Smallest propensity; smaller ones are raised to it, so that no click has more than 1 / `clip` times its
+            weight.
+        weights : array-like of shape (n_rows,), optional
+            Weights of the rows, of which those of clicks are used.
+        max_per_query : int, optional
+            Largest number of clicks of a query that count in full. The weights of a query with more are scaled down.
+        n_unseen : int, default=30
+            How many documents to draw for each query from those that were never shown for it.
+        corpus : array-like of int, optional
+            The documents to draw from; by default those in the log.
+        random_state : int, RandomState or None, default=0
+            Random seed for drawing them.
+
+        Returns
+        -------
+        Comparisons
+            One group for each query, set of documents shown together, and clicked one of them.
+
+        Notes
+        -----
+        The weights are those of Joachims, Swaminathan and Schnabel (WSDM 2017): in expectation the comparisons are
+        those of the documents that users find relevant once they look at them, if the propensities are right. Two
+        relevant documents are compared both ways, with equal weights in expectation.
+
+        What a log cannot tell, is assumed. "position" compares the clicks of documents that were shown at several
+        positions. Where none moved, the propensity is between the rate of clicks at its position (relative to the best
+        one), if documents further down are not more relevant, and 1: the geometric mean is used. "cascade" and
+        "dependent" take everything down to the last click as looked at. See `boostmetric.comparisons.examination`.
+
+        Cost: the number of groups times the documents in a list and drawn.
+
+        Examples
+        --------
+        >>> from boostmetric import Comparisons
+        >>> clicks = Comparisons.from_clicks(
+        ...     [0, 0, 0], [4, 7, 5], [1, 2, 3], [0, 1, 0], propensities=[1, 0.5, 0.25], corpus=range(1, 10), n_unseen=2
+        ... )
+        >>> clicks  # 7 over 4, 5 and two others
+        Comparisons(n_comparisons=4, n_pairs=5, n_groups=1)
+        >>> clicks.weights
+        array([2.])
+        """
+        from boostmetric.comparisons.clicks import groups_from_clicks
+
+        groups = groups_from_clicks(
+            queries,
+            documents,
+            positions,
+            clicked,
+            sessions=sessions,
+            propensities=propensities,
+            model=model,
+            clip=clip,
+            weights=weights,
+            max_per_query=max_per_query,
+            n_unseen=n_unseen,
+            corpus=corpus,
+            random_state=random_state,
+        )
+        return cls._from_anchors(*groups)
 
     @classmethod
     def concatenate(cls, parts: Sequence[Comparisons]) -> Comparisons:
