@@ -462,6 +462,82 @@ class Comparisons:
         return cls._from_anchors(*groups)
 
     @classmethod
+    def from_positives(
+        cls,
+        queries: ArrayLike,
+        documents: ArrayLike,
+        *,
+        points: ArrayLike,
+        weights: ArrayLike | None = None,
+        corpus: ArrayLike | None = None,
+        n_nearest: int = 50,
+        n_random: int = 50,
+        near_duplicate: float = 0.1,
+        random_state: int | np.random.RandomState | None = 0,
+    ) -> Comparisons:
+        """Compare documents known to be relevant to a query with others, of which nothing is known.
+
+        Parameters
+        ----------
+        queries, documents : array-like of int of shape (n_positives,)
+            Point numbers of a query and of a document that is relevant to it, in each row.
+        points : {array-like, sparse matrix} of shape (n_points, n_features)
+            The points, to find the documents that are nearest to a query. Mapped by a metric, they give those that are
+            nearest under it: learn, build again from ``metric.transform(points)``, and learn again.
+        weights : array-like of shape (n_positives,), optional
+            Weights of the rows.
+        corpus : array-like of int, optional
+            The documents that there are; by default those that are relevant to some query.
+        n_nearest : int, default=50
+            How many of the documents nearest to a query it should be far from.
+        n_random : int, default=50
+            How many random ones.
+        near_duplicate : float, default=0.1
+            A document is a copy of a positive, and left out, if their distance is at most this share of that positive's
+            distance from the query. 0 leaves out only equal points.
+        random_state : int, RandomState or None, default=0
+            Random seed for drawing documents.
+
+        Returns
+        -------
+        Comparisons
+            One group for each query (and each distinct weight of its positives).
+
+        See Also
+        --------
+        boostmetric.mining.mine_triplets : Hard negatives with more guards, as triplets.
+
+        Notes
+        -----
+        Among the nearest documents are others that are relevant. Left out are those that other queries connect with a
+        positive: documents that share a query with it or, where queries and documents fall into many parts that nothing
+        connects, all documents of its part (see `boostmetric.comparisons.positives`).
+
+        Cost: one exact search of the queries among the documents.
+
+        Examples
+        --------
+        >>> from boostmetric import Comparisons
+        >>> points = [[0.0], [2.0], [1.0], [3.0], [9.0]]
+        >>> Comparisons.from_positives([0], [1], points=points, corpus=[1, 2, 3, 4], n_nearest=2, n_random=0)
+        Comparisons(n_comparisons=2, n_pairs=3, n_groups=1)
+        """
+        from boostmetric.comparisons.positives import groups_from_positives
+
+        groups = groups_from_positives(
+            queries,
+            documents,
+            points,
+            weights=weights,
+            corpus=corpus,
+            n_nearest=n_nearest,
+            n_random=n_random,
+            near_duplicate=near_duplicate,
+            random_state=random_state,
+        )
+        return cls._from_anchors(*groups)
+
+    @classmethod
     def concatenate(cls, parts: Sequence[Comparisons]) -> Comparisons:
         """Concatenate the groups of several comparisons of the same points."""
         parts = as_list("parts", parts)
