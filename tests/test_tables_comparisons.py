@@ -73,6 +73,7 @@ QUADRUPLETS = np.array([[0, 1, 2, 3], [4, 5, 0, 6], [7, 8, 7, 9]])
 PAIRS, SIGNS = np.array([[0, 1], [2, 3], [4, 5], [1, 6]]), np.array([1, -1, 1, -1])
 QUERY, DOCUMENT, GRADE = [0, 0, 0, 1, 1], [2, 3, 4, 2, 5], [0, 2, 1, 1, 0]
 WEIGHT = [0.5, 2.0, 1.0, 0.0, 4.0]
+NO_QUERIES = np.arange(2, 10)
 
 KINDS = {
     "triplets": (
@@ -93,11 +94,17 @@ KINDS = {
     ),
     "clicks": (
         {"query": QUERY, "position": [1, 2, 3, 1, 2], "document": DOCUMENT, "clicked": [0, 1, 1, 0, 1]},
-        lambda w: Comparisons.from_rankings(QUERY, DOCUMENT, clicks=[0, 1, 1, 0, 1], weights=w),
+        lambda w: Comparisons.from_clicks(
+            QUERY, DOCUMENT, [1, 2, 3, 1, 2], [0, 1, 1, 0, 1], weights=w, corpus=NO_QUERIES
+        ),
     ),
     "rankings": (
         {"query": QUERY, "position": [1, 2, 3, 1, 2], "document": DOCUMENT},
         lambda w: Comparisons.from_rankings(QUERY, DOCUMENT, weights=w),
+    ),
+    "positives": (
+        {"query": QUERY, "document": DOCUMENT},
+        lambda w: Comparisons.from_positives(QUERY, DOCUMENT, points=POINTS.points, weights=w, corpus=NO_QUERIES),
     ),
 }
 ID_ROLES = {"anchor", "near", "far", "a", "b", "c", "d", "query", "document"}
@@ -191,40 +198,81 @@ def test_clicks_in_any_order_and_in_sessions():
         "clicked": ["true", "true", "false", "false", "true", "false"],
     }
     table = read_comparisons(write("c.csv", log), POINTS)
-    expected = Comparisons.from_rankings([0, 0, 1], [[2, 3], [3, 4], [4, 3]], clicks=[[0, 1], [0, 1], [0, 1]])
+    query, document, position, clicked = [0, 0, 0, 0, 1, 1], [3, 4, 2, 3, 3, 4], [2, 2, 1, 1, 10, 9], [1, 1, 0, 0, 1, 0]
+    columns = {"sessions": [1, 2, 1, 2, 1, 1], "corpus": NO_QUERIES}
+    expected = Comparisons.from_clicks(query, document, position, clicked, **columns)
     assert equal(table.comparisons, expected)
+    assert "2 queries in 3 lists\n  3 clicks\n  propensities: by the position model" in table.describe()
     capped = read_comparisons("c.csv", POINTS, max_per_query=1)
-    assert capped.comparisons.n_comparisons == 2
+    assert capped.comparisons.weights.sum() == pytest.approx(expected.weights[[0, 1]].sum() / 2 + expected.weights[2])
     numbered = read_comparisons(write("d.csv", {**log, "session": [1, 2, 1, 2, 1, 1]}), POINTS)
     assert equal(numbered.comparisons, expected)
+    reading = read_comparisons("c.csv", POINTS, click_model="dependent")
+    assert equal(
+        reading.comparisons, Comparisons.from_clicks(query, document, position, clicked, model="dependent", **columns)
+    )
+    chance = [0.5, 0.5, 1, 1, 0.25, 1]
+    given_chance = read_comparisons(write("p.csv", {**log, "propensity": chance}), POINTS)
+    assert equal(
+        given_chance.comparisons,
+        Comparisons.from_clicks(query, document, position, clicked, propensities=chance, **columns),
+    )
+    assert "propensities: given" in given_chance.describe()
+    assert complaint("p.csv", click_model="cascade").endswith(
+        "click_model is for clicks without propensities; these have their propensities. Leave it out."
+    )
+    assert complaint(write("p.csv", {**log, "propensity": [0.5, 0, 1, 1, 2, 1]})) == (
+        "p.csv, line 3, column 'propensity': the propensity is 0\np.csv, line 6, column 'propensity': the propensity "
+        "is 2\nA propensity is the chance that a result was looked at, above 0 and at most 1: correct these rows."
+    )
+
+
+def test_positives():
+    rows = {"query": named([0, 1]), "document": named([2, 3])}
+    build = Comparisons.from_positives
+    expected = build([0, 1], [2, 3], points=POINTS.points, corpus=NO_QUERIES)
+    table = read_comparisons(write("p.csv", rows), POINTS)
+    assert (table.kind, equal(table.comparisons, expected)) == ("positives", True)
+    assert "2 queries, 8 documents to search" in table.describe()
+    graded = read_comparisons(write("g.csv", {**rows, "grade": [1, 1]}), POINTS)
+    assert (graded.kind, equal(graded.comparisons, expected)) == ("positives", True)
+    pairs = {"anchor": rows["query"], "positive": rows["document"]}
+    assert equal(read_comparisons(write("a.csv", pairs), POINTS).comparisons, expected)
+    both = PointTable(np.concatenate([QUERIES.points, POINTS.points]))
+    table = read_comparisons(write("q.csv", {"query": ["p0", "q1"], "document": ["p0", "p1"]}), POINTS, queries=QUERIES)
+    assert equal(table.comparisons, build([0, 1], [4, 5], points=both.points, corpus=np.arange(4, 14)))
+    # One column more may be the grade: it is not passed over.
+    assert complaint(write("s.csv", {**rows, "score": [0, 1]})) == (
+        "s.csv: the columns 'query', 'document', 'score' hold positives, relevant documents alone, only if that is "
+        "said: kind 'positives' (kind). Grades need one more column, grade; another name of it is given (names)."
+    )
+    assert equal(read_comparisons("s.csv", POINTS, kind="positives").comparisons, expected)
+    assert complaint(write("i.csv", {**rows, "document": named([2, 1])})) == (
+        "i.csv, line 3: the document 'p1' is the query itself, whose distance is always 0. Remove these rows."
+    )
+    assert "for grades, clicks and rankings; these are positives" in complaint("p.csv", max_per_query=3)
 
 
 def test_lists_that_say_nothing_are_left_out():
-    log = {
-        "query": named([0, 0, 1, 1, 2]),
-        "position": [1, 2, 1, 2, 1],
-        "document": named([3, 4, 3, 4, 4]),
-        "clicked": [0, 1, 1, 0, 1],
-    }
-    table = read_comparisons(write("c.csv", log), POINTS)
-    assert equal(table.comparisons, Comparisons.from_rankings([0], [[3, 4]], clicks=[[0, 1]]))
-    assert (
-        "2 of 3 lists give no comparison and are left out; the first, of query 'p1' (c.csv, line 4) has 2 "
-        "results, but none "
-        "that was passed over above a clicked one" in table.describe()
-    )
-    graded = {"query": log["query"], "document": log["document"], "grade": [0, 1, 1, 1, 1]}
+    log = {"query": named([0, 0, 1, 1, 2]), "document": named([3, 4, 3, 4, 4])}
+    graded = {**log, "grade": [0, 1, 1, 1, 1]}
     with pytest.warns(
         UserWarning, match=r"^g.csv: 2 of 3 lists give no comparison .* 'p1' \(g.csv, line 4\) has 2 results"
     ):
         table = read_comparisons(write("g.csv", graded), POINTS)
     assert equal(table.comparisons, Comparisons.from_rankings([0], [[4, 3]], [[1, 0]]))
-    assert complaint(write("g.csv", {**graded, "grade": [1] * 5})) == (
+    assert complaint(write("g.csv", {**graded, "grade": [2] * 5})) == (
         "g.csv: no list gives a comparison. The first, of query 'p0' (g.csv, line 2) has 2 results of the "
         "same grade. Add "
         "results of other grades."
     )
-    assert "Give all results that were shown" in complaint(write("c.csv", {**log, "clicked": [0] * 5}))
+    clicks = {**log, "position": [1, 2, 1, 2, 1], "clicked": [0, 1, 0, 0, 1]}
+    table = read_comparisons(write("c.csv", clicks), POINTS)
+    assert "3 queries in 3 lists\n  2 clicks, 1 list without one" in table.describe()
+    assert set(table.comparisons.anchors) == {0, 2}  # a list of one result is compared with others
+    assert complaint(write("c.csv", {**clicks, "clicked": [0] * 5})) == (
+        "c.csv: nothing was clicked. Give rows that were clicked beside those that were not."
+    )
 
 
 @pytest.mark.parametrize("suffix", ["csv", "npz"])

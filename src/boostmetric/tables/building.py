@@ -16,6 +16,7 @@ from boostmetric.arrays.ragged import Ragged, run_starts
 from boostmetric.arrays.types import IntArray
 from boostmetric.arrays.validation import warn
 from boostmetric.comparisons import Comparisons
+from boostmetric.comparisons.examination import ClickModel
 from boostmetric.comparisons.rankings import cuts_of
 from boostmetric.tables.complaints import Complaints, NoComparisonsError, TableError, refuse
 from boostmetric.tables.formats import ArrayTable, FilePaths, open_tables
@@ -36,10 +37,11 @@ _OTHER_NAMES = {
 
 
 class Kind(NamedTuple):
-    """Kind of comparisons: its description, and the roles of its columns in the order of a matrix."""
+    """Kind of comparisons: its description, the roles of its columns in the order of a matrix, and optional ones."""
 
     title: str
     roles: tuple[str, ...]
+    optional: tuple[str, ...] = ("weight",)
 
 
 KINDS = {
@@ -50,15 +52,25 @@ KINDS = {
         "graded results: those with a larger grade should be closer to the query", ("query", "document", "grade")
     ),
     "clicks": Kind(
-        "click log: what was clicked should be closer to the query than what was passed over above it",
+        "click log: what was clicked should be closer to the query than what else was shown, and than what was not",
         ("query", "position", "document", "clicked"),
+        ("session", "propensity", "weight"),
     ),
     "rankings": Kind(
         "rankings: results in order of position should be in order of closeness to the query",
         ("query", "position", "document"),
+        ("session", "weight"),
+    ),
+    "positives": Kind(
+        "positives: these documents should be closer to the query than others, of which nothing is said",
+        ("query", "document"),
     ),
 }
-_ROLES = (*dict.fromkeys(role for kind in KINDS.values() for role in kind.roles), "session", "weight")
+_ROLES = tuple(dict.fromkeys(role for kind in KINDS.values() for role in (*kind.roles, *kind.optional)))
+# Kinds that must be asked for, or whose columns must be the only ones: with a column missing or called otherwise, a
+# click log looks like rankings, and grades look like positives.
+_PARTS_OF_OTHERS = ("rankings", "positives")
+_POSITIVES = ({"query", "document"}, {"anchor", "near"})
 
 
 def recognise(
@@ -80,8 +92,9 @@ def recognise(
         if there:
             columns[role] = there[0]
     kind = kind or _only_kind(table, columns)
-    roles = KINDS[kind].roles
-    optional = ("session", "weight") if "position" in roles else ("weight",)
+    if kind == "positives" and "query" not in columns and columns.keys() >= {"anchor", "near"}:
+        columns |= {"query": columns["anchor"], "document": columns["near"]}
+    _, roles, optional = KINDS[kind]
     needed = f"{kind.capitalize()} need {', '.join(roles)}, and may have {', '.join(optional)}"
     for role in roles:
         if role not in columns:
@@ -89,24 +102,29 @@ def recognise(
     for role in names:
         if role not in (*roles, *optional):
             raise table.error(f"{kind} have no {role!r}, which", f"{{names}} gives. {needed}.")
-    if max_per_query is not None and "query" not in roles:
+    if max_per_query is not None and ("query" not in roles or kind == "positives"):
         only = f"{{max_per_query}} is for grades, clicks and rankings; these are {kind}"
         raise table.error("", f"{only}, which have no {{max_per_query}}. Leave it out.")
     return kind, {role: columns[role] for role in (*roles, *optional) if role in columns}
 
 
 def _only_kind(table: Table, found: Mapping[str, str]) -> str:
-    # Rankings must be asked for: a click log looks like them if the column of clicks is missing or called otherwise.
-    kinds = [name for name, kind in KINDS.items() if name != "rankings" and {*kind.roles} <= found.keys()]
+    kinds = [name for name, kind in KINDS.items() if name not in _PARTS_OF_OTHERS and {*kind.roles} <= found.keys()]
     if len(kinds) == 1:
         return kinds[0]
     columns = f"the columns {listed(table.columns)}"
     if kinds:
         raise table.error(f"{columns} could be {listed(kinds)}.", "Say which ({kind}).")
+    if found.keys() - {"weight"} in _POSITIVES and len(found) == len(table.columns):
+        return "positives"
     if {*KINDS["rankings"].roles} <= found.keys():
         clicks = "A click log needs one more column, clicked; another name of it is given ({names})."
         problem = f"{columns} are those of rankings, which are read only if that is said: kind 'rankings'"
         raise table.error(problem, f"({{kind}}). {clicks}")
+    if {*KINDS["positives"].roles} <= found.keys():
+        grades = "Grades need one more column, grade; another name of it is given ({names})."
+        problem = f"{columns} hold positives, relevant documents alone, only if that is said: kind 'positives'"
+        raise table.error(problem, f"({{kind}}). {grades}")
     needs = "; ".join(f"{name} ({', '.join(kind.roles)})" for name, kind in KINDS.items())
     remedy = "Rename the columns, or give their names ({names}) and the {kind}."
     raise table.error(f"{columns} are not those of any kind of comparisons. There are: {needs}.", remedy)
@@ -152,7 +170,8 @@ _FIX_CLICK = "What was clicked is marked by 1 or true, what was not by 0 or fals
 _MARKS = {"sign": (_TRUTH | {"similar": 1, "dissimilar": 0, "-1": -1}, _FIX_SIGN), "clicked": (_TRUTH, _FIX_CLICK)}
 _FIX_WEIGHT = "Weights are at least 0: correct these rows. 0 leaves a row out."
 _FIX_ROW = "Points without ids go by row, counted from 0. If these are ids, name the points' column of ids ({id})."
-_NUMBERS = ("weight", "grade", "position")
+_FIX_PROPENSITY = "A propensity is the chance that a result was looked at, above 0 and at most 1: correct these rows."
+_NUMBERS = ("weight", "grade", "position", "propensity")
 _MOST_NAMED = 5
 _MOST_WEIGHTS = 100  # of similar pairs times those of dissimilar ones, which are all combined
 
@@ -235,8 +254,15 @@ def _complain_of_unknown(
     complaints.add(rows, told, remedy, column)
 
 
-def compare(rows: ComparisonRows, kind: str, max_per_query: int | None, grouped: bool) -> Comparisons:
-    """Build comparisons from rows."""
+def compare(
+    rows: ComparisonRows,
+    kind: str,
+    max_per_query: int | None,
+    grouped: bool,
+    points: NDArray[Any] | None,
+    click_model: ClickModel | None = None,
+) -> Comparisons:
+    """Build comparisons from rows; of all points, unless the rows are a worker's share of them."""
     table_set, weights = rows.table_set, rows.get("weight")
     if weights is not None:
         negative = np.flatnonzero(weights < 0)
@@ -247,6 +273,10 @@ def compare(rows: ComparisonRows, kind: str, max_per_query: int | None, grouped:
     try:
         if kind == "pairs":
             return _from_pairs(rows)
+        if kind == "clicks":
+            return _from_clicks(rows, max_per_query, points, click_model)
+        if kind == "positives":
+            return _from_positives(rows, points)
         if "query" in rows:
             return _from_rankings(rows, max_per_query)
         return _from_single(rows, kind, grouped)
@@ -306,16 +336,64 @@ def _from_pairs(rows: ComparisonRows) -> Comparisons:
     return Comparisons.from_groups(*map(list, groups))
 
 
+def _from_clicks(
+    rows: ComparisonRows, max_per_query: int | None, points: NDArray[Any] | None, model: ClickModel | None
+) -> Comparisons:
+    """See `Comparisons.from_clicks`. Workers draw no documents, which they would draw from their shares."""
+    chance = rows.get("propensity")
+    if chance is not None:
+        bad = np.flatnonzero(~((chance > 0) & (chance <= 1)))
+        rows.refuse(bad, lambda row: f"the propensity is {chance[row]:g}", _FIX_PROPENSITY, rows.columns["propensity"])
+    order, first = _lists(rows)
+    if not rows["clicked"].any():
+        problem = "nothing was clicked. Give rows that were clicked beside those that were not."
+        raise rows.table_set.error(problem, kind=NoComparisonsError)
+    n_clicks, n_without = int(rows["clicked"].sum()), int(np.sum(np.add.reduceat(rows["clicked"][order], first) == 0))
+    rows.notes.append(plural(n_clicks, "click") + (f", {plural(n_without, 'list')} without one" if n_without else ""))
+    clicks = Comparisons.from_clicks(
+        *(rows[role] for role in ("query", "document", "position", "clicked")),
+        sessions=rows.get("session"),
+        propensities=chance,
+        model=model,
+        weights=rows.get("weight"),
+        max_per_query=max_per_query,
+        corpus=None if points is None else _corpus(rows, len(points)),
+        **({"n_unseen": 0} if points is None else {}),
+    )
+    rows.notes.append("propensities: " + (f"by the {model or 'position'} model" if chance is None else "given"))
+    return clicks
+
+
+def _from_positives(rows: ComparisonRows, points: NDArray[Any] | None) -> Comparisons:
+    """See `Comparisons.from_positives`."""
+    assert points is not None  # workers refuse positives
+    itself = "the document {} is the query itself, whose distance is always 0"
+    same = np.flatnonzero(rows["query"] == rows["document"])
+    rows.refuse(same, lambda row: itself.format(rows.name(rows["document"][row])))
+    corpus = _corpus(rows, len(points))
+    rows.notes.append(
+        f"{plural(len(np.unique(rows['query'])), 'query', 'queries')}, {plural(len(corpus), 'document')} to search"
+    )
+    return Comparisons.from_positives(
+        rows["query"], rows["document"], points=points, weights=rows.get("weight"), corpus=corpus
+    )
+
+
+def _corpus(rows: ComparisonRows, n_points: int) -> IntArray:
+    """All documents: where queries have no table of their own, all points that are no query, or a document too."""
+    is_document = np.ones(n_points, dtype=bool)
+    is_document[: rows.n_queries] = False
+    if rows.queries is None:
+        is_document[rows["query"]] = False
+    is_document[rows["document"]] = True
+    return np.flatnonzero(is_document)
+
+
 def _from_rankings(rows: ComparisonRows, max_per_query: int | None) -> Comparisons:
     """See `Comparisons.from_rankings`. Lists that give no comparison are left out, with a note."""
-    # Rows of one list, of a query and perhaps a session, follow each other in this order, from `first` on.
-    keys = [rows[role] for role in ("query", "session") if role in rows]
-    order = np.lexsort([*(rows[role] for role in ("position",) if role in rows), *reversed(keys)])
-    first = run_starts(*(key[order] for key in keys))
+    order, first = _lists(rows)
     sizes = np.diff(np.append(first, len(order)))
     of_row = np.repeat(np.arange(len(first)), sizes)
-    _check_lists(rows, order, of_row)
-    rows.notes.append(plural(len(np.unique(rows["query"])), "query", "queries") + f" in {plural(len(first), 'list')}")
     useful = _useful(rows, order, first, sizes)
     order, sizes = order[useful[of_row]], sizes[useful]
     first = np.cumsum(sizes) - sizes
@@ -328,10 +406,18 @@ def _from_rankings(rows: ComparisonRows, max_per_query: int | None) -> Compariso
         return np.split(rows[role][order], first[1:]) if several else rows[role][order]
 
     queries = query[first] if several else query
-    document, grade, clicks, weights = map(shaped, ("document", "grade", "clicked", "weight"))
-    return Comparisons.from_rankings(
-        queries, document, grade, clicks=clicks, weights=weights, max_per_query=max_per_query
-    )
+    document, grade, weights = map(shaped, ("document", "grade", "weight"))
+    return Comparisons.from_rankings(queries, document, grade, weights=weights, max_per_query=max_per_query)
+
+
+def _lists(rows: ComparisonRows) -> tuple[IntArray, IntArray]:
+    """Order of the rows by list, of a query and perhaps a session, and position; and where each list begins in it."""
+    keys = [rows[role] for role in ("query", "session") if role in rows]
+    order = np.lexsort([*(rows[role] for role in ("position",) if role in rows), *reversed(keys)])
+    first = run_starts(*(key[order] for key in keys))
+    _check_lists(rows, order, np.repeat(np.arange(len(first)), np.diff(np.append(first, len(order)))))
+    rows.notes.append(plural(len(np.unique(rows["query"])), "query", "queries") + f" in {plural(len(first), 'list')}")
+    return order, first
 
 
 def _check_lists(rows: ComparisonRows, order: IntArray, of_row: IntArray) -> None:
@@ -356,8 +442,8 @@ def _check_lists(rows: ComparisonRows, order: IntArray, of_row: IntArray) -> Non
 
 def _useful(rows: ComparisonRows, order: IntArray, first: IntArray, sizes: IntArray) -> NDArray[np.bool_]:
     """Whether each list gives a comparison; if some give none, add a note, and if all, raise an error."""
-    clicks, grade = "clicked" in rows, rows["grade"][order] if "grade" in rows else None
-    cuts = cuts_of(Ragged.from_starts(order, first), grade, rows["clicked"][order] == 1 if clicks else None)
+    grade = rows["grade"][order] if "grade" in rows else None
+    cuts = cuts_of(Ragged.from_starts(order, first), grade, None)
     useful = np.isin(np.arange(len(first)), cuts.of_list)
     if useful.all():
         return useful
@@ -365,16 +451,12 @@ def _useful(rows: ComparisonRows, order: IntArray, first: IntArray, sizes: IntAr
     reason = f"has {size} results of the same grade"
     if size == 1:
         reason = "has one result, and a comparison needs two"
-    elif clicks:
-        reason = f"has {size} results, but none that was passed over above a clicked one"
     where = f"query {rows.name(rows['query'][row])} ({rows.table_set.location(row)}) {reason}"
     if n == len(useful):
-        remedy = "Give all results that were shown, with their positions" if clicks else "Add results of other grades"
-        problem = f"no list gives a comparison. The first, of {where}. {remedy}."
+        problem = f"no list gives a comparison. The first, of {where}. Add results of other grades."
         raise rows.table_set.error(problem, kind=NoComparisonsError)
     give, are = ("gives", "is") if n == 1 else ("give", "are")
     note = f"{n:,} of {len(useful):,} lists {give} no comparison and {are} left out; the first, of {where}"
     rows.notes.append(note)
-    if not clicks:  # of clicks that is usual: the first result is clicked most
-        warn(f"{rows.table_set}: {note}.")
+    warn(f"{rows.table_set}: {note}.")
     return useful
