@@ -275,6 +275,49 @@ def test_lists_that_say_nothing_are_left_out():
     )
 
 
+def test_pairs_that_contradict_each_other_are_weighed():
+    columns = {"a": named([0, 1, 0, 2, 4, 6]), "b": named([1, 0, 1, 3, 5, 7]), "sign": [1, -1, 1, 1, -1, -1]}
+    table = read_comparisons(write("p.csv", columns), POINTS)
+    assert equal(table.comparisons, Comparisons.from_pairs([[0, 1], [2, 3]], [[4, 5], [6, 7]]))
+    assert "1 pair is both similar and dissimilar, which is weighed against each other" in table.describe()
+    weights = [1, 5, 2, 1, 1, 1]  # 3 for, and 5 against (p0, p1)
+    weighted = read_comparisons(write("w.csv", {**columns, "weight": weights}), POINTS).comparisons
+    expected = [Comparisons.from_groups([[[2, 3]]], [[[0, 1]]], weights=[2])]
+    expected.append(Comparisons.from_groups([[[2, 3]]], [[[4, 5], [6, 7]]], weights=[1]))
+    assert sorted(zip(weighted.weights, weighted.side_sizes[1], strict=True)) == [(1, 2), (2, 1)]
+    assert sorted(weighted.quadruplets()) == sorted(q for part in expected for q in part.quadruplets())
+    with pytest.raises(ValueError, match="contradictions must be one of 'weigh', 'refuse'"):
+        read_comparisons("w.csv", POINTS, contradictions="keep")
+
+
+def test_documents_that_several_judges_graded():
+    graded = {"query": named([0] * 5), "document": named([2, 3, 2, 4, 4]), "grade": [2, 1, 1, 0, 0]}
+    table = read_comparisons(write("g.csv", graded), POINTS)
+    expected = Comparisons.from_rankings([0] * 3, [2, 3, 4], [1.5, 1, 0], weights=[2, 1, 2])
+    assert equal(table.comparisons, expected)
+    assert "2 rows about a document that its query has already, merged" in table.describe()
+    same = {name: values[1:] for name, values in graded.items()}  # two of p4, alike
+    assert equal(
+        read_comparisons(write("s.csv", same), POINTS, contradictions="refuse").comparisons,
+        Comparisons.from_rankings([0] * 3, [2, 3, 4], [1, 1, 0], weights=[1, 1, 2]),
+    )
+
+
+@pytest.mark.parametrize(
+    "answers", [["yes", "no", "tie"], [1, -1, 0], ["near", "far", "0"], ["true", "false", "Tie"]], ids=str
+)
+def test_answers_may_be_ties(answers):
+    columns = {"anchor": named([0, 1, 2]), "near": named([3, 4, 5]), "far": named([6, 7, 8]), "answer": answers}
+    table = read_comparisons(write("t.csv", columns), POINTS)
+    assert equal(table.comparisons, Comparisons.from_triplets([[0, 3, 6], [1, 7, 4]]))
+    assert "answers: 1 the other way round, 1 tie left out" in table.describe()
+    four = {"a": named([0, 1, 2]), "b": named([3, 4, 5]), "c": named([0, 1, 9]), "d": named([6, 7, 8])}
+    table = read_comparisons(write("q.csv", {**four, "answer": answers}), POINTS)
+    assert equal(table.comparisons, Comparisons.from_quadruplets([[0, 3, 0, 6], [1, 7, 1, 4]]))
+    assert complaint(write("t.csv", {**columns, "answer": ["tie"] * 3})).startswith("t.csv: all answers are ties")
+    assert "'maybe' is neither. An answer is 1" in complaint(write("t.csv", {**columns, "answer": ["1", "maybe", "1"]}))
+
+
 @pytest.mark.parametrize("suffix", ["csv", "npz"])
 def test_queries_in_a_table_of_their_own(suffix):
     graded = {
@@ -456,7 +499,7 @@ def test_rows_that_compare_nothing():
         "q.csv, line 2: in ('p0', 'p1', 'p1', 'p0') a pair is compared with itself. Remove these rows."
     )
     pairs = {"a": ["p0", "p1", "p1"], "b": ["p1", "p2", "p0"], "sign": [1, 1, -1]}
-    assert complaint(write("p.csv", pairs)) == (
+    assert complaint(write("p.csv", pairs), contradictions="refuse") == (
         "p.csv, line 4: ('p1', 'p0') is dissimilar here and similar in p.csv, line 2. Remove one of each."
     )
     assert complaint(write("p.csv", {**pairs, "sign": [1, 1, 1]})).startswith("p.csv: no pair is dissimilar.")
@@ -476,15 +519,17 @@ def test_rows_that_compare_nothing():
 
 def test_lists_that_are_wrong():
     graded = {"query": ["p0"] * 3, "document": ["p1", "p2", "p1"], "grade": [1, 0, 0]}
-    assert complaint(write("g.csv", graded)) == (
+    assert complaint(write("g.csv", graded), contradictions="refuse") == (
         "g.csv, line 4: query 'p0' has document 'p1' here and in g.csv, line 2. Keep one of each: remove the others."
     )
     assert complaint(write("g.csv", {**graded, "document": ["p1", "p0", "p2"]})) == (
         "g.csv, line 3: the result 'p0' is the query itself, whose distance is always 0. Remove these rows."
     )
     long = {"query": ["p0"] * 9, "document": ["p1"] * 9, "grade": range(9)}
-    assert "line 3: query 'p0' has document 'p1' here and in g.csv, line 2\n" in complaint(write("g.csv", long))
-    assert "... and 3 more like these" in complaint("g.csv")
+    write("g.csv", long)
+    said = complaint("g.csv", contradictions="refuse")
+    assert "line 3: query 'p0' has document 'p1' here and in g.csv, line 2\n" in said
+    assert "... and 3 more like these" in said
     clicks = {"query": ["p0"] * 3, "position": [1, 2, 1], "document": ["p1", "p2", "p3"], "clicked": [1, 0, 0]}
     assert complaint(write("c.csv", clicks)) == (
         "c.csv, line 4: query 'p0' has position 1 here and in c.csv, line 2. If these are several occasions, "
@@ -503,7 +548,7 @@ def test_kinds_that_cannot_be_told():
     assert complaint(write("x.csv", {"anchor": ["p0"], "near": ["p1"], "Far": ["p2"]}), kind="triplets") == (
         "x.csv: there is no column for triplets called 'far'. Did you mean 'Far'? It has 'anchor', 'near', "
         "'Far'. Triplets "
-        "need anchor, near, far, and may have weight, under these names or those given with names."
+        "need anchor, near, far, and may have answer, weight, under these names or those given with names."
     )
     rankings = write("x.csv", {"query": ["p0"], "position": [1], "document": ["p1"], "clck": [1]})
     assert complaint(rankings) == (  # not taken for lists in order

@@ -29,12 +29,22 @@ from boostmetric.arrays.tensors import as_numpy
 from boostmetric.arrays.types import FloatArray
 from boostmetric.arrays.validation import as_list, check_number
 from boostmetric.comparisons.classes import Classes
-from boostmetric.comparisons.grouping import check_pairs, check_side, drawn, full_products, near_then_far, shared_points
+from boostmetric.comparisons.grouping import (
+    answered,
+    cancelled,
+    check_pairs,
+    check_side,
+    drawn,
+    full_products,
+    near_then_far,
+    shared_points,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from boostmetric.comparisons.examination import ClickModel
+    from boostmetric.comparisons.grouping import Contradictions
 
     Int32Array = NDArray[np.int32]
 
@@ -163,7 +173,12 @@ class Comparisons:
 
     @classmethod
     def from_triplets(
-        cls, triplets: ArrayLike, weights: ArrayLike | None = None, *, grouped: bool = True
+        cls,
+        triplets: ArrayLike,
+        weights: ArrayLike | None = None,
+        *,
+        grouped: bool = True,
+        answers: ArrayLike | None = None,
     ) -> Comparisons:
         """Compare by triplets (i, j, k): point i is closer to j than to k.
 
@@ -177,6 +192,10 @@ class Comparisons:
             Whether triplets may form groups, see below. Otherwise each is a separate comparison, even if it is given
             several times. Groups are faster. With the logistic loss, where a group counts once, the learned metric
             depends on this choice.
+        answers : array-like of shape (n_triplets,), optional
+            Answers to "is i closer to j than to k?": 1 for yes, -1 for no (k is closer), 0 for a tie or "cannot say".
+            Ties say nothing about which is closer, and are left out. Triplets that contradict each other are weighed
+            against each other by the loss.
 
         Returns
         -------
@@ -194,11 +213,18 @@ class Comparisons:
         t = check_rows("triplets", triplets, 3, "(i, j, k) for i closer to j than to k")
         same = (t[:, 0] == t[:, 1]) | (t[:, 0] == t[:, 2]) | (t[:, 1] == t[:, 2])
         refuse_rows("triplets", t, same, "its three points must differ", "Remove these rows.")
-        return cls._from_single(t[:, [0, 1, 0, 2]], check_weights("weights", weights, len(t), "triplet"), grouped)
+        weight = check_weights("weights", weights, len(t), "triplet")
+        q, weight = answered(t[:, [0, 1, 0, 2]], weight, answers)
+        return cls._from_single(q, weight, grouped)
 
     @classmethod
     def from_quadruplets(
-        cls, quadruplets: ArrayLike, weights: ArrayLike | None = None, *, grouped: bool = True
+        cls,
+        quadruplets: ArrayLike,
+        weights: ArrayLike | None = None,
+        *,
+        grouped: bool = True,
+        answers: ArrayLike | None = None,
     ) -> Comparisons:
         """Compare by quadruplets (i, j, k, l): points i and j are closer to each other than k and l are.
 
@@ -209,6 +235,8 @@ class Comparisons:
         weights : array-like of shape (n_quadruplets,), optional
             Weights of the quadruplets; 2 is the same as giving the quadruplet twice, 0 leaves it out.
         grouped : bool, default=True
+            As in `from_triplets`.
+        answers : array-like of shape (n_quadruplets,), optional
             As in `from_triplets`.
 
         Returns
@@ -227,16 +255,23 @@ class Comparisons:
         refuse_rows("quadruplets", q, point, "a point is paired with itself", "Remove these rows.")
         same = (np.sort(q[:, :2]) == np.sort(q[:, 2:])).all(axis=1)
         refuse_rows("quadruplets", q, same, "a pair is compared with itself", "Remove these rows.")
-        return cls._from_single(q, check_weights("weights", weights, len(q), "quadruplet"), grouped)
+        weight = check_weights("weights", weights, len(q), "quadruplet")
+        q, weight = answered(q, weight, answers)
+        return cls._from_single(q, weight, grouped)
 
     @classmethod
-    def from_pairs(cls, similar: ArrayLike, dissimilar: ArrayLike) -> Comparisons:
+    def from_pairs(
+        cls, similar: ArrayLike, dissimilar: ArrayLike, *, contradictions: Contradictions = "weigh"
+    ) -> Comparisons:
         """Compare every pair of similar points with every pair of dissimilar points (the input of Xing et al.).
 
         Parameters
         ----------
         similar, dissimilar : array-like of int of shape (n, 2)
-            Pairs of point numbers, counted from 0.
+            Pairs of point numbers, counted from 0. A pair that is given twice counts twice.
+        contradictions : {"weigh", "refuse"}, default="weigh"
+            What to do with pairs that are both similar and dissimilar. "weigh": they count as often as one side has
+            them more often than the other, and not at all if both have them equally often. "refuse": an error.
 
         Returns
         -------
@@ -249,12 +284,9 @@ class Comparisons:
         >>> Comparisons.from_pairs(similar=[[0, 1], [2, 3]], dissimilar=[[0, 2], [1, 3], [1, 2]])
         Comparisons(n_comparisons=6, n_pairs=5, n_groups=1)
         """
-        near, far = check_pairs("similar", similar), check_pairs("dissimilar", dissimilar)
+        near, far = cancelled(check_pairs("similar", similar), check_pairs("dissimilar", dissimilar), contradictions)
         sides = Ragged.from_sizes(np.concatenate([near, far]), np.array([len(near), len(far)]))
-        comparisons = cls._from_pairs(sides, np.ones(1), -np.ones(1, dtype=np.int64))
-        for _, (i, j) in comparisons._on_both_sides():
-            raise ValueError(f"The pair ({i}, {j}) is both similar and dissimilar. Remove it from one of the two.")
-        return comparisons
+        return cls._from_pairs(sides, np.ones(1), -np.ones(1, dtype=np.int64))
 
     @classmethod
     def from_groups(
@@ -315,6 +347,7 @@ class Comparisons:
         clicks: Sequence[ArrayLike] | NDArray[Any] | None = None,
         weights: Sequence[ArrayLike] | NDArray[Any] | None = None,
         max_per_query: int | None = None,
+        contradictions: Contradictions = "weigh",
     ) -> Comparisons:
         """Compare the results of queries: better results should be nearer to the query.
 
@@ -338,6 +371,9 @@ class Comparisons:
         max_per_query : int, optional
             Maximum number of comparisons per query, so that a few long lists do not dominate. They are shared evenly
             among its groups; in each group, the results listed closest to the cut are kept.
+        contradictions : {"weigh", "refuse"}, default="weigh"
+            What to do with a result that is graded twice in a list. "weigh": it has the mean of its grades, and the sum
+            of their weights. "refuse": an error, if its grades differ.
 
         Returns
         -------
@@ -356,7 +392,8 @@ class Comparisons:
         """
         from boostmetric.comparisons.rankings import groups_from_rankings
 
-        return cls._from_anchors(*groups_from_rankings(queries, results, grades, clicks, weights, max_per_query))
+        groups = groups_from_rankings(queries, results, grades, clicks, weights, max_per_query, contradictions)
+        return cls._from_anchors(*groups)
 
     @classmethod
     def from_clicks(

@@ -17,6 +17,7 @@ from boostmetric.arrays.types import IntArray
 from boostmetric.arrays.validation import warn
 from boostmetric.comparisons import Comparisons
 from boostmetric.comparisons.examination import ClickModel
+from boostmetric.comparisons.grouping import Contradictions
 from boostmetric.comparisons.rankings import cuts_of
 from boostmetric.tables.complaints import Complaints, NoComparisonsError, TableError, refuse
 from boostmetric.tables.formats import ArrayTable, FilePaths, open_tables
@@ -45,8 +46,10 @@ class Kind(NamedTuple):
 
 
 KINDS = {
-    "triplets": Kind("triplets: anchor is closer to near than to far", ("anchor", "near", "far")),
-    "quadruplets": Kind("quadruplets: a and b are closer to each other than c and d", ("a", "b", "c", "d")),
+    "triplets": Kind("triplets: anchor is closer to near than to far", ("anchor", "near", "far"), ("answer", "weight")),
+    "quadruplets": Kind(
+        "quadruplets: a and b are closer to each other than c and d", ("a", "b", "c", "d"), ("answer", "weight")
+    ),
     "pairs": Kind("pairs: similar ones should be closer than dissimilar ones", ("a", "b", "sign")),
     "grades": Kind(
         "graded results: those with a larger grade should be closer to the query", ("query", "document", "grade")
@@ -167,7 +170,13 @@ def _name_columns(table: ArrayTable, kind: str | None, names: Mapping[str, str])
 _TRUTH = {"1": 1, "true": 1, "0": 0, "false": 0}
 _FIX_SIGN = "Similar pairs are marked by 1, true or similar, dissimilar ones by -1, 0, false or dissimilar."
 _FIX_CLICK = "What was clicked is marked by 1 or true, what was not by 0 or false."
-_MARKS = {"sign": (_TRUTH | {"similar": 1, "dissimilar": 0, "-1": -1}, _FIX_SIGN), "clicked": (_TRUTH, _FIX_CLICK)}
+_ANSWERS = _TRUTH | {"yes": 1, "near": 1, "no": -1, "far": -1, "-1": -1, "tie": 0, "false": -1}
+_FIX_ANSWER = "An answer is 1, true, yes or near; -1, false, no or far, for the other way round; or 0 or tie."
+_MARKS = {
+    "answer": (_ANSWERS, _FIX_ANSWER),
+    "sign": (_TRUTH | {"similar": 1, "dissimilar": 0, "-1": -1}, _FIX_SIGN),
+    "clicked": (_TRUTH, _FIX_CLICK),
+}
 _FIX_WEIGHT = "Weights are at least 0: correct these rows. 0 leaves a row out."
 _FIX_ROW = "Points without ids go by row, counted from 0. If these are ids, name the points' column of ids ({id})."
 _FIX_PROPENSITY = "A propensity is the chance that a result was looked at, above 0 and at most 1: correct these rows."
@@ -261,6 +270,7 @@ def compare(
     grouped: bool,
     points: NDArray[Any] | None,
     click_model: ClickModel | None = None,
+    contradictions: Contradictions = "weigh",
 ) -> Comparisons:
     """Build comparisons from rows; of all points, unless the rows are a worker's share of them."""
     table_set, weights = rows.table_set, rows.get("weight")
@@ -272,13 +282,13 @@ def compare(
             raise table_set.error(problem, kind=NoComparisonsError)
     try:
         if kind == "pairs":
-            return _from_pairs(rows)
+            return _from_pairs(rows, contradictions)
         if kind == "clicks":
             return _from_clicks(rows, max_per_query, points, click_model)
         if kind == "positives":
             return _from_positives(rows, points)
         if "query" in rows:
-            return _from_rankings(rows, max_per_query)
+            return _from_rankings(rows, max_per_query, contradictions)
         return _from_single(rows, kind, grouped)
     except TableError:
         raise
@@ -290,15 +300,22 @@ def _from_single(rows: ComparisonRows, kind: str, grouped: bool) -> Comparisons:
     """See `Comparisons.from_triplets` and `Comparisons.from_quadruplets`."""
     points = np.stack([rows[role] for role in KINDS[kind].roles], axis=1)
     build = Comparisons.from_triplets if kind == "triplets" else Comparisons.from_quadruplets
+    answers = rows.get("answer")
+    if answers is not None:
+        n_other, n_ties = int(np.sum(answers == -1)), int(np.sum(answers == 0))
+        rows.notes.append(f"answers: {n_other:,} the other way round, {plural(n_ties, 'tie')} left out")
+        if n_ties == len(answers):
+            problem = "all answers are ties, which say nothing about what is closer. Give some that are not."
+            raise rows.table_set.error(problem, kind=NoComparisonsError)
     try:
-        return build(points, rows.get("weight"), grouped=grouped)
+        return build(points, rows.get("weight"), grouped=grouped, answers=answers)
     except RowsError as error:
         problem = "({}) are not three different points" if kind == "triplets" else f"in ({{}}) {error.reason}"
         rows.refuse(error.rows, lambda row: problem.format(rows.name(*points[row])))
         raise
 
 
-def _from_pairs(rows: ComparisonRows) -> Comparisons:
+def _from_pairs(rows: ComparisonRows, contradictions: Contradictions) -> Comparisons:
     """See `Comparisons.from_pairs`. The weight of a comparison is the product of the weights of its two pairs."""
     pairs, sign, weights = np.stack([rows["a"], rows["b"]], axis=1), rows["sign"], rows.get("weight")
     if np.isin([0, -1], sign).all():
@@ -316,7 +333,13 @@ def _from_pairs(rows: ComparisonRows) -> Comparisons:
         return f"({rows.name(*pairs[row])}) is {here} here and {there} in"
 
     one, other = order[both], order[both + 1]
-    rows.refuse(np.maximum(one, other), contradicts, "Remove one of each.", others=np.minimum(one, other))
+    if contradictions == "refuse":
+        rows.refuse(np.maximum(one, other), contradicts, "Remove one of each.", others=np.minimum(one, other))
+    elif len(both):
+        number = "1 pair is" if len(both) == 1 else f"{len(both):,} pairs are"
+        rows.notes.append(f"{number} both similar and dissimilar, which is weighed against each other")
+        if weights is not None:
+            weights = _balanced(ordered, sides["similar"], weights)
     for mark, side in sides.items():
         if not side.any():
             problem = f"no pair is {mark}. Similar pairs are compared with dissimilar ones: both are needed."
@@ -334,6 +357,15 @@ def _from_pairs(rows: ComparisonRows) -> Comparisons:
         raise rows.table_set.error("the weights of all pairs of one kind are 0. Give a positive weight to some.")
     groups = zip(*((a, b, v * w) for v, a in near for w, b in far), strict=True)
     return Comparisons.from_groups(*map(list, groups))
+
+
+def _balanced(pairs: NDArray[Any], similar: NDArray[np.bool_], weights: NDArray[Any]) -> NDArray[Any]:
+    """Weights of the rows after those of each pair on its lighter side have been taken from its heavier side."""
+    _, number = np.unique(pairs, axis=0, return_inverse=True)
+    sums = [np.bincount(number, np.where(side, weights, 0.0)) for side in (similar, ~similar)]
+    own = np.where(similar, *(total[number] for total in sums))
+    other = np.where(similar, *(total[number] for total in reversed(sums)))
+    return np.asarray(weights * np.maximum(own - other, 0.0) / np.where(own > 0, own, 1.0))
 
 
 def _from_clicks(
@@ -389,9 +421,9 @@ def _corpus(rows: ComparisonRows, n_points: int) -> IntArray:
     return np.flatnonzero(is_document)
 
 
-def _from_rankings(rows: ComparisonRows, max_per_query: int | None) -> Comparisons:
+def _from_rankings(rows: ComparisonRows, max_per_query: int | None, contradictions: Contradictions) -> Comparisons:
     """See `Comparisons.from_rankings`. Lists that give no comparison are left out, with a note."""
-    order, first = _lists(rows)
+    order, first = _lists(rows, merges="grade" in rows and contradictions == "weigh")
     sizes = np.diff(np.append(first, len(order)))
     of_row = np.repeat(np.arange(len(first)), sizes)
     useful = _useful(rows, order, first, sizes)
@@ -407,21 +439,27 @@ def _from_rankings(rows: ComparisonRows, max_per_query: int | None) -> Compariso
 
     queries = query[first] if several else query
     document, grade, weights = map(shaped, ("document", "grade", "weight"))
-    return Comparisons.from_rankings(queries, document, grade, weights=weights, max_per_query=max_per_query)
+    return Comparisons.from_rankings(
+        queries, document, grade, weights=weights, max_per_query=max_per_query, contradictions=contradictions
+    )
 
 
-def _lists(rows: ComparisonRows) -> tuple[IntArray, IntArray]:
-    """Order of the rows by list, of a query and perhaps a session, and position; and where each list begins in it."""
+def _lists(rows: ComparisonRows, *, merges: bool = False) -> tuple[IntArray, IntArray]:
+    """Order of the rows by list, of a query and perhaps a session, and position; and where each list begins in it.
+
+    A document may be twice in a list if `merges`, or if its grades are the same.
+    """
     keys = [rows[role] for role in ("query", "session") if role in rows]
     order = np.lexsort([*(rows[role] for role in ("position",) if role in rows), *reversed(keys)])
     first = run_starts(*(key[order] for key in keys))
-    _check_lists(rows, order, np.repeat(np.arange(len(first)), np.diff(np.append(first, len(order)))))
+    of_row = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(order))))
+    _check_lists(rows, order, of_row, merges=merges)
     rows.notes.append(plural(len(np.unique(rows["query"])), "query", "queries") + f" in {plural(len(first), 'list')}")
     return order, first
 
 
-def _check_lists(rows: ComparisonRows, order: IntArray, of_row: IntArray) -> None:
-    """Refuse lists with the query itself or with duplicates."""
+def _check_lists(rows: ComparisonRows, order: IntArray, of_row: IntArray, *, merges: bool) -> None:
+    """Refuse lists with the query itself or with duplicates; those of grades may be merged, which is noted."""
     query, document = rows["query"], rows["document"]
     itself = "the result {} is the query itself, whose distance is always 0"
     rows.refuse(np.flatnonzero(document == query), lambda row: itself.format(rows.name(document[row])))
@@ -432,6 +470,13 @@ def _check_lists(rows: ComparisonRows, order: IntArray, of_row: IntArray) -> Non
         values = rows[role][order]
         again = np.lexsort((order, values, of_row))
         same = np.flatnonzero((np.diff(values[again]) == 0) & (np.diff(of_row[again]) == 0))
+        if "grade" in rows:
+            grade = rows["grade"][order[again]]
+            differ = grade[same] != grade[same + 1]
+            if len(same) and (merges or not differ.any()):
+                rows.notes.append(f"{plural(len(same), 'row')} about a document that its query has already, merged")
+                continue
+            same = same[differ]
 
         def twice(row: int, role: str = role) -> str:
             value = rows.name(document[row]) if role == "document" else f"{rows[role][row]:g}"

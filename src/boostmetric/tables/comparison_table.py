@@ -13,6 +13,7 @@ from boostmetric.arrays.errors import listed, plural
 from boostmetric.arrays.validation import check_choice, check_count
 from boostmetric.comparisons import Comparisons
 from boostmetric.comparisons.examination import PROPENSITIES, ClickModel
+from boostmetric.comparisons.grouping import CONTRADICTIONS, Contradictions
 from boostmetric.tables.building import KINDS, QUERIES, ComparisonRows, compare, open_comparisons, recognise
 from boostmetric.tables.complaints import TableError
 from boostmetric.tables.formats import FilePaths
@@ -82,6 +83,7 @@ def read_comparisons(
     max_per_query: int | None = None,
     grouped: bool = True,
     click_model: ClickModel | None = None,
+    contradictions: Contradictions = "weigh",
 ) -> ComparisonTable:
     r"""Read comparisons of points from a file, or from several files of the same columns.
 
@@ -105,7 +107,8 @@ def read_comparisons(
         - "positives": query, document (or anchor, positive), and no other column unless asked for: relevant documents
           alone. Grades that are all 1 are read as positives too.
 
-        All may have a column ``weight``.
+        All may have a column ``weight``, and triplets and quadruplets a column ``answer``: 1 (or true, yes, near) as
+        the row says, -1 (false, no, far) the other way round, and 0 or tie for no preference.
     queries : PointTable, optional
         Table of the queries (``query``, ``anchor``, ``a`` and ``c``) if queries and documents are in two tables. An id
         may then be in both.
@@ -119,6 +122,9 @@ def read_comparisons(
         Whether triplets may form groups, see `boostmetric.Comparisons.from_triplets`.
     click_model : {"position", "cascade", "dependent"}, optional
         How to estimate what was looked at, for clicks without propensities, see `boostmetric.Comparisons.from_clicks`.
+    contradictions : {"weigh", "refuse"}, default="weigh"
+        What to do with pairs that are both similar and dissimilar, and with documents that are graded twice: weigh them
+        against each other, see `boostmetric.Comparisons.from_pairs` and ``from_rankings``, or raise an error.
 
     Returns
     -------
@@ -150,6 +156,7 @@ def read_comparisons(
         check_count("max_per_query", max_per_query, alternative=", or None")
     if click_model is not None:
         check_choice("click_model", click_model, PROPENSITIES)
+    check_choice("contradictions", contradictions, CONTRADICTIONS)
     table_set, kind = open_comparisons(path, kind, names or {})
     kind, columns = recognise(table_set.first, kind, names or {}, max_per_query)
     if click_model is not None and (kind != "clicks" or "propensity" in columns):
@@ -160,7 +167,7 @@ def read_comparisons(
     rows = ComparisonRows(table_set, columns, points, queries)
     if kind == "grades" and max_per_query is None and (rows["grade"] == 1).all():
         kind = "positives"
-    comparisons = compare(rows, kind, max_per_query, grouped, stacked, click_model)
+    comparisons = compare(rows, kind, max_per_query, grouped, stacked, click_model, contradictions)
     n_rows, source = len(rows[KINDS[kind].roles[0]]), str(table_set)
     head = f"{source}: {table_set.format}, {plural(n_rows, 'row')}", KINDS[kind].title
     lines = (*head, *_description(rows, comparisons))
