@@ -38,7 +38,7 @@ def propensities(rows, model):
 
 def test_a_click_outweighs_all_else_in_its_list_by_the_inverse_of_its_propensity():
     lists = [(0, [4, 7, 5], [0, 1, 1]), (1, [5, 4], [1, 0]), (0, [7, 4], [0, 0]), (0, [5, 7, 4], [1, 0, 0])]
-    by_place = np.array([1.0, 0.5, 0.05])
+    by_place = np.array([1.0, 0.5, 0.1])
     rows = shuffled(flat(lists))
     chance = by_place[rows[2] - 1]
     found = Comparisons.from_clicks(
@@ -48,13 +48,21 @@ def test_a_click_outweighs_all_else_in_its_list_by_the_inverse_of_its_propensity
     for query, documents, clicks in lists:
         for place, (near, click) in enumerate(zip(documents, clicks, strict=True)):
             if click:
-                weight = (3 if query == 1 else 1) / max(by_place[place], 0.1)
+                weight = (3 if query == 1 else 1) / by_place[place]
                 pairs = [(near, far, weight) for far in documents if far != near]
                 for key, value in of_query(query, pairs).items():
                     expected[key] = expected.get(key, 0.0) + value
     assert weighted(found) == pytest.approx(expected)
     # Lists of the same documents are merged: 5 and 7 of the first and the last, and 5 of query 1.
     assert (found.n_groups, sorted(found.weights)) == (3, [2.0, 3.0, 11.0])
+
+
+def test_what_was_hardly_looked_at_counts_as_not_shown():
+    rows = flat([(0, [4, 7, 5], [0, 1, 1]), (0, [7, 4, 5], [1, 0, 0])])
+    found = Comparisons.from_clicks(
+        *rows[:4], sessions=rows[4], propensities=[1, 0.5, 0.05, 0.25, 0.2, 0.2], min_propensity=0.2, n_unseen=0
+    )
+    assert weighted(found) == pytest.approx(of_query(0, [(7, 4, 2 + 4), (7, 5, 4)]))
 
 
 def test_documents_never_shown_for_a_query_are_drawn():
@@ -230,7 +238,8 @@ def lists_of(lists, *columns):
         ({"propensities": [1, 1, 1], "model": "cascade"}, "Both propensities and model='cascade'"),
         ({"model": "eyes"}, "model must be one of 'position', 'cascade', 'dependent'"),
         ({"clicked": [1, 1, 0], "model": "cascade"}, '1 of 1 lists have more than one click.*Use model="dependent"'),
-        ({"clip": 0}, "clip must be a finite number above 0 and at most 1"),
+        ({"propensities": [1, 0.05, 1]}, "No click has a propensity of at least 0.1 and a positive weight"),
+        ({"min_propensity": 0}, "min_propensity must be a finite number above 0 and at most 1"),
         ({"n_unseen": -1}, "n_unseen must be a whole number of at least 1, or 0"),
         ({"documents": [4], "queries": [0], "positions": [1], "clicked": [1]}, "No click can be compared"),
     ],

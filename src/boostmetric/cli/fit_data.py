@@ -36,6 +36,8 @@ class Feedback:
     queries: Sequence[str] | None
     names: dict[str, str]
     max_per_query: int | None
+    click_model: Any = None
+    contradictions: Any = "weigh"
 
 
 @dataclass(frozen=True)
@@ -237,6 +239,8 @@ class ComparedData(FitData):
                 queries=queries,
                 names=feedback.names,
                 max_per_query=feedback.max_per_query,
+                click_model=feedback.click_model,
+                contradictions=feedback.contradictions,
             )
 
         table = read(feedback.comparisons)

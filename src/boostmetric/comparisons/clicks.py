@@ -7,6 +7,9 @@ propensity as the weight (Joachims, Swaminathan and Schnabel, WSDM 2017). Over m
 equally relevant then weigh the same both ways. With the logistic loss, a clicked document and the others are one
 group, whose loss is the cross-entropy of a softmax over the list.
 
+Results that were hardly ever looked at are left out on both sides, since their few clicks would have huge weights. A
+limit on the weights alone would favour what stands above them.
+
 Lists hold documents that the ranking put near, so they say nothing about the rest. Therefore a clicked document is
 also compared with some drawn at random from those that were never shown for its query.
 """
@@ -14,7 +17,7 @@ also compared with some drawn at random from those that were never shown for its
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from boostmetric.arrays.numbering import check_numbers, check_weights, number_values
 from boostmetric.arrays.ragged import Ragged, run_starts
@@ -33,7 +36,7 @@ def groups_from_clicks(
     sessions: ArrayLike | None,
     propensities: ArrayLike | None,
     model: ClickModel | None,
-    clip: float,
+    min_propensity: float,
     weights: ArrayLike | None,
     max_per_query: int | None,
     n_unseen: int,
@@ -43,7 +46,7 @@ def groups_from_clicks(
     """Build the groups of `boostmetric.Comparisons.from_clicks`."""
     from sklearn.utils import check_random_state
 
-    check_number("clip", clip, above=0.0, at_most=1.0)
+    check_number("min_propensity", min_propensity, above=0.0, at_most=1.0)
     if max_per_query is not None:
         check_count("max_per_query", max_per_query, alternative=", or None")
     if n_unseen != 0:
@@ -60,10 +63,15 @@ def groups_from_clicks(
         propensity = PROPENSITIES[model or "position"](log)
     else:
         propensity = _check_propensities(propensities, len(order))[order]
-    weight = np.where(log.clicked, row_weight / np.maximum(propensity, clip), 0.0)
+    weight = np.where(log.clicked, row_weight / propensity, 0.0)
     if max_per_query is not None:
         weight = _limited(log, weight, max_per_query)
     seen = log.documents.values
+    log, weight = _where(log, weight, propensity >= min_propensity)
+    if not weight.any():
+        raise ValueError(
+            f"No click has a propensity of at least {min_propensity:g} and a positive weight. Lower min_propensity."
+        )
     unseen = np.unique(seen if corpus is None else check_numbers("corpus", corpus))
     return _groups(log, weight, unseen, n_unseen, check_random_state(random_state))
 
@@ -117,6 +125,14 @@ def _check_propensities(propensities: ArrayLike, n_rows: int) -> FloatArray:
             "most 1. Give the chance, not its inverse."
         )
     return values
+
+
+def _where(log: ClickLog, weight: FloatArray, kept: NDArray[np.bool_]) -> tuple[ClickLog, FloatArray]:
+    """Keep some of the results."""
+    documents = log.documents.where(kept)
+    some = documents.sizes > 0
+    lists = Ragged.from_sizes(documents.values, documents.sizes[some])
+    return ClickLog(log.query[some], lists, log.position[kept], log.clicked[kept]), weight[kept]
 
 
 def _limited(log: ClickLog, weight: FloatArray, most: int) -> FloatArray:

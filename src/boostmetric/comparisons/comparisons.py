@@ -406,7 +406,7 @@ class Comparisons:
         sessions: ArrayLike | None = None,
         propensities: ArrayLike | None = None,
         model: ClickModel | None = None,
-        clip: float = 0.1,
+        min_propensity: float = 0.1,
         weights: ArrayLike | None = None,
         max_per_query: int | None = None,
         n_unseen: int = 30,
@@ -431,14 +431,14 @@ class Comparisons:
         sessions : array-like of shape (n_rows,), optional
             Tells apart the occasions on which a query was asked. Rows of one query and session are one list.
         propensities : array-like of shape (n_rows,), optional
-            Chance that each row was looked at, above 0 and at most 1. Only ratios between rows matter.
+            Chance that each row was looked at, above 0 and at most 1.
         model : {"position", "cascade", "dependent"}, optional
             How to estimate it from the log; by default "position". "position": it depends on the position alone.
             "cascade": users read from the top and leave after a click. "dependent": they leave after a click with some
             chance. See Notes.
-        clip : float, default=0.1
-            Smallest propensity; smaller ones are raised to it, so that no click has more than 1 / `clip` times its
-            weight.
+        min_propensity : float, default=0.1
+            Results with a smaller propensity are taken as not shown, so that no click has more than 1 /
+            `min_propensity` times its weight.
         weights : array-like of shape (n_rows,), optional
             Weights of the rows, of which those of clicks are used.
         max_per_query : int, optional
@@ -489,7 +489,7 @@ class Comparisons:
             sessions=sessions,
             propensities=propensities,
             model=model,
-            clip=clip,
+            min_propensity=min_propensity,
             weights=weights,
             max_per_query=max_per_query,
             n_unseen=n_unseen,
