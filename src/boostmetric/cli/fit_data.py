@@ -36,8 +36,8 @@ class Feedback:
     queries: Sequence[str] | None
     names: dict[str, str]
     max_per_query: int | None
-    click_model: Any = None
-    contradictions: Any = "weigh"
+    click_model: Literal["position", "cascade", "dependent"] | None
+    contradictions: Literal["weigh", "refuse"]
 
 
 @dataclass(frozen=True)
@@ -312,6 +312,12 @@ class SharedData(FitData):
             raise typer.BadParameter(
                 "Workers read all points that comparisons name: leave it out.", param_hint="--where"
             )
+        for option, given in {
+            "--click-model": feedback.click_model,
+            "--contradictions": feedback.contradictions != "weigh",
+        }.items():
+            if given:
+                raise typer.BadParameter("Workers see parts of the files: leave it out.", param_hint=option)
         all_files = ComparisonFiles(
             list(files),
             list(feedback.comparisons),
