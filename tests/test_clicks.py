@@ -63,6 +63,10 @@ def test_what_was_hardly_looked_at_counts_as_not_shown():
         *rows[:4], sessions=rows[4], propensities=[1, 0.5, 0.05, 0.25, 0.2, 0.2], min_propensity=0.2, n_unseen=0
     )
     assert weighted(found) == pytest.approx(of_query(0, [(7, 4, 2 + 4), (7, 5, 4)]))
+    # But it is not drawn as one of those that were never shown.
+    chance = [1, 0.5, 0.05, 0.25, 0.2, 0.05]
+    found = Comparisons.from_clicks(*rows[:4], sessions=rows[4], propensities=chance, corpus=range(4, 9), n_unseen=9)
+    assert weighted(found) == pytest.approx(of_query(0, [(7, far, 6) for far in (4, 6, 8)]))
 
 
 def test_documents_never_shown_for_a_query_are_drawn():

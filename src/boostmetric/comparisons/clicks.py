@@ -16,6 +16,8 @@ also compared with some drawn at random from those that were never shown for its
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -25,6 +27,13 @@ from boostmetric.arrays.types import FloatArray, IntArray
 from boostmetric.arrays.validation import as_numbers, check_choice, check_count, check_number
 from boostmetric.comparisons.examination import PROPENSITIES, ClickLog, ClickModel
 from boostmetric.comparisons.rankings import Groups
+
+
+class Drawn(NamedTuple):
+    """Documents drawn for each query; the queries are in ascending order."""
+
+    query: IntArray
+    documents: Ragged
 
 
 def groups_from_clicks(
@@ -66,14 +75,14 @@ def groups_from_clicks(
     weight = np.where(log.clicked, row_weight / propensity, 0.0)
     if max_per_query is not None:
         weight = _limited(log, weight, max_per_query)
-    seen = log.documents.values
+    others = np.unique(log.documents.values if corpus is None else check_numbers("corpus", corpus))
+    unseen = _never_shown(log, others, n_unseen, check_random_state(random_state))
     log, weight = _where(log, weight, propensity >= min_propensity)
     if not weight.any():
         raise ValueError(
             f"No click has a propensity of at least {min_propensity:g} and a positive weight. Lower min_propensity."
         )
-    unseen = np.unique(seen if corpus is None else check_numbers("corpus", corpus))
-    return _groups(log, weight, unseen, n_unseen, check_random_state(random_state))
+    return _groups(log, weight, unseen)
 
 
 def _log(
@@ -142,13 +151,11 @@ def _limited(log: ClickLog, weight: FloatArray, most: int) -> FloatArray:
     return np.asarray(weight * np.minimum(1.0, most / np.maximum(n_clicks, 1.0))[query[log.documents.row]])
 
 
-def _groups(
-    log: ClickLog, weight: FloatArray, corpus: IntArray, n_unseen: int, random: np.random.RandomState
-) -> Groups:
+def _groups(log: ClickLog, weight: FloatArray, unseen: Drawn) -> Groups:
     """One group for each query, set of documents shown together, and clicked document; with its weights added up."""
     query, shown, weight = _distinct_lists(log, weight)
-    unseen = _never_shown(query, shown, corpus, n_unseen, random)
-    sides = Ragged.stack([shown, unseen]).take(np.arange(2 * len(shown)).reshape(2, -1).T.ravel())
+    drawn = unseen.documents.take(np.searchsorted(unseen.query, query))
+    sides = Ragged.stack([shown, drawn]).take(np.arange(2 * len(shown)).reshape(2, -1).T.ravel())
     others = Ragged(sides.values, sides.bounds[::2])  # each list, and what was drawn for its query
     chosen = np.flatnonzero(weight > 0)
     of_list = shown.row[chosen]
@@ -191,15 +198,15 @@ def _distinct_lists(log: ClickLog, weight: FloatArray) -> tuple[IntArray, Ragged
     return log.query[kept], shown, np.asarray(total, dtype=np.float64)
 
 
-def _never_shown(query: IntArray, shown: Ragged, corpus: IntArray, n: int, random: np.random.RandomState) -> Ragged:
-    """Up to n documents of the corpus for each list, none of which was ever shown for its query."""
-    distinct, number = np.unique(query, return_inverse=True)
+def _never_shown(log: ClickLog, corpus: IntArray, n: int, random: np.random.RandomState) -> Drawn:
+    """Draw up to n documents of the corpus for each query, none of which was ever shown for it."""
+    distinct, number = np.unique(log.query, return_inverse=True)
     rows = np.repeat(np.arange(len(distinct)), min(n, len(corpus)))
     # With replacement: what is drawn twice, or was shown, is dropped, so a few less are left.
     some = n < len(corpus)
     drawn = corpus[random.randint(len(corpus), size=len(rows))] if some else np.tile(corpus, len(distinct))
+    shown = log.documents
     span = int(max(corpus.max(initial=0), shown.values.max(), distinct.max())) + 1
     keys = np.setdiff1d(rows * span + drawn, number[shown.row] * span + shown.values)
     keys = keys[keys % span != distinct[keys // span]]
-    found = Ragged.from_sizes(keys % span, np.bincount(keys // span, minlength=len(distinct)))
-    return found.take(number)
+    return Drawn(distinct, Ragged.from_sizes(keys % span, np.bincount(keys // span, minlength=len(distinct))))

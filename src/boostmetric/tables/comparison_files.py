@@ -20,7 +20,8 @@ from boostmetric.comparisons import Comparisons
 from boostmetric.comparisons.anchor_sample import AnchorSample
 from boostmetric.comparisons.shares import Loaded
 from boostmetric.parallel.crew import Crew
-from boostmetric.tables.building import KINDS, POINTS, QUERIES, ComparisonRows, compare, recognise
+from boostmetric.tables.building import KINDS, POINTS, QUERIES, ComparisonRows, recognise
+from boostmetric.tables.comparing import compare
 from boostmetric.tables.comparison_table import read_comparisons, stack
 from boostmetric.tables.complaints import NoComparisonsError, TableError
 from boostmetric.tables.formats import FilePaths, ParquetTable, open_parquet, open_tables

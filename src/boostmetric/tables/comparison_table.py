@@ -14,7 +14,8 @@ from boostmetric.arrays.validation import check_choice, check_count
 from boostmetric.comparisons import Comparisons
 from boostmetric.comparisons.examination import PROPENSITIES, ClickModel
 from boostmetric.comparisons.grouping import CONTRADICTIONS, Contradictions
-from boostmetric.tables.building import KINDS, QUERIES, ComparisonRows, compare, open_comparisons, recognise
+from boostmetric.tables.building import KINDS, QUERIES, ComparisonRows, open_comparisons, recognise
+from boostmetric.tables.comparing import compare
 from boostmetric.tables.complaints import TableError
 from boostmetric.tables.formats import FilePaths
 from boostmetric.tables.point_table import PointTable
