@@ -7,7 +7,7 @@ import joblib
 import numpy as np
 import pytest
 from benchmarks import __main__ as command
-from benchmarks import adapters, embeddings, pydml
+from benchmarks import adapters, clicks, embeddings, pydml
 from sklearn.datasets import load_iris
 
 from boostmetric.paper.datasets import MissingDataError
@@ -187,3 +187,32 @@ def test_the_command_prints_tables_and_keeps_rows(tables, monkeypatch, capsys):
     rows = json.loads((tables / "pydml.json").read_text())["rows"]
     assert [row.get("learner", row.get("set")) for row in rows] == ["Euclidean", "iris", "wide"]
     assert "average rank of 13" in capsys.readouterr().out
+
+
+def test_simulated_users_read_as_their_model_says():
+    n = 20_000
+    attracts = np.tile([True, False, True, True], (n, 1))
+    by_users = {name: users(attracts, np.random.default_rng(0)) for name, users in clicks.USERS.items()}
+    rates = {name: clicked.mean(axis=0) for name, clicked in by_users.items()}
+    assert rates["position"] == pytest.approx([1, 0, 3**-0.6, 4**-0.6], abs=0.02)
+    assert rates["cascade"].tolist() == [1, 0, 0, 0]
+    assert rates["dependent"] == pytest.approx([1, 0, 0.6, 0.36], abs=0.02)
+
+
+def test_clicks_are_set_beside_labels(tmp_path, monkeypatch):
+    monkeypatch.setattr(clicks, "_SESSIONS", 300)
+    monkeypatch.setattr(clicks, "_MOST_ITERATIONS", 10)
+    rng = np.random.default_rng(0)
+    y = np.arange(360) % 12
+    X = np.hstack(
+        [rng.standard_normal((12, 4))[y] + 0.4 * rng.standard_normal((360, 4)), rng.standard_normal((360, 6))]
+    )
+    split = (rng.random(360) < 0.3).astype(np.int8)
+    np.savez(tmp_path / "hwu64_minilm.npz", X=X, y=y, labels=np.array(list("abcdefghijkl")), split=split)
+    rows = clicks.run(tmp_path, sets=["HWU64", "CLINC150"], users=["dependent"], noise=[0.1], logs=["shuffled"])
+    assert [row["taught by"] for row in rows] == ["labels", "positives", "dependent"]
+    assert all(row["base"] == rows[0]["base"] for row in rows)
+    assert rows[0]["labels"] > rows[0]["base"] + 0.05
+    assert rows[2]["share of labels' gain"] == pytest.approx(
+        (rows[2]["learned"] - rows[2]["base"]) / (rows[0]["learned"] - rows[0]["base"])
+    )

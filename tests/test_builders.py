@@ -64,6 +64,30 @@ def test_pairs_are_one_group():
     assert set(c.quadruplets()) == {(*a, *b) for a in [(0, 1), (2, 3)] for b in [(0, 2), (1, 3), (1, 2)]}
 
 
+def test_pairs_that_contradict_each_other_are_weighed():
+    similar, dissimilar = [[0, 1], [4, 5], [1, 0], [2, 3]], [[2, 6], [5, 4], [0, 1]]
+    found = Comparisons.from_pairs(similar, dissimilar)
+    assert weighted(found) == weighted(Comparisons.from_pairs([[0, 1], [2, 3]], [[2, 6]]))
+    with pytest.raises(ValueError, match="Every dissimilar pair is similar as often"):
+        Comparisons.from_pairs(similar, dissimilar[1:])
+
+
+def test_answers_turn_triplets_round_and_ties_are_left_out():
+    found = Comparisons.from_triplets([[0, 1, 2], [3, 4, 5], [6, 7, 8]], weights=[1, 2, 3], answers=[1, -1, 0])
+    assert weighted(found) == weighted(Comparisons.from_triplets([[0, 1, 2], [3, 5, 4]], weights=[1, 2]))
+    found = Comparisons.from_quadruplets([[0, 1, 2, 3], [4, 5, 6, 7]], answers=[0, -1])
+    assert list(found.quadruplets()) == [(6, 7, 4, 5)]
+    both = Comparisons.from_triplets([[0, 1, 2], [0, 1, 2], [0, 1, 2]], answers=[1, 1, -1])
+    assert weighted(both) == {((0, 1), (0, 2)): 2.0, ((0, 2), (0, 1)): 1.0}
+
+
+def test_grades_of_several_judges_are_averaged():
+    found = Comparisons.from_rankings([0], [[3, 4, 3, 5]], [[2, 1, 0, 0]], weights=[[3, 1, 1, 1]])
+    assert weighted(found) == of_query(0, [(3, 4, 4), (3, 5, 4), (3, 5, 4), (4, 5, 1)])
+    with pytest.raises(ValueError, match="grade 3 twice, and differ"):
+        Comparisons.from_rankings([0], [[3, 4, 3, 5]], [[2, 1, 0, 0]], contradictions="refuse")
+
+
 def test_groups_from_arrays_with_and_without_anchors():
     a = Comparisons.from_groups(near=[[1, 2], [6]], far=[[3, 4], [7, 8]], anchors=[0, 5], weights=[1, 3])
     b = Comparisons.from_groups(
@@ -372,9 +396,12 @@ def test_comparisons_are_a_sequence_of_groups():
         ),
         (lambda: Comparisons.from_quadruplets([[0, 0, 1, 2]]), "a point is paired with itself"),
         (
-            lambda: Comparisons.from_pairs([[0, 1], [4, 5]], [[2, 3], [5, 4]]),
+            lambda: Comparisons.from_pairs([[0, 1], [4, 5]], [[2, 3], [5, 4]], contradictions="refuse"),
             r"pair \(4, 5\) is both similar and dissimilar. Remove it",
         ),
+        (lambda: Comparisons.from_triplets([[0, 1, 2]], answers=[2]), r"answers must be 1 .* Got 2"),
+        (lambda: Comparisons.from_triplets([[0, 1, 2]], answers=[1, 0]), "answers must hold one number for each of"),
+        (lambda: Comparisons.from_triplets([[0, 1, 2]], answers=[0]), "All answers are ties"),
         (lambda: Comparisons.from_pairs(np.empty((0, 2), int), [[0, 1]]), "There are no similar"),
         (
             lambda: Comparisons.from_pairs([[0, 1]], [[3, 3]]),

@@ -257,6 +257,28 @@ def test_fit_from_grades_of_queries_in_a_file_of_their_own(folder, wine, tmp_pat
     assert MahalanobisMetric.load(tmp_path / "m").feature_names == ["alcohol", "ash", "proline"]
 
 
+def test_fit_from_clicks_and_from_positives(folder, wine, tmp_path):
+    rng, kind = np.random.default_rng(0), load_wine().target
+    log = ["query,session,position,document,clicked"]
+    for session in range(100):
+        query, *documents = rng.permutation(178)[:6]
+        for place, document in enumerate(documents, start=1):
+            clicked = kind[document] == kind[query] and rng.random() < 1 / place
+            log.append(f"w{query},{session},{place},w{document},{int(clicked)}")
+    (tmp_path / "clicks.csv").write_text("\n".join(log))
+    arguments = ["fit", wine, "--id", "bottle", "--ignore", "part,kind", "--max-iter", "10", "-o", tmp_path / "m"]
+    clicks = [*arguments, "--comparisons", tmp_path / "clicks.csv"]
+    assert json_of(*clicks, "--click-model", "dependent")["data"]["kind"] == "clicks"
+    refused = message(run(*clicks, "--click-model", "cascade", "--dry-run", code=1))
+    assert "lists have more than one click, and the cascade model has users leave after the first" in refused
+    positives = [*arguments, "--comparisons", folder / "pairs.csv", "--force"]
+    assert json_of(*positives)["data"]["kind"] == "positives"
+    refused = message(run(*positives, "--click-model", "position", code=1))
+    assert "--click-model is for clicks without propensities; these are positives. Leave it out." in refused
+    labelled = ["fit", wine, "--label", "kind", "--ignore", "part,bottle", "--contradictions", "refuse"]
+    assert "--contradictions goes with --comparisons" in message(run(*labelled, code=2))
+
+
 @pytest.mark.parametrize(
     ("option", "expected"),
     [
@@ -349,7 +371,7 @@ def test_fit_says_what_is_wrong(wine, tmp_path, arguments, code, said):
             "Points without ids go by row, counted from 0. If these are ids, name the points' column of ids (--id).",
         ),
         (
-            ["fit", "wine.csv", "--id", "bottle", "--ignore", "part,kind", "--comparisons", "pairs.csv", "-o", "m"],
+            ["fit", "wine.csv", "--id", "bottle", "--ignore", "part,kind", "--comparisons", "queries.csv", "-o", "m"],
             "Rename the columns, or give their names (--name) and the --kind.",
         ),
         (

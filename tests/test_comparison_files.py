@@ -305,6 +305,28 @@ def test_what_workers_cannot_read(tmp_path):
         replace(given, kind="pears")
 
 
+def test_workers_take_clicks_with_propensities(tmp_path):
+    points = write_points(tmp_path / "points", X, None)
+    log = {
+        "query": [0, 0, 0, 1, 1],
+        "position": [1, 2, 3, 1, 2],
+        "document": [5, 6, 7, 6, 8],
+        "clicked": [0, 1, 1, 1, 0],
+    }
+    chance = [1.0, 0.5, 0.25, 1.0, 0.5]
+    clicks = ComparisonFiles(points, write_rows(tmp_path / "log", **log, propensity=chance, n_files=1))
+    rows, _ = loaded(*clicks.opened().shares(2))
+    columns = (log[name] for name in ("query", "document", "position", "clicked"))
+    expected = Comparisons.from_clicks(*columns, propensities=chance, n_unseen=0)
+    assert np.array_equal(rows, whole(X, expected))
+    bare = ComparisonFiles(points, write_rows(tmp_path / "bare", **log, n_files=1))
+    with pytest.raises(TableError, match="without propensities, which are estimated from a whole log"):
+        bare.opened().shares(2)
+    positives = write_rows(tmp_path / "positives", query=[0, 1], document=[5, 6], n_files=1)
+    with pytest.raises(TableError, match="positives are compared with the documents nearest to their query"):
+        ComparisonFiles(points, positives).opened().shares(2)
+
+
 def test_a_part_that_is_cut_off_is_named(tmp_path):
     (share,) = files(tmp_path, None).opened().shares(1)
     part = tmp_path / "triplets" / "part-1.parquet"

@@ -389,6 +389,50 @@ def test_comparisons_from_rankings(data):
         assert_comparisons(answer)
 
 
+@cases(40)
+@given(st.data())
+def test_comparisons_from_clicks(data):
+    n = data.draw(st.integers(0, 8))
+    columns = {
+        "queries": [data.draw(st.integers(0, 2)) for _ in range(n)],
+        "documents": [data.draw(st.integers(3, 11)) for _ in range(n)],
+        "positions": [data.draw(st.sampled_from([1, 2, 3, 0.5, -1])) for _ in range(n)],
+        "clicked": [data.draw(st.sampled_from([0, 1, True])) for _ in range(n)],
+        "sessions": list(range(n)),
+    }
+    if data.draw(st.booleans()):
+        columns["propensities"] = [data.draw(st.sampled_from([1, 0.5, 0.05])) for _ in range(n)]
+    else:
+        columns["model"] = data.draw(values("position", "cascade", "dependent"))
+    if data.draw(st.booleans()):  # one list for each query, where no place and no document is twice
+        columns["sessions"], columns["positions"] = None, list(range(n))
+    if seldom(data.draw, 3):
+        name = data.draw(st.sampled_from(sorted(columns)))
+        columns[name] = lists(data.draw, [list(columns[name] or [])], ODD_GRADES)
+    if seldom(data.draw, 4):
+        columns["corpus"] = data.draw(st.sampled_from([*ODD_VALUES, range(12), ODD_NUMBERS]))
+    answer = attempt(Comparisons.from_clicks, **columns)
+    if answer is not None:
+        assert_comparisons(answer)
+
+
+@cases(40)
+@given(st.data())
+def test_comparisons_from_positives(data):
+    n = data.draw(st.integers(0, 8))
+    queries = [data.draw(st.integers(0, 2)) for _ in range(n)]
+    documents = [data.draw(st.integers(3, 11)) for _ in range(n)]
+    points = data.draw(st.one_of(st.just(np.arange(24.0).reshape(12, 2)), st.sampled_from(ODD_VALUES)))
+    given = {"near_duplicate": data.draw(values(0, 0.1, 5)), "n_nearest": data.draw(values(0, 2, 50))}
+    if seldom(data.draw, 4):
+        documents = lists(data.draw, [documents], ODD_NUMBERS)
+    if seldom(data.draw, 4):
+        given["corpus"] = data.draw(st.sampled_from([*ODD_VALUES, range(12), ODD_NUMBERS]))
+    answer = attempt(Comparisons.from_positives, queries, documents, points=points, **given)
+    if answer is not None:
+        assert_comparisons(answer)
+
+
 @cases(30)
 @given(st.data())
 def test_methods_of_comparisons(data):

@@ -181,3 +181,16 @@ def test_report_of_points_whose_squares_cannot_be_held(tmp_path):
         shares.append(re.findall(r"[0-9.]+ %", text[text.index("share before") :])[:4:2])
     assert shares[0] == shares[1]
     assert len(shares[0]) == 2
+
+
+@pytest.mark.parametrize("y", [[0, None, 1] * 4, ["a", None, "b"] * 4])
+def test_missing_labels(y):
+    labels = np.array(y, dtype=object)
+    for fit in (
+        lambda: BoostMetric(max_iter=1).fit(X, labels),
+        lambda: Comparisons.from_labels(X, labels),
+        lambda: NCA().fit(X, labels),
+        lambda: mine_from_labels(X, labels),
+    ):
+        with pytest.raises(ValueError, match=r"4 of 12 samples have no label; the first is sample 1 \(None\). Leave"):
+            fit()

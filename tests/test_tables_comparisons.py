@@ -73,6 +73,7 @@ QUADRUPLETS = np.array([[0, 1, 2, 3], [4, 5, 0, 6], [7, 8, 7, 9]])
 PAIRS, SIGNS = np.array([[0, 1], [2, 3], [4, 5], [1, 6]]), np.array([1, -1, 1, -1])
 QUERY, DOCUMENT, GRADE = [0, 0, 0, 1, 1], [2, 3, 4, 2, 5], [0, 2, 1, 1, 0]
 WEIGHT = [0.5, 2.0, 1.0, 0.0, 4.0]
+NO_QUERIES = np.arange(2, 10)
 
 KINDS = {
     "triplets": (
@@ -93,11 +94,17 @@ KINDS = {
     ),
     "clicks": (
         {"query": QUERY, "position": [1, 2, 3, 1, 2], "document": DOCUMENT, "clicked": [0, 1, 1, 0, 1]},
-        lambda w: Comparisons.from_rankings(QUERY, DOCUMENT, clicks=[0, 1, 1, 0, 1], weights=w),
+        lambda w: Comparisons.from_clicks(
+            QUERY, DOCUMENT, [1, 2, 3, 1, 2], [0, 1, 1, 0, 1], weights=w, corpus=NO_QUERIES
+        ),
     ),
     "rankings": (
         {"query": QUERY, "position": [1, 2, 3, 1, 2], "document": DOCUMENT},
         lambda w: Comparisons.from_rankings(QUERY, DOCUMENT, weights=w),
+    ),
+    "positives": (
+        {"query": QUERY, "document": DOCUMENT},
+        lambda w: Comparisons.from_positives(QUERY, DOCUMENT, points=POINTS.points, weights=w, corpus=NO_QUERIES),
     ),
 }
 ID_ROLES = {"anchor", "near", "far", "a", "b", "c", "d", "query", "document"}
@@ -191,40 +198,124 @@ def test_clicks_in_any_order_and_in_sessions():
         "clicked": ["true", "true", "false", "false", "true", "false"],
     }
     table = read_comparisons(write("c.csv", log), POINTS)
-    expected = Comparisons.from_rankings([0, 0, 1], [[2, 3], [3, 4], [4, 3]], clicks=[[0, 1], [0, 1], [0, 1]])
+    query, document, position, clicked = [0, 0, 0, 0, 1, 1], [3, 4, 2, 3, 3, 4], [2, 2, 1, 1, 10, 9], [1, 1, 0, 0, 1, 0]
+    columns = {"sessions": [1, 2, 1, 2, 1, 1], "corpus": NO_QUERIES}
+    expected = Comparisons.from_clicks(query, document, position, clicked, **columns)
     assert equal(table.comparisons, expected)
+    assert "2 queries in 3 lists\n  3 clicks\n  propensities: by the position model" in table.describe()
     capped = read_comparisons("c.csv", POINTS, max_per_query=1)
-    assert capped.comparisons.n_comparisons == 2
+    assert capped.comparisons.weights.sum() == pytest.approx(expected.weights[[0, 1]].sum() / 2 + expected.weights[2])
     numbered = read_comparisons(write("d.csv", {**log, "session": [1, 2, 1, 2, 1, 1]}), POINTS)
     assert equal(numbered.comparisons, expected)
+    reading = read_comparisons("c.csv", POINTS, click_model="dependent")
+    assert equal(
+        reading.comparisons, Comparisons.from_clicks(query, document, position, clicked, model="dependent", **columns)
+    )
+    chance = [0.5, 0.5, 1, 1, 0.25, 1]
+    given_chance = read_comparisons(write("p.csv", {**log, "propensity": chance}), POINTS)
+    assert equal(
+        given_chance.comparisons,
+        Comparisons.from_clicks(query, document, position, clicked, propensities=chance, **columns),
+    )
+    assert "propensities: given" in given_chance.describe()
+    assert complaint("p.csv", click_model="cascade").endswith(
+        "click_model is for clicks without propensities; these have their propensities. Leave it out."
+    )
+    assert complaint(write("p.csv", {**log, "propensity": [0.5, 0, 1, 1, 2, 1]})) == (
+        "p.csv, line 3, column 'propensity': the propensity is 0\np.csv, line 6, column 'propensity': the propensity "
+        "is 2\nA propensity is the chance that a result was looked at, above 0 and at most 1: correct these rows."
+    )
+
+
+def test_positives():
+    rows = {"query": named([0, 1]), "document": named([2, 3])}
+    build = Comparisons.from_positives
+    expected = build([0, 1], [2, 3], points=POINTS.points, corpus=NO_QUERIES)
+    table = read_comparisons(write("p.csv", rows), POINTS)
+    assert (table.kind, equal(table.comparisons, expected)) == ("positives", True)
+    assert "2 queries, 8 documents to search" in table.describe()
+    graded = read_comparisons(write("g.csv", {**rows, "grade": [1, 1]}), POINTS)
+    assert (graded.kind, equal(graded.comparisons, expected)) == ("positives", True)
+    pairs = {"anchor": rows["query"], "positive": rows["document"]}
+    assert equal(read_comparisons(write("a.csv", pairs), POINTS).comparisons, expected)
+    both = PointTable(np.concatenate([QUERIES.points, POINTS.points]))
+    table = read_comparisons(write("q.csv", {"query": ["p0", "q1"], "document": ["p0", "p1"]}), POINTS, queries=QUERIES)
+    assert equal(table.comparisons, build([0, 1], [4, 5], points=both.points, corpus=np.arange(4, 14)))
+    # One column more may be the grade: it is not passed over.
+    assert complaint(write("s.csv", {**rows, "score": [0, 1]})) == (
+        "s.csv: the columns 'query', 'document', 'score' hold positives, relevant documents alone, only if that is "
+        "said: kind 'positives' (kind). Grades need one more column, grade; another name of it is given (names)."
+    )
+    assert equal(read_comparisons("s.csv", POINTS, kind="positives").comparisons, expected)
+    assert complaint(write("i.csv", {**rows, "document": named([2, 1])})) == (
+        "i.csv, line 3: the document 'p1' is the query itself, whose distance is always 0. Remove these rows."
+    )
+    assert "for grades, clicks and rankings; these are positives" in complaint("p.csv", max_per_query=3)
 
 
 def test_lists_that_say_nothing_are_left_out():
-    log = {
-        "query": named([0, 0, 1, 1, 2]),
-        "position": [1, 2, 1, 2, 1],
-        "document": named([3, 4, 3, 4, 4]),
-        "clicked": [0, 1, 1, 0, 1],
-    }
-    table = read_comparisons(write("c.csv", log), POINTS)
-    assert equal(table.comparisons, Comparisons.from_rankings([0], [[3, 4]], clicks=[[0, 1]]))
-    assert (
-        "2 of 3 lists give no comparison and are left out; the first, of query 'p1' (c.csv, line 4) has 2 "
-        "results, but none "
-        "that was passed over above a clicked one" in table.describe()
-    )
-    graded = {"query": log["query"], "document": log["document"], "grade": [0, 1, 1, 1, 1]}
+    log = {"query": named([0, 0, 1, 1, 2]), "document": named([3, 4, 3, 4, 4])}
+    graded = {**log, "grade": [0, 1, 1, 1, 1]}
     with pytest.warns(
         UserWarning, match=r"^g.csv: 2 of 3 lists give no comparison .* 'p1' \(g.csv, line 4\) has 2 results"
     ):
         table = read_comparisons(write("g.csv", graded), POINTS)
     assert equal(table.comparisons, Comparisons.from_rankings([0], [[4, 3]], [[1, 0]]))
-    assert complaint(write("g.csv", {**graded, "grade": [1] * 5})) == (
+    assert complaint(write("g.csv", {**graded, "grade": [2] * 5})) == (
         "g.csv: no list gives a comparison. The first, of query 'p0' (g.csv, line 2) has 2 results of the "
         "same grade. Add "
         "results of other grades."
     )
-    assert "Give all results that were shown" in complaint(write("c.csv", {**log, "clicked": [0] * 5}))
+    clicks = {**log, "position": [1, 2, 1, 2, 1], "clicked": [0, 1, 0, 0, 1]}
+    table = read_comparisons(write("c.csv", clicks), POINTS)
+    assert "3 queries in 3 lists\n  2 clicks, 1 list without one" in table.describe()
+    assert set(table.comparisons.anchors) == {0, 2}  # a list of one result is compared with others
+    assert complaint(write("c.csv", {**clicks, "clicked": [0] * 5})) == (
+        "c.csv: nothing was clicked. Give rows that were clicked beside those that were not."
+    )
+
+
+def test_pairs_that_contradict_each_other_are_weighed():
+    columns = {"a": named([0, 1, 0, 2, 4, 6]), "b": named([1, 0, 1, 3, 5, 7]), "sign": [1, -1, 1, 1, -1, -1]}
+    table = read_comparisons(write("p.csv", columns), POINTS)
+    assert equal(table.comparisons, Comparisons.from_pairs([[0, 1], [2, 3]], [[4, 5], [6, 7]]))
+    assert "1 pair is both similar and dissimilar, which is weighed against each other" in table.describe()
+    weights = [1, 5, 2, 1, 1, 1]  # 3 for, and 5 against (p0, p1)
+    weighted = read_comparisons(write("w.csv", {**columns, "weight": weights}), POINTS).comparisons
+    expected = [Comparisons.from_groups([[[2, 3]]], [[[0, 1]]], weights=[2])]
+    expected.append(Comparisons.from_groups([[[2, 3]]], [[[4, 5], [6, 7]]], weights=[1]))
+    assert sorted(zip(weighted.weights, weighted.side_sizes[1], strict=True)) == [(1, 2), (2, 1)]
+    assert sorted(weighted.quadruplets()) == sorted(q for part in expected for q in part.quadruplets())
+    with pytest.raises(ValueError, match="contradictions must be one of 'weigh', 'refuse'"):
+        read_comparisons("w.csv", POINTS, contradictions="keep")
+
+
+def test_documents_that_several_judges_graded():
+    graded = {"query": named([0] * 5), "document": named([2, 3, 2, 4, 4]), "grade": [2, 1, 1, 0, 0]}
+    table = read_comparisons(write("g.csv", graded), POINTS)
+    expected = Comparisons.from_rankings([0] * 3, [2, 3, 4], [1.5, 1, 0], weights=[2, 1, 2])
+    assert equal(table.comparisons, expected)
+    assert "2 rows about a document that its query has already, merged" in table.describe()
+    same = {name: values[1:] for name, values in graded.items()}  # two of p4, alike
+    assert equal(
+        read_comparisons(write("s.csv", same), POINTS, contradictions="refuse").comparisons,
+        Comparisons.from_rankings([0] * 3, [2, 3, 4], [1, 1, 0], weights=[1, 1, 2]),
+    )
+
+
+@pytest.mark.parametrize(
+    "answers", [["yes", "no", "tie"], [1, -1, 0], ["near", "far", "0"], ["true", "false", "Tie"]], ids=str
+)
+def test_answers_may_be_ties(answers):
+    columns = {"anchor": named([0, 1, 2]), "near": named([3, 4, 5]), "far": named([6, 7, 8]), "answer": answers}
+    table = read_comparisons(write("t.csv", columns), POINTS)
+    assert equal(table.comparisons, Comparisons.from_triplets([[0, 3, 6], [1, 7, 4]]))
+    assert "answers: 1 the other way round, 1 tie left out" in table.describe()
+    four = {"a": named([0, 1, 2]), "b": named([3, 4, 5]), "c": named([0, 1, 9]), "d": named([6, 7, 8])}
+    table = read_comparisons(write("q.csv", {**four, "answer": answers}), POINTS)
+    assert equal(table.comparisons, Comparisons.from_quadruplets([[0, 3, 0, 6], [1, 7, 1, 4]]))
+    assert complaint(write("t.csv", {**columns, "answer": ["tie"] * 3})).startswith("t.csv: all answers are ties")
+    assert "'maybe' is neither. An answer is 1" in complaint(write("t.csv", {**columns, "answer": ["1", "maybe", "1"]}))
 
 
 @pytest.mark.parametrize("suffix", ["csv", "npz"])
@@ -408,7 +499,7 @@ def test_rows_that_compare_nothing():
         "q.csv, line 2: in ('p0', 'p1', 'p1', 'p0') a pair is compared with itself. Remove these rows."
     )
     pairs = {"a": ["p0", "p1", "p1"], "b": ["p1", "p2", "p0"], "sign": [1, 1, -1]}
-    assert complaint(write("p.csv", pairs)) == (
+    assert complaint(write("p.csv", pairs), contradictions="refuse") == (
         "p.csv, line 4: ('p1', 'p0') is dissimilar here and similar in p.csv, line 2. Remove one of each."
     )
     assert complaint(write("p.csv", {**pairs, "sign": [1, 1, 1]})).startswith("p.csv: no pair is dissimilar.")
@@ -428,15 +519,17 @@ def test_rows_that_compare_nothing():
 
 def test_lists_that_are_wrong():
     graded = {"query": ["p0"] * 3, "document": ["p1", "p2", "p1"], "grade": [1, 0, 0]}
-    assert complaint(write("g.csv", graded)) == (
+    assert complaint(write("g.csv", graded), contradictions="refuse") == (
         "g.csv, line 4: query 'p0' has document 'p1' here and in g.csv, line 2. Keep one of each: remove the others."
     )
     assert complaint(write("g.csv", {**graded, "document": ["p1", "p0", "p2"]})) == (
         "g.csv, line 3: the result 'p0' is the query itself, whose distance is always 0. Remove these rows."
     )
     long = {"query": ["p0"] * 9, "document": ["p1"] * 9, "grade": range(9)}
-    assert "line 3: query 'p0' has document 'p1' here and in g.csv, line 2\n" in complaint(write("g.csv", long))
-    assert "... and 3 more like these" in complaint("g.csv")
+    write("g.csv", long)
+    said = complaint("g.csv", contradictions="refuse")
+    assert "line 3: query 'p0' has document 'p1' here and in g.csv, line 2\n" in said
+    assert "... and 3 more like these" in said
     clicks = {"query": ["p0"] * 3, "position": [1, 2, 1], "document": ["p1", "p2", "p3"], "clicked": [1, 0, 0]}
     assert complaint(write("c.csv", clicks)) == (
         "c.csv, line 4: query 'p0' has position 1 here and in c.csv, line 2. If these are several occasions, "
@@ -455,7 +548,7 @@ def test_kinds_that_cannot_be_told():
     assert complaint(write("x.csv", {"anchor": ["p0"], "near": ["p1"], "Far": ["p2"]}), kind="triplets") == (
         "x.csv: there is no column for triplets called 'far'. Did you mean 'Far'? It has 'anchor', 'near', "
         "'Far'. Triplets "
-        "need anchor, near, far, and may have weight, under these names or those given with names."
+        "need anchor, near, far, and may have answer, weight, under these names or those given with names."
     )
     rankings = write("x.csv", {"query": ["p0"], "position": [1], "document": ["p1"], "clck": [1]})
     assert complaint(rankings) == (  # not taken for lists in order

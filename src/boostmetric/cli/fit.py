@@ -47,6 +47,20 @@ def fit(
     max_per_query: Annotated[
         int | None, typer.Option(min=1, help="Largest number of comparisons per query.", rich_help_panel=FEEDBACK)
     ] = None,
+    click_model: Annotated[
+        Literal["position", "cascade", "dependent"] | None,
+        typer.Option(
+            help="How users read a list, for clicks without a column of propensities. Default: position.",
+            rich_help_panel=FEEDBACK,
+        ),
+    ] = None,
+    contradictions: Annotated[
+        Literal["weigh", "refuse"],
+        typer.Option(
+            help="Whether judgements that contradict each other are weighed against each other, or an error.",
+            rich_help_panel=FEEDBACK,
+        ),
+    ] = "weigh",
     validation: Annotated[
         list[str] | None,
         typer.Option(
@@ -181,6 +195,8 @@ def fit(
         ("--queries", queries),
         ("--name", names),
         ("--max-per-query", max_per_query),
+        ("--click-model", click_model),
+        ("--contradictions", contradictions != "weigh"),
     ):
         if value and not comparisons:
             raise typer.BadParameter(f"{option} goes with --comparisons.", param_hint=option)
@@ -239,7 +255,7 @@ def fit(
     data: FitData
     hold_out = HoldOut(validation or (), held_out, validation_fraction, seed)
     if comparisons:
-        feedback = Feedback(comparisons, kind, queries, parse_names(names), max_per_query)
+        feedback = Feedback(comparisons, kind, queries, parse_names(names), max_per_query, click_model, contradictions)
         # What the workers cannot read, this process reads and sends to them.
         if cluster and are_parquet(points, comparisons, queries, validation):
             data = SharedData.opened(points, reading, feedback, hold_out, cluster)

@@ -46,6 +46,8 @@ class Feedback:
     queries: Sequence[str] | None
     names: dict[str, str]
     max_per_query: int | None
+    click_model: Literal["position", "cascade", "dependent"] | None
+    contradictions: Literal["weigh", "refuse"]
 
 
 @dataclass(frozen=True)
@@ -287,6 +289,8 @@ class ComparedData(FitData):
                 queries=queries,
                 names=feedback.names,
                 max_per_query=feedback.max_per_query,
+                click_model=feedback.click_model,
+                contradictions=feedback.contradictions,
             )
 
         table = read(feedback.comparisons)
@@ -386,6 +390,12 @@ class SharedData(FitData):
             raise typer.BadParameter(
                 "Workers read all points that comparisons name: leave it out.", param_hint="--where"
             )
+        for option, given in {
+            "--click-model": feedback.click_model,
+            "--contradictions": feedback.contradictions != "weigh",
+        }.items():
+            if given:
+                raise typer.BadParameter("Workers see parts of the files: leave it out.", param_hint=option)
         all_files = ComparisonFiles(
             list(files),
             list(feedback.comparisons),

@@ -38,12 +38,15 @@ Relevance = Annotated[
 ]
 Comparisons = Annotated[
     list[str] | None,
-    typer.Option(help="File of comparisons by id: triplets, pairs, grades, clicks.", rich_help_panel=FEEDBACK),
+    typer.Option(
+        help="File of comparisons by id: triplets, pairs, grades, clicks, positives.", rich_help_panel=FEEDBACK
+    ),
 ]
 Kind = Annotated[
     str | None,
     typer.Option(
-        help="Kind of comparisons: triplets, quadruplets, pairs, grades, clicks or rankings. Default: by the columns.",
+        help="Kind of comparisons: triplets, quadruplets, pairs, grades, clicks, rankings or positives. Default: by "
+        "the columns.",
         rich_help_panel=FEEDBACK,
     ),
 ]

@@ -29,10 +29,22 @@ from boostmetric.arrays.tensors import as_numpy
 from boostmetric.arrays.types import FloatArray
 from boostmetric.arrays.validation import as_list, check_choice, check_number
 from boostmetric.comparisons.classes import Classes
-from boostmetric.comparisons.grouping import check_pairs, check_side, drawn, full_products, near_then_far, shared_points
+from boostmetric.comparisons.grouping import (
+    answered,
+    cancelled,
+    check_pairs,
+    check_side,
+    drawn,
+    full_products,
+    near_then_far,
+    shared_points,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
+
+    from boostmetric.comparisons.examination import ClickModel
+    from boostmetric.comparisons.grouping import Contradictions
 
     Int32Array = NDArray[np.int32]
 
@@ -163,7 +175,12 @@ class Comparisons:
 
     @classmethod
     def from_triplets(
-        cls, triplets: ArrayLike, weights: ArrayLike | None = None, *, grouped: bool = True
+        cls,
+        triplets: ArrayLike,
+        weights: ArrayLike | None = None,
+        *,
+        grouped: bool = True,
+        answers: ArrayLike | None = None,
     ) -> Comparisons:
         """Compare by triplets (i, j, k): point i is closer to j than to k.
 
@@ -177,6 +194,10 @@ class Comparisons:
             Whether triplets may form groups, see below. Otherwise each is a separate comparison, even if it is given
             several times. Groups are faster. With the logistic loss, where a group counts once, the learned metric
             depends on this choice.
+        answers : array-like of shape (n_triplets,), optional
+            Answers to "is i closer to j than to k?": 1 for yes, -1 for no (k is closer), 0 for a tie or "cannot say".
+            Ties say nothing about which is closer, and are left out. Triplets that contradict each other are weighed
+            against each other by the loss.
 
         Returns
         -------
@@ -194,11 +215,18 @@ class Comparisons:
         t = check_rows("triplets", triplets, 3, "(i, j, k) for i closer to j than to k")
         same = (t[:, 0] == t[:, 1]) | (t[:, 0] == t[:, 2]) | (t[:, 1] == t[:, 2])
         refuse_rows("triplets", t, same, "its three points must differ", "Remove these rows.")
-        return cls._from_single(t[:, [0, 1, 0, 2]], check_weights("weights", weights, len(t), "triplet"), grouped)
+        weight = check_weights("weights", weights, len(t), "triplet")
+        q, weight = answered(t[:, [0, 1, 0, 2]], weight, answers)
+        return cls._from_single(q, weight, grouped)
 
     @classmethod
     def from_quadruplets(
-        cls, quadruplets: ArrayLike, weights: ArrayLike | None = None, *, grouped: bool = True
+        cls,
+        quadruplets: ArrayLike,
+        weights: ArrayLike | None = None,
+        *,
+        grouped: bool = True,
+        answers: ArrayLike | None = None,
     ) -> Comparisons:
         """Compare by quadruplets (i, j, k, l): points i and j are closer to each other than k and l are.
 
@@ -209,6 +237,8 @@ class Comparisons:
         weights : array-like of shape (n_quadruplets,), optional
             Weights of the quadruplets; 2 is the same as giving the quadruplet twice, 0 leaves it out.
         grouped : bool, default=True
+            As in `from_triplets`.
+        answers : array-like of shape (n_quadruplets,), optional
             As in `from_triplets`.
 
         Returns
@@ -227,16 +257,23 @@ class Comparisons:
         refuse_rows("quadruplets", q, point, "a point is paired with itself", "Remove these rows.")
         same = (np.sort(q[:, :2]) == np.sort(q[:, 2:])).all(axis=1)
         refuse_rows("quadruplets", q, same, "a pair is compared with itself", "Remove these rows.")
-        return cls._from_single(q, check_weights("weights", weights, len(q), "quadruplet"), grouped)
+        weight = check_weights("weights", weights, len(q), "quadruplet")
+        q, weight = answered(q, weight, answers)
+        return cls._from_single(q, weight, grouped)
 
     @classmethod
-    def from_pairs(cls, similar: ArrayLike, dissimilar: ArrayLike) -> Comparisons:
+    def from_pairs(
+        cls, similar: ArrayLike, dissimilar: ArrayLike, *, contradictions: Contradictions = "weigh"
+    ) -> Comparisons:
         """Compare every pair of similar points with every pair of dissimilar points (the input of Xing et al.).
 
         Parameters
         ----------
         similar, dissimilar : array-like of int of shape (n, 2)
-            Pairs of point numbers, counted from 0.
+            Pairs of point numbers, counted from 0. A pair that is given twice counts twice.
+        contradictions : {"weigh", "refuse"}, default="weigh"
+            What to do with pairs that are both similar and dissimilar. "weigh": they count as often as one side has
+            them more often than the other, and not at all if both have them equally often. "refuse": an error.
 
         Returns
         -------
@@ -249,12 +286,9 @@ class Comparisons:
         >>> Comparisons.from_pairs(similar=[[0, 1], [2, 3]], dissimilar=[[0, 2], [1, 3], [1, 2]])
         Comparisons(n_comparisons=6, n_pairs=5, n_groups=1)
         """
-        near, far = check_pairs("similar", similar), check_pairs("dissimilar", dissimilar)
+        near, far = cancelled(check_pairs("similar", similar), check_pairs("dissimilar", dissimilar), contradictions)
         sides = Ragged.from_sizes(np.concatenate([near, far]), np.array([len(near), len(far)]))
-        comparisons = cls._from_pairs(sides, np.ones(1), -np.ones(1, dtype=np.int64))
-        for _, (i, j) in comparisons._on_both_sides():
-            raise ValueError(f"The pair ({i}, {j}) is both similar and dissimilar. Remove it from one of the two.")
-        return comparisons
+        return cls._from_pairs(sides, np.ones(1), -np.ones(1, dtype=np.int64))
 
     @classmethod
     def from_groups(
@@ -315,6 +349,7 @@ class Comparisons:
         clicks: Sequence[ArrayLike] | NDArray[Any] | None = None,
         weights: Sequence[ArrayLike] | NDArray[Any] | None = None,
         max_per_query: int | None = None,
+        contradictions: Contradictions = "weigh",
     ) -> Comparisons:
         """Compare the results of queries: better results should be nearer to the query.
 
@@ -330,12 +365,17 @@ class Comparisons:
             above are compared with all results below, so a comparison counts once for every step between its grades.
         clicks : same form as `results`, optional
             Whether each result was clicked. A clicked result is compared with the unclicked ones above it: they were
-            seen and skipped (Joachims, KDD 2002). Lists without such a comparison are left out.
+            seen and skipped (Joachims, KDD 2002). Lists without such a comparison are left out. All of these
+            comparisons contradict the order shown, so that a good distance that made it can only get worse by them: for
+            a log of the ranking that is to be improved, use `from_clicks`.
         weights : same form as `results`, optional
             Weights of the results. A comparison has the weight of its better result.
         max_per_query : int, optional
             Maximum number of comparisons per query, so that a few long lists do not dominate. They are shared evenly
             among its groups; in each group, the results listed closest to the cut are kept.
+        contradictions : {"weigh", "refuse"}, default="weigh"
+            What to do with a result that is graded twice in a list. "weigh": it has the mean of its grades, and the sum
+            of their weights. "refuse": an error, if its grades differ.
 
         Returns
         -------
@@ -354,7 +394,187 @@ class Comparisons:
         """
         from boostmetric.comparisons.rankings import groups_from_rankings
 
-        return cls._from_anchors(*groups_from_rankings(queries, results, grades, clicks, weights, max_per_query))
+        groups = groups_from_rankings(queries, results, grades, clicks, weights, max_per_query, contradictions)
+        return cls._from_anchors(*groups)
+
+    @classmethod
+    def from_clicks(
+        cls,
+        queries: ArrayLike,
+        documents: ArrayLike,
+        positions: ArrayLike,
+        clicked: ArrayLike,
+        *,
+        sessions: ArrayLike | None = None,
+        propensities: ArrayLike | None = None,
+        model: ClickModel | None = None,
+        min_propensity: float = 0.1,
+        weights: ArrayLike | None = None,
+        max_per_query: int | None = None,
+        n_unseen: int = 30,
+        corpus: ArrayLike | None = None,
+        random_state: int | np.random.RandomState | None = 0,
+    ) -> Comparisons:
+        """Compare what was clicked with what else was shown, and with documents that were not.
+
+        A clicked document should be nearer to the query than all others of its list, above and below it, clicked or
+        not. The weight of a click is the inverse of the chance that its place was looked at: what is shown low is
+        clicked less, whatever it is.
+
+        Parameters
+        ----------
+        queries, documents : array-like of int of shape (n_rows,)
+            Point numbers of the query and of the document that was shown, for each row of the log. Give all rows, those
+            without a click too.
+        positions : array-like of shape (n_rows,)
+            Where the document was shown; smaller is higher up.
+        clicked : array-like of shape (n_rows,)
+            Whether it was clicked.
+        sessions : array-like of shape (n_rows,), optional
+            Tells apart the occasions on which a query was asked. Rows of one query and session are one list.
+        propensities : array-like of shape (n_rows,), optional
+            Chance that each row was looked at, above 0 and at most 1.
+        model : {"position", "cascade", "dependent"}, optional
+            How to estimate it from the log; by default "position". "position": it depends on the position alone.
+            "cascade": users read from the top and leave after a click. "dependent": they leave after a click with some
+            chance. See Notes.
+        min_propensity : float, default=0.1
+            Results with a smaller propensity are taken as not shown, so that no click has more than 1 /
+            `min_propensity` times its weight.
+        weights : array-like of shape (n_rows,), optional
+            Weights of the rows, of which those of clicks are used.
+        max_per_query : int, optional
+            Largest number of clicks of a query that count in full. The weights of a query with more are scaled down.
+        n_unseen : int, default=30
+            How many documents to draw for each query from those that were never shown for it.
+        corpus : array-like of int, optional
+            The documents to draw from; by default those in the log.
+        random_state : int, RandomState or None, default=0
+            Random seed for drawing them.
+
+        Returns
+        -------
+        Comparisons
+            One group for each query, set of documents shown together, and clicked one of them.
+
+        Notes
+        -----
+        The weights are those of Joachims, Swaminathan and Schnabel (WSDM 2017): in expectation the comparisons are
+        those of the documents that users find relevant once they look at them, if the propensities are right. Two
+        relevant documents are compared both ways, with equal weights in expectation.
+
+        What a log cannot tell, is assumed. "position" compares the clicks of documents that were shown at several
+        positions. Where none moved, the propensity is between the rate of clicks at its position (relative to the best
+        one), if documents further down are not more relevant, and 1: the geometric mean is used. "cascade" and
+        "dependent" take everything down to the last click as looked at. See `boostmetric.comparisons.examination`.
+
+        Cost: the number of groups times the documents in a list and drawn.
+
+        Examples
+        --------
+        >>> from boostmetric import Comparisons
+        >>> clicks = Comparisons.from_clicks(
+        ...     [0, 0, 0], [4, 7, 5], [1, 2, 3], [0, 1, 0], propensities=[1, 0.5, 0.25], corpus=range(1, 10), n_unseen=2
+        ... )
+        >>> clicks  # 7 over 4, 5 and two others
+        Comparisons(n_comparisons=4, n_pairs=5, n_groups=1)
+        >>> clicks.weights
+        array([2.])
+        """
+        from boostmetric.comparisons.clicks import groups_from_clicks
+
+        groups = groups_from_clicks(
+            queries,
+            documents,
+            positions,
+            clicked,
+            sessions=sessions,
+            propensities=propensities,
+            model=model,
+            min_propensity=min_propensity,
+            weights=weights,
+            max_per_query=max_per_query,
+            n_unseen=n_unseen,
+            corpus=corpus,
+            random_state=random_state,
+        )
+        return cls._from_anchors(*groups)
+
+    @classmethod
+    def from_positives(
+        cls,
+        queries: ArrayLike,
+        documents: ArrayLike,
+        *,
+        points: ArrayLike,
+        weights: ArrayLike | None = None,
+        corpus: ArrayLike | None = None,
+        n_nearest: int = 50,
+        n_random: int = 50,
+        near_duplicate: float = 0.1,
+        random_state: int | np.random.RandomState | None = 0,
+    ) -> Comparisons:
+        """Compare documents known to be relevant to a query with others, of which nothing is known.
+
+        Parameters
+        ----------
+        queries, documents : array-like of int of shape (n_positives,)
+            Point numbers of a query and of a document that is relevant to it, in each row.
+        points : {array-like, sparse matrix} of shape (n_points, n_features)
+            The points, to find the documents that are nearest to a query. Mapped by a metric, they give those that are
+            nearest under it: learn, build again from ``metric.transform(points)``, and learn again.
+        weights : array-like of shape (n_positives,), optional
+            Weights of the rows.
+        corpus : array-like of int, optional
+            The documents that there are; by default those that are relevant to some query.
+        n_nearest : int, default=50
+            How many of the documents nearest to a query it should be far from.
+        n_random : int, default=50
+            How many random ones.
+        near_duplicate : float, default=0.1
+            A document is a copy of a positive, and left out, if their distance is at most this share of that positive's
+            distance from the query. 0 leaves out only equal points.
+        random_state : int, RandomState or None, default=0
+            Random seed for drawing documents.
+
+        Returns
+        -------
+        Comparisons
+            One group for each query (and each distinct weight of its positives).
+
+        See Also
+        --------
+        boostmetric.mining.mine_triplets : Hard negatives with more guards, as triplets.
+
+        Notes
+        -----
+        Among the nearest documents are others that are relevant. Left out are those that other queries connect with a
+        positive: documents that share a query with it or, where queries and documents fall into many parts that nothing
+        connects, all documents of its part (see `boostmetric.comparisons.positives`).
+
+        Cost: one exact search of the queries among the documents.
+
+        Examples
+        --------
+        >>> from boostmetric import Comparisons
+        >>> points = [[0.0], [2.0], [1.0], [3.0], [9.0]]
+        >>> Comparisons.from_positives([0], [1], points=points, corpus=[1, 2, 3, 4], n_nearest=2, n_random=0)
+        Comparisons(n_comparisons=2, n_pairs=3, n_groups=1)
+        """
+        from boostmetric.comparisons.positives import groups_from_positives
+
+        groups = groups_from_positives(
+            queries,
+            documents,
+            points,
+            weights=weights,
+            corpus=corpus,
+            n_nearest=n_nearest,
+            n_random=n_random,
+            near_duplicate=near_duplicate,
+            random_state=random_state,
+        )
+        return cls._from_anchors(*groups)
 
     @classmethod
     def concatenate(cls, parts: Sequence[Comparisons]) -> Comparisons:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from boostmetric.arrays.numbering import check_lists, check_rows, refuse_rows
+from boostmetric.arrays.numbering import check_lists, check_rows, number_pairs, refuse_rows
 from boostmetric.arrays.ragged import Ragged, run_starts
 from boostmetric.arrays.types import FloatArray
-from boostmetric.arrays.validation import as_list
+from boostmetric.arrays.validation import as_list, as_numbers, check_choice
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
+
+# What to do with statements that contradict each other.
+Contradictions = Literal["weigh", "refuse"]
+CONTRADICTIONS = ("weigh", "refuse")
 
 
 def near_then_far(near: Ragged, far: Ragged) -> Ragged:
@@ -26,6 +30,55 @@ def check_pairs(name: str, pairs: ArrayLike) -> NDArray[np.int64]:
     rows = check_rows(name, pairs, 2, "a pair each")
     refuse_rows(name, rows, rows[:, 0] == rows[:, 1], "a point is paired with itself", "Remove these rows.")
     return rows
+
+
+def cancelled(
+    near: NDArray[np.int64], far: NDArray[np.int64], contradictions: Contradictions
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Weigh pairs that are on both sides: what occurs as often on one side as on the other is dropped from both."""
+    check_choice("contradictions", contradictions, CONTRADICTIONS)
+    distinct, number = number_pairs(*np.concatenate([near, far]).T)
+    sides = number[: len(near)], number[len(near) :]
+    counts = np.minimum(*(np.bincount(side, minlength=len(distinct)) for side in sides))
+    if contradictions == "refuse" and counts.any():
+        i, j = distinct[np.argmax(counts > 0)].tolist()
+        raise ValueError(
+            f"The pair ({i}, {j}) is both similar and dissimilar. Remove it from one of the two, or have such pairs "
+            'weighed against each other (contradictions="weigh").'
+        )
+    left = []
+    for pairs, side in zip((near, far), sides, strict=True):
+        order = np.argsort(side, kind="stable")
+        first = run_starts(side[order])
+        place = np.empty(len(side), dtype=np.int64)
+        place[order] = np.arange(len(side)) - np.repeat(first, np.diff(np.append(first, len(side))))
+        left.append(pairs[place >= counts[side]])
+    for name, pairs in zip(("similar", "dissimilar"), left, strict=True):
+        if not len(pairs):
+            other = "dissimilar" if name == "similar" else "similar"
+            raise ValueError(
+                f"Every {name} pair is {other} as often, so that nothing is left of them. Give pairs that do not "
+                "contradict each other."
+            )
+    return left[0], left[1]
+
+
+def answered(
+    quadruplets: NDArray[np.int64], weights: FloatArray, answers: ArrayLike | None
+) -> tuple[NDArray[np.int64], FloatArray]:
+    """Turn quadruplets round where the answer is -1, and give those without a preference, 0, no weight."""
+    if answers is None:
+        return quadruplets, weights
+    answer = as_numbers("answers", answers)
+    if answer.shape != weights.shape:
+        raise ValueError(f"answers must hold one number for each of the {len(weights)} rows. Got shape {answer.shape}.")
+    odd = ~np.isin(answer, (-1, 0, 1))
+    if odd.any():
+        raise ValueError(f"answers must be 1 (yes), -1 (no) or 0 (a tie). Got {answer[odd][0]:g}.")
+    weights = np.where(answer == 0, 0.0, weights)
+    if not weights.any():
+        raise ValueError("All answers are ties, which say nothing about what is closer. Give some that are not.")
+    return np.where(answer[:, None] == -1, quadruplets[:, [2, 3, 0, 1]], quadruplets), weights
 
 
 def check_side(name: str, groups: Sequence[ArrayLike] | NDArray[Any], anchors: NDArray[np.int64] | None) -> Ragged:

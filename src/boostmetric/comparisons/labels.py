@@ -120,9 +120,20 @@ def _check_size(sizes: NDArray[np.int64], n_neighbors: int, n_impostors: int | L
 
 
 def check_labels(y: NDArray[Any]) -> None:
-    """Raise an error if the labels allow no comparison."""
+    """Raise an error if labels are missing, or allow no comparison."""
+    missing = np.flatnonzero([_is_missing(label) for label in y]) if y.dtype == object else np.empty(0, dtype=np.int64)
+    if len(missing):
+        raise ValueError(
+            f"{len(missing)} of {len(y)} samples have no label; the first is sample {missing[0]} "
+            f"({y[missing[0]]!r}). Leave them out, X[labelled] and y[labelled]: nothing is learned from samples "
+            "without a label."
+        )
     checked(check_classification_targets, y)
     check_classes(*np.unique(y, return_counts=True))
+
+
+def _is_missing(label: Any) -> bool:
+    return label is None or type(label).__name__ == "NAType" or (isinstance(label, float) and label != label)
 
 
 def check_classes(classes: NDArray[Any], sizes: NDArray[np.int64]) -> None:

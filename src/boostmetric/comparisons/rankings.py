@@ -17,7 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 from boostmetric.arrays.numbering import check_lists, check_numbers, check_weights
 from boostmetric.arrays.ragged import Ragged, run_starts
 from boostmetric.arrays.types import IntArray
-from boostmetric.arrays.validation import as_list, check_count, n_dimensions, warn
+from boostmetric.arrays.validation import as_list, check_choice, check_count, n_dimensions, warn
+from boostmetric.comparisons.grouping import CONTRADICTIONS, Contradictions
 
 
 class Groups(NamedTuple):
@@ -84,15 +85,21 @@ def groups_from_rankings(
     clicks: Sequence[ArrayLike] | NDArray[Any] | None,
     weights: Sequence[ArrayLike] | NDArray[Any] | None,
     max_per_query: int | None,
+    contradictions: Contradictions = "weigh",
 ) -> Groups:
     """Build the groups of `boostmetric.Comparisons.from_rankings`."""
     if grades is not None and clicks is not None:
         raise ValueError("Both grades and clicks are given. Pass one of them, or neither for lists ordered best first.")
     if max_per_query is not None:
         check_count("max_per_query", max_per_query, alternative=", or None")
+    check_choice("contradictions", contradictions, CONTRADICTIONS)
     query, lists, order = _check_lists(queries, results)
-    _check_results(query, lists)
+    grade = _check_values("grades", grades, lists, order)
     weight = check_weights("weights", _check_values("weights", weights, lists, order), len(lists.values), "result")
+
+    if grade is not None:
+        lists, grade, weight = _merged(query, lists, grade, weight, contradictions)
+    _check_results(query, lists)
 
     if clicks is not None:
         clicked = _check_values("clicks", clicks, lists, order)
@@ -102,7 +109,7 @@ def groups_from_rankings(
             raise ValueError(f"clicks must be True or False, or 1 or 0. Got {odd}.")
         cuts = cuts_of(lists, None, clicked.astype(bool))
     else:
-        cuts = cuts_of(lists, _check_values("grades", grades, lists, order), None)
+        cuts = cuts_of(lists, grade, None)
     _check_useful(query, lists, cuts, clicks is not None)
 
     if max_per_query is not None:
@@ -153,6 +160,37 @@ def _check_results(query: IntArray, lists: Ragged) -> None:
             f"The results of query {query[of_list[row]]} contain {point[row]} twice. Keep one of them; if the query "
             "was run several times, give several lists."
         )
+
+
+def _merged(
+    query: IntArray,
+    lists: Ragged,
+    grade: NDArray[np.float64],
+    weight: NDArray[np.float64],
+    contradictions: Contradictions,
+) -> tuple[Ragged, NDArray[np.float64], NDArray[np.float64]]:
+    """Merge results that are graded twice in a list: the mean of their grades by weight, and the sum of weights."""
+    of_list = lists.row
+    order = np.lexsort((lists.values, of_list))
+    first = run_starts(of_list[order], lists.values[order])
+    if len(first) == len(order):
+        return lists, grade, weight
+    if contradictions == "refuse":
+        lowest, highest = (ufunc.reduceat(grade[order], first) for ufunc in (np.minimum, np.maximum))
+        if (lowest < highest).any():
+            row = order[first[np.argmax(lowest < highest)]]
+            raise ValueError(
+                f"The results of query {query[of_list[row]]} grade {lists.values[row]} twice, and differ. Keep one "
+                'grade, or have them weighed against each other (contradictions="weigh").'
+            )
+    # Of results without any weight, the plain mean.
+    total = np.add.reduceat(weight[order], first)
+    counts = np.diff(np.append(first, len(order)))
+    share = np.where(np.repeat(total, counts) > 0, weight[order], 1.0)
+    mean = np.add.reduceat(share * grade[order], first) / np.add.reduceat(share, first)
+    kept = order[first]
+    merged = Ragged.from_sizes(lists.values[kept], np.bincount(of_list[kept], minlength=len(lists)))
+    return merged, mean, total
 
 
 def _check_values(

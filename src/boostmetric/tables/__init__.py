@@ -1,7 +1,7 @@
 """Points, ids, labels and comparisons from files: CSV, TSV, JSON lines, Parquet, npy and npz.
 
 `formats` finds, opens and reads the files, in chunks whose columns `reading` converts to numbers, vectors and ids.
-`point_table` and `building` make points and comparisons of them. `complaints` collects the errors.
+`point_table` makes points of them, `building` and `comparing` comparisons. `complaints` collects the errors.
 """
 
 from boostmetric.tables.comparison_files import ComparisonFiles

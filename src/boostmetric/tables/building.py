@@ -1,4 +1,4 @@
-"""Comparisons from the rows of files: kinds known by their columns, points looked up by id, errors located by line."""
+"""Rows of comparisons in files: kinds known by their columns, points looked up by id, errors located by line."""
 
 from __future__ import annotations
 
@@ -9,15 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from boostmetric.arrays.errors import ParameterError, listed, literal, plural, shown
+from boostmetric.arrays.errors import ParameterError, listed, literal, shown
 from boostmetric.arrays.identifiers import as_texts
-from boostmetric.arrays.numbering import RowsError
-from boostmetric.arrays.ragged import Ragged, run_starts
-from boostmetric.arrays.types import IntArray
-from boostmetric.arrays.validation import warn
-from boostmetric.comparisons import Comparisons
-from boostmetric.comparisons.rankings import cuts_of
-from boostmetric.tables.complaints import Complaints, NoComparisonsError, TableError, refuse
+from boostmetric.tables.complaints import Complaints, refuse
 from boostmetric.tables.formats import ArrayTable, FilePaths, open_tables
 from boostmetric.tables.point_table import PointTable
 from boostmetric.tables.reading import Chunk, Table, TableSet, Wanted
@@ -36,29 +30,42 @@ _OTHER_NAMES = {
 
 
 class Kind(NamedTuple):
-    """Kind of comparisons: its description, and the roles of its columns in the order of a matrix."""
+    """Kind of comparisons: its description, the roles of its columns in the order of a matrix, and optional ones."""
 
     title: str
     roles: tuple[str, ...]
+    optional: tuple[str, ...] = ("weight",)
 
 
 KINDS = {
-    "triplets": Kind("triplets: anchor is closer to near than to far", ("anchor", "near", "far")),
-    "quadruplets": Kind("quadruplets: a and b are closer to each other than c and d", ("a", "b", "c", "d")),
+    "triplets": Kind("triplets: anchor is closer to near than to far", ("anchor", "near", "far"), ("answer", "weight")),
+    "quadruplets": Kind(
+        "quadruplets: a and b are closer to each other than c and d", ("a", "b", "c", "d"), ("answer", "weight")
+    ),
     "pairs": Kind("pairs: similar ones should be closer than dissimilar ones", ("a", "b", "sign")),
     "grades": Kind(
         "graded results: those with a larger grade should be closer to the query", ("query", "document", "grade")
     ),
     "clicks": Kind(
-        "click log: what was clicked should be closer to the query than what was passed over above it",
+        "click log: what was clicked should be closer to the query than what else was shown, and than what was not",
         ("query", "position", "document", "clicked"),
+        ("session", "propensity", "weight"),
     ),
     "rankings": Kind(
         "rankings: results in order of position should be in order of closeness to the query",
         ("query", "position", "document"),
+        ("session", "weight"),
+    ),
+    "positives": Kind(
+        "positives: these documents should be closer to the query than others, of which nothing is said",
+        ("query", "document"),
     ),
 }
-_ROLES = (*dict.fromkeys(role for kind in KINDS.values() for role in kind.roles), "session", "weight")
+_ROLES = tuple(dict.fromkeys(role for kind in KINDS.values() for role in (*kind.roles, *kind.optional)))
+# Kinds that must be asked for, or whose columns must be the only ones: with a column missing or called otherwise, a
+# click log looks like rankings, and grades look like positives.
+_PARTS_OF_OTHERS = ("rankings", "positives")
+_POSITIVES = ({"query", "document"}, {"anchor", "near"})
 
 
 def recognise(
@@ -80,8 +87,9 @@ def recognise(
         if there:
             columns[role] = there[0]
     kind = kind or _only_kind(table, columns)
-    roles = KINDS[kind].roles
-    optional = ("session", "weight") if "position" in roles else ("weight",)
+    if kind == "positives" and "query" not in columns and columns.keys() >= {"anchor", "near"}:
+        columns |= {"query": columns["anchor"], "document": columns["near"]}
+    _, roles, optional = KINDS[kind]
     needed = f"{kind.capitalize()} need {', '.join(roles)}, and may have {', '.join(optional)}"
     for role in roles:
         if role not in columns:
@@ -89,24 +97,29 @@ def recognise(
     for role in names:
         if role not in (*roles, *optional):
             raise table.error(f"{kind} have no {role!r}, which", f"{{names}} gives. {needed}.")
-    if max_per_query is not None and "query" not in roles:
+    if max_per_query is not None and ("query" not in roles or kind == "positives"):
         only = f"{{max_per_query}} is for grades, clicks and rankings; these are {kind}"
         raise table.error("", f"{only}, which have no {{max_per_query}}. Leave it out.")
     return kind, {role: columns[role] for role in (*roles, *optional) if role in columns}
 
 
 def _only_kind(table: Table, found: Mapping[str, str]) -> str:
-    # Rankings must be asked for: a click log looks like them if the column of clicks is missing or called otherwise.
-    kinds = [name for name, kind in KINDS.items() if name != "rankings" and {*kind.roles} <= found.keys()]
+    kinds = [name for name, kind in KINDS.items() if name not in _PARTS_OF_OTHERS and {*kind.roles} <= found.keys()]
     if len(kinds) == 1:
         return kinds[0]
     columns = f"the columns {listed(table.columns)}"
     if kinds:
         raise table.error(f"{columns} could be {listed(kinds)}.", "Say which ({kind}).")
+    if found.keys() - {"weight"} in _POSITIVES and len(found) == len(table.columns):
+        return "positives"
     if {*KINDS["rankings"].roles} <= found.keys():
         clicks = "A click log needs one more column, clicked; another name of it is given ({names})."
         problem = f"{columns} are those of rankings, which are read only if that is said: kind 'rankings'"
         raise table.error(problem, f"({{kind}}). {clicks}")
+    if {*KINDS["positives"].roles} <= found.keys():
+        grades = "Grades need one more column, grade; another name of it is given ({names})."
+        problem = f"{columns} hold positives, relevant documents alone, only if that is said: kind 'positives'"
+        raise table.error(problem, f"({{kind}}). {grades}")
     needs = "; ".join(f"{name} ({', '.join(kind.roles)})" for name, kind in KINDS.items())
     remedy = "Rename the columns, or give their names ({names}) and the {kind}."
     raise table.error(f"{columns} are not those of any kind of comparisons. There are: {needs}.", remedy)
@@ -149,12 +162,16 @@ def _name_columns(table: ArrayTable, kind: str | None, names: Mapping[str, str])
 _TRUTH = {"1": 1, "true": 1, "0": 0, "false": 0}
 _FIX_SIGN = "Similar pairs are marked by 1, true or similar, dissimilar ones by -1, 0, false or dissimilar."
 _FIX_CLICK = "What was clicked is marked by 1 or true, what was not by 0 or false."
-_MARKS = {"sign": (_TRUTH | {"similar": 1, "dissimilar": 0, "-1": -1}, _FIX_SIGN), "clicked": (_TRUTH, _FIX_CLICK)}
-_FIX_WEIGHT = "Weights are at least 0: correct these rows. 0 leaves a row out."
+_ANSWERS = _TRUTH | {"yes": 1, "near": 1, "no": -1, "far": -1, "-1": -1, "tie": 0, "false": -1}
+_FIX_ANSWER = "An answer is 1, true, yes or near; -1, false, no or far, for the other way round; or 0 or tie."
+_MARKS = {
+    "answer": (_ANSWERS, _FIX_ANSWER),
+    "sign": (_TRUTH | {"similar": 1, "dissimilar": 0, "-1": -1}, _FIX_SIGN),
+    "clicked": (_TRUTH, _FIX_CLICK),
+}
 _FIX_ROW = "Points without ids go by row, counted from 0. If these are ids, name the points' column of ids ({id})."
-_NUMBERS = ("weight", "grade", "position")
+_NUMBERS = ("weight", "grade", "position", "propensity")
 _MOST_NAMED = 5
-_MOST_WEIGHTS = 100  # of similar pairs times those of dissimilar ones, which are all combined
 
 
 class ComparisonRows(dict[str, NDArray[Any]]):
@@ -233,148 +250,3 @@ def _complain_of_unknown(
         return f"{shown(ids[i])} {problem}" + (f" (is {shown(close)} meant?)" if close is not None else "")
 
     complaints.add(rows, told, remedy, column)
-
-
-def compare(rows: ComparisonRows, kind: str, max_per_query: int | None, grouped: bool) -> Comparisons:
-    """Build comparisons from rows."""
-    table_set, weights = rows.table_set, rows.get("weight")
-    if weights is not None:
-        negative = np.flatnonzero(weights < 0)
-        rows.refuse(negative, lambda row: f"the weight is {weights[row]:g}", _FIX_WEIGHT, rows.columns["weight"])
-        if not weights.any():
-            problem = "all weights are 0, which leaves out every row. Give a positive weight to some."
-            raise table_set.error(problem, kind=NoComparisonsError)
-    try:
-        if kind == "pairs":
-            return _from_pairs(rows)
-        if "query" in rows:
-            return _from_rankings(rows, max_per_query)
-        return _from_single(rows, kind, grouped)
-    except TableError:
-        raise
-    except ValueError as error:
-        raise table_set.error(str(error)) from error
-
-
-def _from_single(rows: ComparisonRows, kind: str, grouped: bool) -> Comparisons:
-    """See `Comparisons.from_triplets` and `Comparisons.from_quadruplets`."""
-    points = np.stack([rows[role] for role in KINDS[kind].roles], axis=1)
-    build = Comparisons.from_triplets if kind == "triplets" else Comparisons.from_quadruplets
-    try:
-        return build(points, rows.get("weight"), grouped=grouped)
-    except RowsError as error:
-        problem = "({}) are not three different points" if kind == "triplets" else f"in ({{}}) {error.reason}"
-        rows.refuse(error.rows, lambda row: problem.format(rows.name(*points[row])))
-        raise
-
-
-def _from_pairs(rows: ComparisonRows) -> Comparisons:
-    """See `Comparisons.from_pairs`. The weight of a comparison is the product of the weights of its two pairs."""
-    pairs, sign, weights = np.stack([rows["a"], rows["b"]], axis=1), rows["sign"], rows.get("weight")
-    if np.isin([0, -1], sign).all():
-        place = rows.table_set.location(int(np.argmax(sign == 0)), rows.columns["sign"])
-        raise TableError(f"{place}: 0, but elsewhere dissimilar pairs are marked by -1. Use one of them for all.")
-    rows.refuse(np.flatnonzero(pairs[:, 0] == pairs[:, 1]), lambda row: f"({rows.name(*pairs[row])}) is one point")
-    sides = {"similar": sign == 1, "dissimilar": sign != 1}
-    rows.notes.append(f"{plural(int(np.sum(sign == 1)), 'similar pair')}, {int(np.sum(sign != 1)):,} dissimilar")
-    ordered = np.sort(pairs)
-    order = np.lexsort((sign, ordered[:, 1], ordered[:, 0]))
-    both = np.flatnonzero((np.diff(ordered[order], axis=0) == 0).all(axis=1) & (np.diff(sign[order]) != 0))
-
-    def contradicts(row: int) -> str:
-        here, there = sides if sign[row] == 1 else reversed(sides)
-        return f"({rows.name(*pairs[row])}) is {here} here and {there} in"
-
-    one, other = order[both], order[both + 1]
-    rows.refuse(np.maximum(one, other), contradicts, "Remove one of each.", others=np.minimum(one, other))
-    for mark, side in sides.items():
-        if not side.any():
-            problem = f"no pair is {mark}. Similar pairs are compared with dissimilar ones: both are needed."
-            raise rows.table_set.error(problem)
-    if weights is None:
-        return Comparisons.from_pairs(*(pairs[side] for side in sides.values()))
-    near, far = (
-        [(float(weight), pairs[side & (weights == weight)]) for weight in np.unique(weights[side & (weights > 0)])]
-        for side in sides.values()
-    )
-    if len(near) * len(far) > _MOST_WEIGHTS:
-        problem = f"{len(near)} different weights of similar pairs and {len(far)} of dissimilar ones. Each is combined"
-        raise rows.table_set.error(f"{problem} with each, and {_MOST_WEIGHTS} combinations can be: round the weights.")
-    if not near or not far:
-        raise rows.table_set.error("the weights of all pairs of one kind are 0. Give a positive weight to some.")
-    groups = zip(*((a, b, v * w) for v, a in near for w, b in far), strict=True)
-    return Comparisons.from_groups(*map(list, groups))
-
-
-def _from_rankings(rows: ComparisonRows, max_per_query: int | None) -> Comparisons:
-    """See `Comparisons.from_rankings`. Lists that give no comparison are left out, with a note."""
-    # Rows of one list, of a query and perhaps a session, follow each other in this order, from `first` on.
-    keys = [rows[role] for role in ("query", "session") if role in rows]
-    order = np.lexsort([*(rows[role] for role in ("position",) if role in rows), *reversed(keys)])
-    first = run_starts(*(key[order] for key in keys))
-    sizes = np.diff(np.append(first, len(order)))
-    of_row = np.repeat(np.arange(len(first)), sizes)
-    _check_lists(rows, order, of_row)
-    rows.notes.append(plural(len(np.unique(rows["query"])), "query", "queries") + f" in {plural(len(first), 'list')}")
-    useful = _useful(rows, order, first, sizes)
-    order, sizes = order[useful[of_row]], sizes[useful]
-    first = np.cumsum(sizes) - sizes
-    query = rows["query"][order]
-    several = len(np.unique(query[first])) < len(first)  # lists of one query, which a flat table would make one
-
-    def shaped(role: str) -> Any:
-        if role not in rows:
-            return None
-        return np.split(rows[role][order], first[1:]) if several else rows[role][order]
-
-    queries = query[first] if several else query
-    document, grade, clicks, weights = map(shaped, ("document", "grade", "clicked", "weight"))
-    return Comparisons.from_rankings(
-        queries, document, grade, clicks=clicks, weights=weights, max_per_query=max_per_query
-    )
-
-
-def _check_lists(rows: ComparisonRows, order: IntArray, of_row: IntArray) -> None:
-    """Refuse lists with the query itself or with duplicates."""
-    query, document = rows["query"], rows["document"]
-    itself = "the result {} is the query itself, whose distance is always 0"
-    rows.refuse(np.flatnonzero(document == query), lambda row: itself.format(rows.name(document[row])))
-    remedy = "Keep one of each: remove the others."
-    if "position" in rows and "session" not in rows:
-        remedy = "If these are several occasions, add a column that tells them apart (session); else keep one of each."
-    for role in [role for role in ("position", "document") if role in rows]:
-        values = rows[role][order]
-        again = np.lexsort((order, values, of_row))
-        same = np.flatnonzero((np.diff(values[again]) == 0) & (np.diff(of_row[again]) == 0))
-
-        def twice(row: int, role: str = role) -> str:
-            value = rows.name(document[row]) if role == "document" else f"{rows[role][row]:g}"
-            return f"query {rows.name(query[row])} has {role} {value} here and in"
-
-        rows.refuse(order[again[same + 1]], twice, remedy, others=order[again[same]])
-
-
-def _useful(rows: ComparisonRows, order: IntArray, first: IntArray, sizes: IntArray) -> NDArray[np.bool_]:
-    """Whether each list gives a comparison; if some give none, add a note, and if all, raise an error."""
-    clicks, grade = "clicked" in rows, rows["grade"][order] if "grade" in rows else None
-    cuts = cuts_of(Ragged.from_starts(order, first), grade, rows["clicked"][order] == 1 if clicks else None)
-    useful = np.isin(np.arange(len(first)), cuts.of_list)
-    if useful.all():
-        return useful
-    n, row, size = int(np.sum(~useful)), int(order[first[np.argmin(useful)]]), int(sizes[np.argmin(useful)])
-    reason = f"has {size} results of the same grade"
-    if size == 1:
-        reason = "has one result, and a comparison needs two"
-    elif clicks:
-        reason = f"has {size} results, but none that was passed over above a clicked one"
-    where = f"query {rows.name(rows['query'][row])} ({rows.table_set.location(row)}) {reason}"
-    if n == len(useful):
-        remedy = "Give all results that were shown, with their positions" if clicks else "Add results of other grades"
-        problem = f"no list gives a comparison. The first, of {where}. {remedy}."
-        raise rows.table_set.error(problem, kind=NoComparisonsError)
-    give, are = ("gives", "is") if n == 1 else ("give", "are")
-    note = f"{n:,} of {len(useful):,} lists {give} no comparison and {are} left out; the first, of {where}"
-    rows.notes.append(note)
-    if not clicks:  # of clicks that is usual: the first result is clicked most
-        warn(f"{rows.table_set}: {note}.")
-    return useful

@@ -20,7 +20,8 @@ from boostmetric.comparisons import Comparisons
 from boostmetric.comparisons.anchor_sample import AnchorSample
 from boostmetric.comparisons.shares import Loaded
 from boostmetric.parallel.crew import Crew
-from boostmetric.tables.building import KINDS, POINTS, QUERIES, ComparisonRows, compare, recognise
+from boostmetric.tables.building import KINDS, POINTS, QUERIES, ComparisonRows, recognise
+from boostmetric.tables.comparing import compare
 from boostmetric.tables.comparison_table import read_comparisons, stack
 from boostmetric.tables.complaints import NoComparisonsError, TableError
 from boostmetric.tables.formats import FilePaths, ParquetTable, open_parquet, open_tables
@@ -47,9 +48,10 @@ class ComparisonFiles:
     id, vector, columns, ignore
         As for `read_points`.
     kind, names, max_per_query
-        As for `read_comparisons`. Workers take "triplets", "quadruplets", "grades", "clicks" and "rankings"; of the
-        last three, all rows of a query must be in one file. Triplets and quadruplets stand each for itself: they do not
-        form groups, which would depend on where files are cut (``grouped`` in `boostmetric.Comparisons.from_triplets`).
+        As for `read_comparisons`. Workers take "triplets", "quadruplets", "grades", "clicks" with propensities, and
+        "rankings"; of the last three, all rows of a query must be in one file. Triplets and quadruplets stand each for
+        itself: they do not form groups, which would depend on where files are cut (``grouped`` in
+        `boostmetric.Comparisons.from_triplets`). Nor do workers compare clicks with documents that were not shown.
     queries : path, pattern or sequence, optional
         Files of the queries, where they are not among the points; with the same columns.
     sample : AnchorSample, optional
@@ -175,6 +177,12 @@ class OpenedFiles:
         if kind == "pairs":
             problem = "similar pairs are compared with dissimilar ones of all files, so workers cannot share them out."
             raise self.comparisons.error(problem, "Write triplets or quadruplets, or learn without an engine.")
+        if kind == "positives":
+            problem = "positives are compared with the documents nearest to their query, and workers have only some."
+            raise self.comparisons.error(problem, "Write triplets (boostmetric mine), or learn without an engine.")
+        if kind == "clicks" and "propensity" not in columns:
+            problem = "without propensities, which are estimated from a whole log; workers see parts of it."
+            raise self.comparisons.error(problem, "Add a column propensity, or learn without an engine.")
         return kind, columns
 
     @property
@@ -301,7 +309,7 @@ class FileShare:
         files = self.files
         try:
             read = ComparisonRows(_opened(rows), self.columns, points, queries)
-            comparisons = compare(read, self.kind, files.max_per_query, grouped=False)
+            comparisons = compare(read, self.kind, files.max_per_query, grouped=False, points=None)
         except NoComparisonsError:  # here; there may be some elsewhere
             return None
         return comparisons if files.sample is None else files.sample.of(comparisons, ids)

@@ -12,7 +12,10 @@ from numpy.typing import NDArray
 from boostmetric.arrays.errors import listed, plural
 from boostmetric.arrays.validation import check_choice, check_count
 from boostmetric.comparisons import Comparisons
-from boostmetric.tables.building import KINDS, QUERIES, ComparisonRows, compare, open_comparisons, recognise
+from boostmetric.comparisons.examination import PROPENSITIES, ClickModel
+from boostmetric.comparisons.grouping import CONTRADICTIONS, Contradictions
+from boostmetric.tables.building import KINDS, QUERIES, ComparisonRows, open_comparisons, recognise
+from boostmetric.tables.comparing import compare
 from boostmetric.tables.complaints import TableError
 from boostmetric.tables.formats import FilePaths
 from boostmetric.tables.judgements import judgements_of
@@ -34,7 +37,7 @@ class ComparisonTable:
     points : ndarray of shape (n_points, n_features)
         Points that the comparisons refer to by number. Queries from a separate table come first.
     kind : str
-        One of "triplets", "quadruplets", "pairs", "grades", "clicks" and "rankings".
+        One of "triplets", "quadruplets", "pairs", "grades", "clicks", "rankings" and "positives".
     n_rows : int
         Number of rows of the file.
     n_queries : int
@@ -85,6 +88,8 @@ def read_comparisons(
     names: Mapping[str, str] | None = None,
     max_per_query: int | None = None,
     grouped: bool = True,
+    click_model: ClickModel | None = None,
+    contradictions: Contradictions = "weigh",
 ) -> ComparisonTable:
     r"""Read comparisons of points from a file, or from several files of the same columns.
 
@@ -102,10 +107,14 @@ def read_comparisons(
         - "quadruplets": a, b, c, d: a and b are closer to each other than c and d;
         - "pairs": a, b, sign (1, true or similar; or else -1, 0, false or dissimilar);
         - "grades": query, document, grade (larger is better);
-        - "clicks": query, position, document, clicked, and session if a query was asked more than once;
-        - "rankings": query, position, document: best first. Only if asked for.
+        - "clicks": query, position, document, clicked, and session if a query was asked more than once; perhaps
+          propensity, the chance that the result was looked at;
+        - "rankings": query, position, document: best first. Only if asked for;
+        - "positives": query, document (or anchor, positive), and no other column unless asked for: relevant documents
+          alone. Grades that are all 1 are read as positives too.
 
-        All may have a column ``weight``.
+        All may have a column ``weight``, and triplets and quadruplets a column ``answer``: 1 (or true, yes, near) as
+        the row says, -1 (false, no, far) the other way round, and 0 or tie for no preference.
     queries : PointTable, optional
         Table of the queries (``query``, ``anchor``, ``a`` and ``c``) if queries and documents are in two tables. An id
         may then be in both.
@@ -113,9 +122,15 @@ def read_comparisons(
         Columns with other names, such as ``{"document": "sku"}``. Always known are positive and negative for near and
         far, doc and item for document, relevance for grade, and click for clicked.
     max_per_query : int, optional
-        Maximum number of comparisons per query, see `boostmetric.Comparisons.from_rankings`.
+        Maximum number of comparisons per query, see `boostmetric.Comparisons.from_rankings`; for clicks, number of
+        clicks that count in full.
     grouped : bool, default=True
         Whether triplets may form groups, see `boostmetric.Comparisons.from_triplets`.
+    click_model : {"position", "cascade", "dependent"}, optional
+        How to estimate what was looked at, for clicks without propensities, see `boostmetric.Comparisons.from_clicks`.
+    contradictions : {"weigh", "refuse"}, default="weigh"
+        What to do with pairs that are both similar and dissimilar, and with documents that are graded twice: weigh them
+        against each other, see `boostmetric.Comparisons.from_pairs` and ``from_rankings``, or raise an error.
 
     Returns
     -------
@@ -145,11 +160,20 @@ def read_comparisons(
         check_choice("kind", kind, KINDS)
     if max_per_query is not None:
         check_count("max_per_query", max_per_query, alternative=", or None")
+    if click_model is not None:
+        check_choice("click_model", click_model, PROPENSITIES)
+    check_choice("contradictions", contradictions, CONTRADICTIONS)
     table_set, kind = open_comparisons(path, kind, names or {})
     kind, columns = recognise(table_set.first, kind, names or {}, max_per_query)
+    if click_model is not None and (kind != "clicks" or "propensity" in columns):
+        what = "have their propensities" if kind == "clicks" else f"are {kind}"
+        problem = f"{{click_model}} is for clicks without propensities; these {what}. Leave it out."
+        raise table_set.first.error("", problem)
     stacked = stack(points, queries)
     rows = ComparisonRows(table_set, columns, points, queries)
-    comparisons = compare(rows, kind, max_per_query, grouped)
+    if kind == "grades" and max_per_query is None and (rows["grade"] == 1).all():
+        kind = "positives"
+    comparisons = compare(rows, kind, max_per_query, grouped, stacked, click_model, contradictions)
     n_rows, source = len(rows[KINDS[kind].roles[0]]), str(table_set)
     head = f"{source}: {table_set.format}, {plural(n_rows, 'row')}", KINDS[kind].title
     lines = (*head, *_description(rows, comparisons))

@@ -1,0 +1,212 @@
+"""Groups from a click log: what was clicked against all else that was shown, and against what never was.
+
+Clicks come from the ranking that is to be improved. "Clicked over skipped above" (Joachims, KDD 2002) has only pairs
+that contradict that ranking, so that its distance satisfies none of them, and learning from them destroys it. Here a
+clicked document is compared with all others of its list, above and below, clicked or not, with the inverse of its
+propensity as the weight (Joachims, Swaminathan and Schnabel, WSDM 2017). Over many clicks, two documents that are
+equally relevant then weigh the same both ways. With the logistic loss, a clicked document and the others are one
+group, whose loss is the cross-entropy of a softmax over the list.
+
+Results that were hardly ever looked at are left out on both sides, since their few clicks would have huge weights. A
+limit on the weights alone would favour what stands above them.
+
+Lists hold documents that the ranking put near, so they say nothing about the rest. Therefore a clicked document is
+also compared with some drawn at random from those that were never shown for its query.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from boostmetric.arrays.numbering import check_numbers, check_weights, number_values
+from boostmetric.arrays.ragged import Ragged, run_starts
+from boostmetric.arrays.types import FloatArray, IntArray
+from boostmetric.arrays.validation import as_numbers, check_choice, check_count, check_number
+from boostmetric.comparisons.examination import PROPENSITIES, ClickLog, ClickModel
+from boostmetric.comparisons.rankings import Groups
+
+
+class Drawn(NamedTuple):
+    """Documents drawn for each query; the queries are in ascending order."""
+
+    query: IntArray
+    documents: Ragged
+
+
+def groups_from_clicks(
+    queries: ArrayLike,
+    documents: ArrayLike,
+    positions: ArrayLike,
+    clicked: ArrayLike,
+    *,
+    sessions: ArrayLike | None,
+    propensities: ArrayLike | None,
+    model: ClickModel | None,
+    min_propensity: float,
+    weights: ArrayLike | None,
+    max_per_query: int | None,
+    n_unseen: int,
+    corpus: ArrayLike | None,
+    random_state: int | np.random.RandomState | None,
+) -> Groups:
+    """Build the groups of `boostmetric.Comparisons.from_clicks`."""
+    from sklearn.utils import check_random_state
+
+    check_number("min_propensity", min_propensity, above=0.0, at_most=1.0)
+    if max_per_query is not None:
+        check_count("max_per_query", max_per_query, alternative=", or None")
+    if n_unseen != 0:
+        check_count("n_unseen", n_unseen, alternative=", or 0")
+    if model is not None:
+        check_choice("model", model, PROPENSITIES)
+    if model is not None and propensities is not None:
+        raise ValueError(f"Both propensities and model={model!r}, which estimates them, are given. Leave one out.")
+    order, log = _log(queries, documents, positions, clicked, sessions)
+    if not log.clicked.any():
+        raise ValueError("Nothing was clicked, so there is nothing that should be near. Give a log with clicks.")
+    row_weight = check_weights("weights", weights, len(order), "row")[order]
+    if propensities is None:
+        propensity = PROPENSITIES[model or "position"](log)
+    else:
+        propensity = _check_propensities(propensities, len(order))[order]
+    weight = np.where(log.clicked, row_weight / propensity, 0.0)
+    if max_per_query is not None:
+        weight = _limited(log, weight, max_per_query)
+    others = np.unique(log.documents.values if corpus is None else check_numbers("corpus", corpus))
+    unseen = _never_shown(log, others, n_unseen, check_random_state(random_state))
+    log, weight = _where(log, weight, propensity >= min_propensity)
+    if not weight.any():
+        raise ValueError(
+            f"No click has a propensity of at least {min_propensity:g} and a positive weight. Lower min_propensity."
+        )
+    return _groups(log, weight, unseen)
+
+
+def _log(
+    queries: ArrayLike, documents: ArrayLike, positions: ArrayLike, clicked: ArrayLike, sessions: ArrayLike | None
+) -> tuple[IntArray, ClickLog]:
+    """Check the columns; return the order that sorts their rows into lists from the top, and the lists."""
+    query, document = check_numbers("queries", queries), check_numbers("documents", documents)
+    if query.ndim != 1 or not len(query):
+        raise ValueError(f"queries must hold one point number for each row of the log. Got shape {query.shape}.")
+    position, click = as_numbers("positions", positions), as_numbers("clicked", clicked)
+    session = np.zeros(len(query)) if sessions is None else np.asarray(sessions)
+    columns = {"documents": document, "positions": position, "clicked": click, "sessions": session}
+    for name, column in columns.items():
+        if column.shape != query.shape:
+            raise ValueError(f"{name} must hold one value for each of the {len(query)} rows. Got shape {column.shape}.")
+    if not np.isfinite(position).all():
+        raise ValueError(f"positions must be finite numbers. Got {position[~np.isfinite(position)][0]}.")
+    if not np.isin(click, (0, 1)).all():
+        raise ValueError(f"clicked must be True or False, or 1 or 0. Got {click[~np.isin(click, (0, 1))][0]:g}.")
+    itself = query == document
+    if itself.any():
+        bad = int(query[itself][0])
+        raise ValueError(f"The results of query {bad} contain the query itself, whose distance is always 0. Remove it.")
+    _, session = number_values("sessions", session)
+    order = np.lexsort((position, session, query))
+    first = run_starts(query[order], session[order])
+    lists = Ragged.from_starts(document[order], first)
+    hint = (
+        "If the query was asked several times, give sessions that tell them apart" if sessions is None else "Keep one"
+    )
+    for name, column in {"position": position, "document": document}.items():
+        again = np.lexsort((column[order], lists.row))
+        same = (np.diff(column[order][again]) == 0) & (np.diff(lists.row[again]) == 0)
+        if same.any():
+            row = order[again[np.flatnonzero(same)[0]]]
+            raise ValueError(f"Query {query[row]} has {name} {column[row]:g} twice in a list. {hint}.")
+    return order, ClickLog(query[order][first], lists, position[order], click[order] == 1)
+
+
+def _check_propensities(propensities: ArrayLike, n_rows: int) -> FloatArray:
+    values = as_numbers("propensities", propensities)
+    if values.shape != (n_rows,):
+        raise ValueError(f"propensities must hold one number for each of the {n_rows} rows. Got shape {values.shape}.")
+    bad = ~((values > 0) & (values <= 1))
+    if bad.any():
+        first = int(np.argmax(bad))
+        raise ValueError(
+            f"propensities[{first}] is {values[first]:g}: the chance that a result was looked at is above 0 and at "
+            "most 1. Give the chance, not its inverse."
+        )
+    return values
+
+
+def _where(log: ClickLog, weight: FloatArray, kept: NDArray[np.bool_]) -> tuple[ClickLog, FloatArray]:
+    """Keep some of the results."""
+    documents = log.documents.where(kept)
+    some = documents.sizes > 0
+    lists = Ragged.from_sizes(documents.values, documents.sizes[some])
+    return ClickLog(log.query[some], lists, log.position[kept], log.clicked[kept]), weight[kept]
+
+
+def _limited(log: ClickLog, weight: FloatArray, most: int) -> FloatArray:
+    """Scale down the weights of queries with more clicks than `most`."""
+    _, query = np.unique(log.query, return_inverse=True)
+    n_clicks = np.bincount(query[log.documents.row], log.clicked)
+    return np.asarray(weight * np.minimum(1.0, most / np.maximum(n_clicks, 1.0))[query[log.documents.row]])
+
+
+def _groups(log: ClickLog, weight: FloatArray, unseen: Drawn) -> Groups:
+    """One group for each query, set of documents shown together, and clicked document; with its weights added up."""
+    query, shown, weight = _distinct_lists(log, weight)
+    drawn = unseen.documents.take(np.searchsorted(unseen.query, query))
+    sides = Ragged.stack([shown, drawn]).take(np.arange(2 * len(shown)).reshape(2, -1).T.ravel())
+    others = Ragged(sides.values, sides.bounds[::2])  # each list, and what was drawn for its query
+    chosen = np.flatnonzero(weight > 0)
+    of_list = shown.row[chosen]
+    near = shown.values[chosen]
+    far = others.take(of_list)
+    far = far.where(far.values != near[far.row])
+    useful = far.sizes > 0
+    if not useful.any():
+        raise ValueError(
+            "No click can be compared: each list has one result, and no other documents are known. Give all results "
+            "that were shown, or documents to compare with (corpus)."
+        )
+    kept = np.flatnonzero(useful)
+    return Groups(
+        anchors=query[of_list[kept]],
+        near=Ragged.from_sizes(near[kept], np.ones(len(kept), dtype=np.int64)),
+        far=far.take(kept),
+        weights=weight[chosen[kept]],
+    )
+
+
+def _distinct_lists(log: ClickLog, weight: FloatArray) -> tuple[IntArray, Ragged, FloatArray]:
+    """Merge lists of the same query and documents, in whatever order; weights of a document are added up."""
+    row = log.documents.row
+    order = np.lexsort((log.documents.values, row))
+    lists = Ragged(log.documents.values[order], log.documents.bounds)
+    numbers: dict[tuple[int, bytes], int] = {}
+    kept: list[int] = []
+    target = np.empty(len(lists), dtype=np.int64)
+    for i, (query, begin, end) in enumerate(
+        zip(log.query.tolist(), lists.bounds[:-1].tolist(), lists.bounds[1:].tolist(), strict=True)
+    ):
+        number = numbers.setdefault((query, lists.values[begin:end].tobytes()), len(kept))
+        if number == len(kept):
+            kept.append(i)
+        target[i] = number
+    shown = lists.take(np.array(kept))
+    place = np.arange(len(row)) - lists.bounds[lists.row]
+    total = np.bincount(shown.bounds[target[lists.row]] + place, weight[order], minlength=len(shown.values))
+    return log.query[kept], shown, np.asarray(total, dtype=np.float64)
+
+
+def _never_shown(log: ClickLog, corpus: IntArray, n: int, random: np.random.RandomState) -> Drawn:
+    """Draw up to n documents of the corpus for each query, none of which was ever shown for it."""
+    distinct, number = np.unique(log.query, return_inverse=True)
+    rows = np.repeat(np.arange(len(distinct)), min(n, len(corpus)))
+    # With replacement: what is drawn twice, or was shown, is dropped, so a few less are left.
+    some = n < len(corpus)
+    drawn = corpus[random.randint(len(corpus), size=len(rows))] if some else np.tile(corpus, len(distinct))
+    shown = log.documents
+    span = int(max(corpus.max(initial=0), shown.values.max(), distinct.max())) + 1
+    keys = np.setdiff1d(rows * span + drawn, number[shown.row] * span + shown.values)
+    keys = keys[keys % span != distinct[keys // span]]
+    return Drawn(distinct, Ragged.from_sizes(keys % span, np.bincount(keys // span, minlength=len(distinct))))

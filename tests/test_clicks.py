@@ -1,0 +1,254 @@
+"""Comparisons from click logs: propensities, weights, and what learning from a biased log does to a good distance."""
+
+import numpy as np
+import pytest
+
+from boostmetric import ComparisonBoostMetric, Comparisons
+from boostmetric.comparisons.clicks import _log
+from boostmetric.comparisons.examination import PROPENSITIES, continuation
+from boostmetric.solver.problem import Problem, satisfied
+from test_builders import of_query, weighted
+
+
+def flat(lists):
+    """Rows (query, document, position, clicked, session) of lists (query, documents, clicks)."""
+    rows = [
+        (query, document, place + 1, click, session)
+        for session, (query, documents, clicks) in enumerate(lists)
+        for place, (document, click) in enumerate(zip(documents, clicks, strict=True))
+    ]
+    return [np.array(column) for column in zip(*rows, strict=True)]
+
+
+def shuffled(rows, seed=0):
+    order = np.random.default_rng(seed).permutation(len(rows[0]))
+    return [column[order] for column in rows]
+
+
+def propensities(rows, model):
+    """Propensity of each row under a model, in the order of the rows."""
+    order, log = _log(*rows)
+    found = np.empty(len(order))
+    found[order] = PROPENSITIES[model](log)
+    return found
+
+
+# --- weights ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_click_outweighs_all_else_in_its_list_by_the_inverse_of_its_propensity():
+    lists = [(0, [4, 7, 5], [0, 1, 1]), (1, [5, 4], [1, 0]), (0, [7, 4], [0, 0]), (0, [5, 7, 4], [1, 0, 0])]
+    by_place = np.array([1.0, 0.5, 0.1])
+    rows = shuffled(flat(lists))
+    chance = by_place[rows[2] - 1]
+    found = Comparisons.from_clicks(
+        *rows[:4], sessions=rows[4], propensities=chance, weights=np.where(rows[0] == 1, 3, 1), n_unseen=0
+    )
+    expected = {}
+    for query, documents, clicks in lists:
+        for place, (near, click) in enumerate(zip(documents, clicks, strict=True)):
+            if click:
+                weight = (3 if query == 1 else 1) / by_place[place]
+                pairs = [(near, far, weight) for far in documents if far != near]
+                for key, value in of_query(query, pairs).items():
+                    expected[key] = expected.get(key, 0.0) + value
+    assert weighted(found) == pytest.approx(expected)
+    # Lists of the same documents are merged: 5 and 7 of the first and the last, and 5 of query 1.
+    assert (found.n_groups, sorted(found.weights)) == (3, [2.0, 3.0, 11.0])
+
+
+def test_what_was_hardly_looked_at_counts_as_not_shown():
+    rows = flat([(0, [4, 7, 5], [0, 1, 1]), (0, [7, 4, 5], [1, 0, 0])])
+    found = Comparisons.from_clicks(
+        *rows[:4], sessions=rows[4], propensities=[1, 0.5, 0.05, 0.25, 0.2, 0.2], min_propensity=0.2, n_unseen=0
+    )
+    assert weighted(found) == pytest.approx(of_query(0, [(7, 4, 2 + 4), (7, 5, 4)]))
+    # But it is not drawn as one of those that were never shown.
+    chance = [1, 0.5, 0.05, 0.25, 0.2, 0.05]
+    found = Comparisons.from_clicks(*rows[:4], sessions=rows[4], propensities=chance, corpus=range(4, 9), n_unseen=9)
+    assert weighted(found) == pytest.approx(of_query(0, [(7, far, 6) for far in (4, 6, 8)]))
+
+
+def test_documents_never_shown_for_a_query_are_drawn():
+    rows = flat([(0, [4, 7], [0, 1]), (0, [8, 4], [1, 0]), (1, [5, 4], [1, 0])])
+    found = Comparisons.from_clicks(*rows[:4], sessions=rows[4], corpus=np.arange(12), n_unseen=500)
+    far = {query: set() for query in (0, 1)}
+    for i, j, k, l in found.quadruplets():  # noqa: E741
+        far[min(i, j)] |= {k, l}
+    assert far == {0: {0, 1, 2, 3, 4, 5, 6, 9, 10, 11}, 1: {0, 1, 2, 3, 4, 6, 7, 8, 9, 10, 11}}
+    some = [Comparisons.from_clicks(*rows[:4], sessions=rows[4], n_unseen=1, random_state=seed) for seed in (0, 0, 1)]
+    assert np.array_equal(some[0].pairs, some[1].pairs)
+    assert all(set(c.pairs[:, 1]) <= {1, 4, 5, 7, 8} for c in some)  # without a corpus, documents of the log
+
+
+def test_popular_queries_are_limited():
+    rows = flat([(0, [4, 7], [0, 1])] * 8 + [(1, [5, 4], [1, 0])])
+    found = Comparisons.from_clicks(
+        *rows[:4], sessions=rows[4], propensities=np.ones(len(rows[0])), max_per_query=2, n_unseen=0
+    )
+    assert dict(zip(found.anchors.tolist(), found.weights.tolist(), strict=True)) == {0: 2.0, 1: 1.0}
+
+
+def test_comparisons_are_unbiased_for_the_relevance_behind_the_clicks():
+    """With the right propensities, mean weights tend to those of the relevant documents, whatever the positions."""
+    rng = np.random.default_rng(0)
+    relevant, chance, n = np.array([0.9, 0.9, 0.1]), np.array([1.0, 0.5, 0.25]), 40_000
+    shown = np.tile([1, 2, 3], (n, 1))
+    clicked = rng.random((n, 3)) < (relevant * chance)
+    rows = np.zeros(3 * n, dtype=int), shown.ravel(), np.tile([1, 2, 3], n), clicked.ravel()
+    found = Comparisons.from_clicks(
+        *rows, sessions=np.repeat(np.arange(n), 3), propensities=np.tile(chance, n), n_unseen=0
+    )
+    weight = {(near[1], far[1]): total / n for (near, far), total in weighted(found).items()}
+    for near in (1, 2, 3):
+        for far in {1, 2, 3} - {near}:
+            assert weight[near, far] == pytest.approx(relevant[near - 1], abs=0.03)
+
+
+# --- propensities -----------------------------------------------------------------------------------------------------
+
+
+def test_positions_are_compared_by_documents_that_moved():
+    rng = np.random.default_rng(0)
+    chance, relevant = np.array([1.0, 0.5, 0.3, 0.2]), np.linspace(0.1, 0.9, 8)
+    lists = []
+    for query in range(4000):
+        documents = rng.permutation(8)[:4]
+        lists.append((100 + query % 20, documents, rng.random(4) < chance * relevant[documents]))
+    rows = shuffled(flat(lists))
+    found = propensities(rows, "position")
+    assert [found[rows[2] == place][0] for place in (1, 2, 3, 4)] == pytest.approx(chance, rel=0.12)
+
+
+def test_positions_of_a_fixed_ranking_get_the_mean_of_what_the_log_allows():
+    rows = flat([(9, [1, 2, 3], [1, 1, 0])] * 40 + [(9, [1, 2, 3], [1, 0, 1])] * 10 + [(9, [1, 2, 3], [1, 0, 0])] * 50)
+    rate = np.array([100.5, 40.5, 10.5]) / 101
+    found = propensities(rows, "position")
+    assert [found[rows[2] == place][0] for place in (1, 2, 3)] == pytest.approx(np.sqrt(rate / rate[0]))
+
+
+def test_readers_who_leave_after_a_click():
+    """Cascade: the chance that nothing above was clicked, literally."""
+    lists = [(9, [1, 2, 3], [1, 0, 0]), (9, [2, 1, 3], [0, 1, 0]), (8, [1, 2, 3], [0, 0, 0])]
+    rows = flat(lists)
+    examined = [[1, 0, 0], [1, 1, 0], [1, 1, 1]]
+    n_looks = sum(map(sum, examined))
+    mean = 2.5 / (n_looks + 1)
+    attraction = {}
+    for query, document in {(query, document) for query, documents, _ in lists for document in documents}:
+        looks = clicks = 0
+        for (asked, documents, clicked), seen in zip(lists, examined, strict=True):
+            if asked == query:
+                place = documents.index(document)
+                looks, clicks = looks + seen[place], clicks + clicked[place]
+        attraction[query, document] = (clicks + mean) / (looks + 1)
+    expected = []
+    for query, documents, _ in lists:
+        reached = 1.0
+        for document in documents:
+            expected.append(reached)
+            reached *= 1 - attraction[query, document]
+    assert propensities(rows, "cascade") == pytest.approx(expected)
+
+
+def simulated_reading(stay, relevant, n, seed):
+    rng = np.random.default_rng(seed)
+    lists = []
+    for session in range(n):
+        documents = rng.permutation(len(relevant))[:4]
+        clicks, there = [], True
+        for place, document in enumerate(documents):
+            clicks.append(bool(there and rng.random() < relevant[document]))
+            there = there and not (clicks[-1] and rng.random() > stay[place])
+        lists.append((100 + session % 5, documents, clicks))
+    return lists
+
+
+def test_readers_who_may_go_on():
+    stay, relevant = np.array([0.8, 0.5, 0.3, 0.5]), np.linspace(0.3, 0.7, 6)
+    lists = simulated_reading(stay, relevant, 8000, seed=0)
+    rows = flat(lists)
+    _, log = _log(*rows)
+    assert continuation(log)[:3] == pytest.approx(stay[:3], abs=0.05)
+    found = propensities(rows, "dependent")
+    expected = []
+    for _, documents, _ in lists:
+        reached = 1.0
+        for place, document in enumerate(documents):
+            expected.append(reached)
+            reached *= 1 - relevant[document] * (1 - stay[place])
+    assert np.abs(found - expected).max() < 0.08
+
+
+# --- learning ---------------------------------------------------------------------------------------------------------
+
+
+def accuracy(metric, X, y):
+    """3-NN accuracy of the second half, searched in the first."""
+    from sklearn.neighbors import KNeighborsClassifier
+
+    half = len(X) // 2
+    mapped = X if metric is None else metric.transform(X)
+    return KNeighborsClassifier(3).fit(mapped[:half], y[:half]).score(mapped[half:], y[half:])
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_clicks_on_the_ranking_of_a_good_distance_do_not_destroy_it(shuffle):
+    """1,500 documents in 20 classes, ranked by the distance; users look at position r with probability r ** -0.6."""
+    rng = np.random.default_rng(0)
+    y = np.arange(1500) % 20
+    X = 1.4 * rng.standard_normal((20, 16))[y] + rng.standard_normal((1500, 16))
+    lists = []
+    for query in range(0, 1500, 5):
+        ranked = np.argsort(np.square(X - X[query]).sum(axis=1))[1:11]
+        for _ in range(4):
+            shown = rng.permutation(ranked) if shuffle else ranked
+            looked = rng.random(10) < np.arange(1.0, 11.0) ** -0.6
+            lists.append((query, shown, looked & (y[shown] == y[query])))
+    rows = flat(lists)
+    other = np.setdiff1d(np.arange(1500), np.arange(0, 1500, 5))
+    before = accuracy(None, X[other], y[other])
+    clicks = Comparisons.from_clicks(*rows[:4], sessions=rows[4])
+    learn = ComparisonBoostMetric(loss="logistic", init="identity", max_iter=40)
+    assert accuracy(learn.fit(clicks, points=X), X[other], y[other]) > before - 0.005
+    # The same log as clicked over skipped above contradicts the distance that made it.
+    skipped = Comparisons.from_rankings(*lists_of(lists, 0, 1), clicks=lists_of(lists, 2)[0])
+    if not shuffle:
+        assert satisfied(Problem(X, skipped), np.eye(16)) == 0
+        assert accuracy(learn.fit(skipped, points=X), X[other], y[other]) < before - 0.1
+
+
+def lists_of(lists, *columns):
+    return [[entry[column] for entry in lists] for column in columns]
+
+
+# --- what is refused --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"clicked": [0, 0, 0]}, "Nothing was clicked"),
+        ({"clicked": [0, 2, 0]}, "clicked must be True or False, or 1 or 0. Got 2"),
+        ({"positions": [1, np.nan, 2]}, "positions must be finite numbers. Got nan"),
+        ({"positions": [1, 2]}, "positions must hold one value for each of the 3 rows"),
+        ({"documents": [4, 0, 5]}, "results of query 0 contain the query itself"),
+        (
+            {"positions": [1, 2, 2]},
+            "Query 0 has position 2 twice in a list. If the query was asked several times, give",
+        ),
+        ({"documents": [4, 4, 5], "sessions": ["a"] * 3}, "Query 0 has document 4 twice in a list. Keep one"),
+        ({"propensities": [1, 0, 1]}, r"propensities\[1\] is 0: the chance .* Give the chance, not its inverse"),
+        ({"propensities": [1, 1, 1], "model": "cascade"}, "Both propensities and model='cascade'"),
+        ({"model": "eyes"}, "model must be one of 'position', 'cascade', 'dependent'"),
+        ({"clicked": [1, 1, 0], "model": "cascade"}, '1 of 1 lists have more than one click.*Use model="dependent"'),
+        ({"propensities": [1, 0.05, 1]}, "No click has a propensity of at least 0.1 and a positive weight"),
+        ({"min_propensity": 0}, "min_propensity must be a finite number above 0 and at most 1"),
+        ({"n_unseen": -1}, "n_unseen must be a whole number of at least 1, or 0"),
+        ({"documents": [4], "queries": [0], "positions": [1], "clicked": [1]}, "No click can be compared"),
+    ],
+)
+def test_refusals(changes, message):
+    columns = {"queries": [0, 0, 0], "documents": [4, 7, 5], "positions": [1, 2, 3], "clicked": [0, 1, 0], **changes}
+    with pytest.raises(ValueError, match=message):
+        Comparisons.from_clicks(**columns)
