@@ -20,6 +20,7 @@ from boostmetric.report import write_model_report
 from boostmetric.storage.files import replacing
 
 _N_HARDEST = 6
+_LEAST_REPEATED = 5  # questions, before a ceiling is told
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,7 @@ def summary(result: dict[str, Any], outputs: Outputs) -> str:
         )
     else:
         parts.append("Nothing learned did clearly better than the base, so the model is the Euclidean distance.")
-    if result["ceiling"] is not None:
+    if result["ceiling"] is not None and result["ceiling"]["n"] >= _LEAST_REPEATED:
         parts.append(
             f"The ceiling, from {result['ceiling']['n']} repeated questions, is {_percent(result['ceiling'])}."
         )
