@@ -16,6 +16,7 @@ from benchmarks import (
     dimension,
     gpu,
     iteration,
+    judge,
     large,
     learners,
     lmnn,
@@ -55,6 +56,7 @@ BENCHMARKS = {
     "cluster": cluster.run,
     "rounds": rounds.run,
     "large": large.run,
+    "judge": judge.run,
     "release": release.run,
 }
 RESULTS = Path(__file__).parent / "results"

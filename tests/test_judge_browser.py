@@ -1,4 +1,4 @@
-"""The page of boostmetric judge in a browser, with real keys: nothing is lost, doubled, or shown as anything but text."""
+"""The page of boostmetric judge in a browser, with real keys: nothing is lost or doubled, and texts are text."""
 
 import json
 import time
@@ -12,7 +12,7 @@ pytest.importorskip("uvicorn")
 from boostmetric.judge import AnswerFile
 from boostmetric.judge.worker import learn_again
 from browser import CHROMIUM, browser
-from judged import IDS, N, POINTS, choice_of, png, serving, simulate
+from judged import IDS, POINTS, N, choice_of, png, serving, simulate
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: apt install chromium")
 
@@ -20,8 +20,9 @@ SHOWN = "document.getElementById('options').children"
 SEEN = "!document.getElementById('question').hidden && !document.body.classList.contains('waiting')"
 COUNT = "parseInt(document.getElementById('pace').textContent)"
 STATE = "document.getElementById('saved').textContent"
-NAMES = f"Array.from({SHOWN}, card => card.querySelector('img') ? card.querySelector('img').alt : card.querySelector('p').textContent)"
-HEAD = "document.querySelector('#head .card') && (document.querySelector('#head img') ? document.querySelector('#head img').alt : document.querySelector('#head p').textContent)"
+NAME = "(card => card.querySelector('img') ? card.querySelector('img').alt : card.querySelector('p').textContent)"
+NAMES = f"Array.from({SHOWN}, {NAME})"
+HEAD = f"document.querySelector('#head .card') && {NAME}(document.querySelector('#head .card'))"
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +85,9 @@ def test_a_key_that_is_held_down_answers_once(page, tmp_path):
     with serving(tmp_path / "a.judge") as (served, (link,)):
         start(page, link)
         for repeat in (False, True, True, True):
-            page.ask("Input.dispatchKeyEvent", type="keyDown", key="ArrowLeft", windowsVirtualKeyCode=37, autoRepeat=repeat)
+            page.ask(
+                "Input.dispatchKeyEvent", type="keyDown", key="ArrowLeft", windowsVirtualKeyCode=37, autoRepeat=repeat
+            )
         page.until(f"{COUNT} === 1 && {SEEN}")
         time.sleep(0.2)
         assert len(served.sitting.file.judged()) == 1
@@ -166,12 +169,16 @@ def test_a_lost_connection_loses_nothing(page, tmp_path):
     with serving(tmp_path / "a.judge") as (served, (link,)):
         start(page, link)
         names = page.js(NAMES)
-        page.ask("Network.emulateNetworkConditions", offline=True, latency=0, downloadThroughput=-1, uploadThroughput=-1)
+        page.ask(
+            "Network.emulateNetworkConditions", offline=True, latency=0, downloadThroughput=-1, uploadThroughput=-1
+        )
         page.press("ArrowRight")
         page.until(f"{STATE}.startsWith('Not saved yet')")
         page.press("ArrowLeft")  # the page waits: it does not go on
         assert page.js(NAMES) == names
-        page.ask("Network.emulateNetworkConditions", offline=False, latency=0, downloadThroughput=-1, uploadThroughput=-1)
+        page.ask(
+            "Network.emulateNetworkConditions", offline=False, latency=0, downloadThroughput=-1, uploadThroughput=-1
+        )
         page.until(f"{COUNT} === 1 && {SEEN}")
         assert [judged.chosen for judged in served.sitting.file.judged()] == [(names[1],)]
         assert page.js(STATE) == ""
@@ -245,7 +252,13 @@ def test_what_was_learned_is_shown(page, tmp_path):
 
 
 def test_texts_are_text_and_nothing_is_loaded_from_elsewhere(page, tmp_path):
-    hostile = ["<img src=x onerror=alert(1)>", "</script><script>window.hurt = 1</script>", "javascript:alert(1)", "\u202eevil", ""]
+    hostile = [
+        "<img src=x onerror=alert(1)>",
+        "</script><script>window.hurt = 1</script>",
+        "javascript:alert(1)",
+        "\u202eevil",
+        "",
+    ]
     texts = [f"{hostile[i % len(hostile)]} {i}" for i in range(N)]
     with serving(tmp_path / "a.judge", texts=texts) as (_, (link,)):
         start(page, link)
@@ -256,7 +269,9 @@ def test_texts_are_text_and_nothing_is_loaded_from_elsewhere(page, tmp_path):
         assert page.complaints == []
         assert all(url.startswith(link) for url in page.requests)
         # The policy of the page holds: no script can be added, nothing fetched from elsewhere.
-        page.js("const s = document.createElement('script'); s.textContent = 'window.hurt = 1'; document.body.append(s)")
+        page.js(
+            "const s = document.createElement('script'); s.textContent = 'window.hurt = 1'; document.body.append(s)"
+        )
         page.js("fetch('http://127.0.0.1:9/').catch(() => { window.refused = true; }); 0")
         page.until("window.refused === true")
         assert page.js("window.hurt === undefined")

@@ -340,20 +340,21 @@ class AnswerFile:
             If another answer is the last one.
         """
         with self._writing():
-            last = self._all(
-                "SELECT answer.id, answer.key, question.id FROM answer JOIN question ON question.id = answer.question "
-                "WHERE question.judge = ? AND NOT answer.undone ORDER BY answer.id DESC LIMIT 1",
+            known = self._all(
+                "SELECT answer.id, question.id, undone FROM answer JOIN question ON question.id = answer.question "
+                "WHERE answer.key = ? AND question.judge = ?",
+                key,
                 judge.number,
             )
-            if not last:
+            if known and known[0][2]:  # the request came twice
+                return self._questions("id = ?", known[0][1])[0]
+            last = self.last_key(judge)
+            if last is None:
                 return None
-            if last[0][1] != key:
-                undone = self._all("SELECT question FROM answer WHERE key = ? AND undone", key)
-                if not undone:
-                    raise StaleAnswerError("Another answer was given since, perhaps in another window.")
-                return self._questions("id = ? AND judge = ?", undone[0][0], judge.number)[0]
-            self._file.execute("UPDATE answer SET undone = 1 WHERE id = ?", (last[0][0],))
-        return self._questions("id = ?", last[0][2])[0]
+            if last != key:
+                raise StaleAnswerError("Another answer was given since, perhaps in another window.")
+            self._file.execute("UPDATE answer SET undone = 1 WHERE id = ?", (known[0][0],))
+        return self._questions("id = ?", known[0][1])[0]
 
     def last_key(self, judge: Judge) -> str | None:
         """Key of the last answer of a judge that is not undone."""

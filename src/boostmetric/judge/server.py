@@ -33,6 +33,7 @@ _HEADERS = {
     "cross-origin-opener-policy": "same-origin",
 }
 _LONGEST_KEY = 64
+_LARGEST_NUMBER = 2**53  # of a question
 
 
 class RequestError(Exception):
@@ -126,7 +127,8 @@ def application(sitting: Sitting, *, loopback: bool, finish: Callable[[Judge], d
 
     def store(judge: Judge, request: Any, body: Any) -> Any:
         number, chosen, seconds = body.get("question"), body.get("chosen"), body.get("seconds")
-        if not (isinstance(number, int) and isinstance(chosen, list) and len(chosen) <= sitting.file.mode.n_options):
+        is_number = isinstance(number, int) and 0 < number < _LARGEST_NUMBER
+        if not (is_number and isinstance(chosen, list) and len(chosen) <= sitting.file.mode.n_options):
             raise RequestError(400, "An answer names a question and what was chosen.")
         if not all(isinstance(id, str | int) and not isinstance(id, bool) for id in chosen):
             raise RequestError(400, "An answer chooses objects by id.")
