@@ -62,7 +62,7 @@ def simulate(file, n, *, judge=None, mapped=TRUTH, noise=0.0, seed=0, start=0):
 @contextlib.contextmanager
 def serving(path, names=("anna",), *, mode="triplet", port=0, loopback=True, pictures=None, texts=None):
     """A server in a thread: yields what it serves, and the address of each judge's page."""
-    with AnswerFile(path, mode=mode) as file:
+    with AnswerFile(path, mode=mode, seed=0) as file:
         people = [file.judge(name) for name in names]
         outputs = Outputs(path.with_name("model.safetensors"), path.with_name("model.html"), "points.csv --id id")
         objects = Objects(IDS, POINTS, texts, pictures)

@@ -28,7 +28,7 @@ def path(tmp_path):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_answers_are_comparisons_of_a_fit(path, mode, tmp_path):
-    with AnswerFile(path, mode=mode) as file:
+    with AnswerFile(path, mode=mode, seed=0) as file:
         simulate(file, 30)
         expected = Counter()
         for judged in file.judged():
@@ -48,7 +48,7 @@ def test_answers_are_comparisons_of_a_fit(path, mode, tmp_path):
 
 
 def test_row_numbers_are_ids_too(path):
-    with AnswerFile(path, mode="triplet") as file:
+    with AnswerFile(path, mode="triplet", seed=0) as file:
         judge = file.judge("anna")
         question = Questions(file, np.arange(24), POINTS).ahead(judge, 1)[0]
         assert all(type(id) is int for id in question.shown)
@@ -60,7 +60,7 @@ def test_row_numbers_are_ids_too(path):
 
 
 def test_nothing_counts_that_is_undone_left_out_or_not_said(path):
-    with AnswerFile(path, mode="triplet") as file:
+    with AnswerFile(path, mode="triplet", seed=0) as file:
         anna = simulate(file, 3)
         ben = simulate(file, 2, judge=file.judge("ben"))
         questions = Questions(file, IDS, POINTS)
@@ -78,7 +78,7 @@ def test_nothing_counts_that_is_undone_left_out_or_not_said(path):
 
 
 def test_an_answer_is_stored_once(path):
-    with AnswerFile(path, mode="triplet") as file:
+    with AnswerFile(path, mode="triplet", seed=0) as file:
         judge = file.judge("anna")
         first, second = Questions(file, IDS, POINTS).ahead(judge, 2)
         for _ in range(3):  # sent again, since no confirmation came
@@ -108,7 +108,7 @@ def test_an_answer_is_stored_once(path):
 
 
 def test_threads_answer_at_the_same_time(path):
-    with AnswerFile(path, mode="triplet") as file:
+    with AnswerFile(path, mode="triplet", seed=0) as file:
         judges = [file.judge(f"judge {number}") for number in range(4)]
         threads = [threading.Thread(target=simulate, args=(file, 15), kwargs={"judge": judge}) for judge in judges]
         for thread in threads:
@@ -121,7 +121,7 @@ def test_threads_answer_at_the_same_time(path):
 KILLED = """
 import os, sys
 from judged import *
-file = AnswerFile(sys.argv[1], mode="triplet")
+file = AnswerFile(sys.argv[1], mode="triplet", seed=0)
 simulate(file, 7)
 file._file.execute("BEGIN IMMEDIATE")
 file._file.execute("UPDATE answer SET undone = 1")
@@ -145,7 +145,7 @@ def test_other_files_are_refused(tmp_path, path):
     no_database = tmp_path / "a.judge"
     no_database.write_text("anchor,near,far\n" * 100)
     with pytest.raises(AnswerFileError, match="cannot be used as a file of answers"):
-        AnswerFile(no_database, mode="triplet")
+        AnswerFile(no_database, mode="triplet", seed=0)
     with pytest.raises(TableError, match="not a whole judge file"):
         read_comparisons(no_database, TABLE)
     other = tmp_path / "b.judge"
@@ -153,21 +153,21 @@ def test_other_files_are_refused(tmp_path, path):
         database.execute("CREATE TABLE points (x)")
     database.close()
     with pytest.raises(AnswerFileError, match="is no file of answers"):
-        AnswerFile(other, mode="triplet")
+        AnswerFile(other, mode="triplet", seed=0)
     with pytest.raises(TableError, match="not a whole judge file"):
         read_comparisons(other, TABLE)
     with pytest.raises(TableError, match="there is no such file"):
         read_comparisons(tmp_path / "none.judge", TABLE)
-    AnswerFile(path, mode="odd").close()
+    AnswerFile(path, mode="odd", seed=0).close()
     with pytest.raises(AnswerFileError, match="mode 'odd', not 'triplet'"):
-        AnswerFile(path, mode="triplet")
+        AnswerFile(path, mode="triplet", seed=0)
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_purposes_are_dealt_out_as_promised(path, mode):
     """A fifth is held out, one in twenty is repeated, and of the others half comes from the committee."""
     rng = np.random.default_rng(0)
-    with AnswerFile(path, mode=mode) as file:
+    with AnswerFile(path, mode=mode, seed=0) as file:
         judge, questions = file.judge("anna"), Questions(file, IDS, POINTS)
         for number in range(100):
             if number == 20:
@@ -192,7 +192,7 @@ def test_purposes_are_dealt_out_as_promised(path, mode):
 
 
 def test_a_batch_has_no_head_twice(path):
-    with AnswerFile(path, mode="triplet") as file:
+    with AnswerFile(path, mode="triplet", seed=0) as file:
         judge, questions = file.judge("anna"), Questions(file, IDS, POINTS)
         questions.members = [np.diag(row) for row in np.random.default_rng(0).random((6, 5))]
         waiting = [question for question in questions.ahead(judge, 20) if question.purpose == COMMITTEE]
@@ -204,7 +204,7 @@ def test_the_committee_asks_what_it_disputes(path):
     members = [np.diag([1.0, 0, 0, 0, 0]), np.diag([0, 1.0, 0, 0, 0])]
     rng = np.random.default_rng(0)
     pool = np.array([rng.permutation(24)[:3] for _ in range(500)])
-    with AnswerFile(path, mode="triplet") as file:
+    with AnswerFile(path, mode="triplet", seed=0) as file:
         judge, questions = file.judge("anna"), Questions(file, IDS, POINTS)
         questions.members = members
         numbers = {name: row for row, name in enumerate(IDS)}
@@ -236,10 +236,12 @@ def test_favourites_are_those_of_a_literal_judge(mode):
 
 def test_few_points(path):
     few = pytest.raises(ValueError, match="A question shows 9 objects, and there are 8 points")
-    with AnswerFile(path, mode="choice") as file, few:
+    with AnswerFile(path, mode="choice", seed=0) as file, few:
         Questions(file, IDS[:8], POINTS[:8])
     path.unlink()
-    with AnswerFile(path, mode="triplet") as file:  # three points: all questions are soon asked, and asked again
+    with AnswerFile(
+        path, mode="triplet", seed=0
+    ) as file:  # three points: all questions are soon asked, and asked again
         simulate_all = Questions(file, IDS[:3], POINTS[:3])
         judge = file.judge("anna")
         for number in range(30):

@@ -234,7 +234,7 @@ def test_two_windows_of_one_judge(page, tmp_path):
 
 def test_what_was_learned_is_shown(page, tmp_path):
     path = tmp_path / "a.judge"
-    with AnswerFile(path, mode="triplet") as file:
+    with AnswerFile(path, mode="triplet", seed=0) as file:
         simulate(file, 60)
         learn_again(file, IDS, POINTS)
         simulate(file, 60, start=60)
@@ -293,7 +293,7 @@ def test_fits_every_width_light_and_dark(page, tmp_path, pictures, mode, dark, w
 
 def test_finish_writes_the_model(page, tmp_path):
     path = tmp_path / "a.judge"
-    with AnswerFile(path, mode="triplet") as file:
+    with AnswerFile(path, mode="triplet", seed=0) as file:
         simulate(file, 40)
     with serving(path) as (served, (link,)):
         start(page, link)

@@ -68,6 +68,10 @@ def judge(
     finish: Annotated[
         bool, typer.Option("--finish", help="Ask nothing: write the model from the answers so far.")
     ] = False,
+    seed: Annotated[
+        int | None,
+        typer.Option(min=0, help="Random seed of the questions, for a new file. Default: another each time."),
+    ] = None,
     id: Id = None,
     vector: Vector = None,
     columns: Columns = None,
@@ -100,7 +104,7 @@ def judge(
     shown = [column for column in (text, image) if column is not None]
     typed = replace(reading, ignore=tuple(dict.fromkeys([*reading.ignore, *shown]))).typed
     outputs = Outputs(output, report, f"{' '.join(map(_quoted, points))}{typed}")
-    with AnswerFile(answers, mode=None if answers.exists() and mode is None else mode or "triplet") as file:
+    with AnswerFile(answers, mode=None if answers.exists() and mode is None else mode or "triplet", seed=seed) as file:
         people = [] if finish else [file.judge(name) for name in dict.fromkeys(names)]
         if leave_out is not None:
             file.leave_out(separated(leave_out))

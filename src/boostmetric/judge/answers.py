@@ -136,6 +136,8 @@ class AnswerFile:
         Made if it does not exist; its folder must exist.
     mode : str, optional
         Kind of the questions, see `MODES`; needed for a new file.
+    seed : int, optional
+        Random seed of the questions in a new file; by default another one each time.
 
     Examples
     --------
@@ -150,7 +152,7 @@ class AnswerFile:
     [('pine',)]
     """
 
-    def __init__(self, path: str | Path, mode: str | None = None) -> None:
+    def __init__(self, path: str | Path, mode: str | None = None, seed: int | None = None) -> None:
         self.path = Path(path)
         self._lock = threading.RLock()
         try:
@@ -158,19 +160,23 @@ class AnswerFile:
             # Each commit is on disk when it returns, also if the machine stops.
             for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
                 self._file.execute(f"PRAGMA {pragma}")
-            self._open(mode)
+            self._open(mode, seed)
         except sqlite3.Error as error:
             remedy = "Name another file, or copy it again if it was copied."
             raise AnswerFileError(f"{self.path}: cannot be used as a file of answers ({error}). {remedy}") from None
 
-    def _open(self, mode: str | None) -> None:
+    def _open(self, mode: str | None, seed: int | None) -> None:
         with self._writing():
             if not self._file.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
                 if mode is None:
                     raise AnswerFileError(f"{self.path}: is a new file of answers, which needs a mode.")
                 for statement in filter(str.strip, _SCHEMA.split(";")):
                     self._file.execute(statement)
-                facts = [("version", str(_VERSION)), ("mode", mode), ("seed", str(secrets.randbits(31)))]
+                facts = [
+                    ("version", str(_VERSION)),
+                    ("mode", mode),
+                    ("seed", str(secrets.randbits(31) if seed is None else seed)),
+                ]
                 self._file.executemany("INSERT INTO about VALUES (?, ?)", facts)
         try:
             about = dict(self._file.execute("SELECT name, value FROM about"))
