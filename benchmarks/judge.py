@@ -8,6 +8,7 @@ from typing import NamedTuple
 from zipfile import ZipFile
 
 import numpy as np
+from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from rich.progress import track
 from scipy.stats import t as student
@@ -19,7 +20,7 @@ from boostmetric.judge.modes import MODES
 from boostmetric.judge.questions import disagreement
 from boostmetric.paper.datasets import MissingDataError
 
-_N_ANSWERS = (20, 40, 100, 200, 400)
+_N_ANSWERS = (20, 40, 100, 200)
 _N_RUNS = 16
 _BATCH = 20
 _POOL = 300
@@ -53,7 +54,8 @@ def run(data_dir: Path | None) -> list[dict[str, object]]:
         raise MissingDataError("Answers of people are read from the folder human of --data-dir.")
     rows: list[dict[str, object]] = []
     for judged in (material(folder), eggs(folder)):
-        results = [replay(judged, seed) for seed in track(range(_N_RUNS), description=judged.name, transient=True)]
+        runs = Parallel(n_jobs=2, return_as="generator")(delayed(replay)(judged, seed) for seed in range(_N_RUNS))
+        results = list(track(runs, description=judged.name, total=_N_RUNS, transient=True))
         base = share(judged.points, judged.test)
         for n in _N_ANSWERS:
             random = np.array([result["random"][n] for result in results])

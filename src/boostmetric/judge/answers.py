@@ -107,7 +107,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Judged:
+class GivenAnswer:
     """A question with its answer.
 
     Attributes
@@ -288,7 +288,7 @@ class AnswerFile:
         )
         return [_question(row) for row in rows]
 
-    def answer(self, judge: Judge, number: int, chosen: Sequence[Id], *, key: str, seconds: float) -> Judged:
+    def answer(self, judge: Judge, number: int, chosen: Sequence[Id], *, key: str, seconds: float) -> GivenAnswer:
         """Store an answer. When this returns, it is on disk.
 
         Parameters
@@ -316,7 +316,7 @@ class AnswerFile:
             if before:
                 if before[0][0] != number:
                     raise StaleAnswerError(f"The key of this answer was used for question {before[0][0]}.")
-                return Judged(question, tuple(json.loads(before[0][1])), *before[0][2:])
+                return GivenAnswer(question, tuple(json.loads(before[0][1])), *before[0][2:])
             comparisons = self.mode.comparisons(question.shown, chosen)  # refuses what is no answer
             now = time.time()
             row = (number, key, json.dumps(list(chosen)), seconds, now)
@@ -329,7 +329,7 @@ class AnswerFile:
             self._file.executemany(
                 "INSERT INTO comparison VALUES (?, ?, ?, ?)", [(cursor.lastrowid, *c) for c in comparisons]
             )
-        return Judged(question, tuple(chosen), seconds, now)
+        return GivenAnswer(question, tuple(chosen), seconds, now)
 
     def undo(self, judge: Judge, key: str) -> Question | None:
         """Take back the last answer of a judge, whose question is open again; return it, or None if there is none.
@@ -371,13 +371,13 @@ class AnswerFile:
         )
         return row[0][0] if row else None
 
-    def judged(self) -> list[Judged]:
+    def judged(self) -> list[GivenAnswer]:
         """Return all answers that are not undone, in the order in which they were given."""
         rows = self._all(
             "SELECT question.id, judge, purpose, shown, repeats, chosen, seconds, at FROM answer JOIN question ON "
             "question.id = answer.question WHERE NOT undone ORDER BY answer.id"
         )
-        return [Judged(_question(row), tuple(json.loads(row[5])), *row[6:]) for row in rows]
+        return [GivenAnswer(_question(row), tuple(json.loads(row[5])), *row[6:]) for row in rows]
 
     def count(self) -> tuple[int, int]:
         """Return two numbers that change with every answer and every answer that is undone."""

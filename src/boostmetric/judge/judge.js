@@ -270,7 +270,7 @@
     }
     if (lesson && lesson.consistency) {
       const { consistency, ceiling } = lesson;
-      facts.push(fact("Same answer again", percent(consistency.mean), `of ${consistency.n} repeated`, consistency.n < 5 ? "" : `No metric can agree with more than about ${percent(ceiling.mean)} (${Math.round(100 * ceiling.low)} to ${Math.round(100 * ceiling.high)}).`));
+      facts.push(fact("Same answer again", percent(consistency.mean), `of ${consistency.n} repeated`, consistency.n < 5 ? "" : `Ceiling for any metric: about ${percent(ceiling.mean)} (${Math.round(100 * ceiling.low)} to ${Math.round(100 * ceiling.high)}).`));
     }
     const halves = lesson && lesson.halves;
     if (halves && halves.difference) {

@@ -60,7 +60,7 @@ class Answers:
 
 
 @dataclass(frozen=True)
-class Learned:
+class Taught:
     """A metric, and whether it is the base.
 
     Attributes
@@ -79,7 +79,7 @@ def learner(n_iter: int) -> ComparisonBoostMetric:
     return ComparisonBoostMetric(loss="logistic", init="identity", learning_rate=0.3, max_iter=n_iter, random_state=0)
 
 
-def learn(answers: Answers, points: FloatArray, seed: int = 0) -> Learned:
+def learn(answers: Answers, points: FloatArray, seed: int = 0) -> Taught:
     """Learn a metric, or keep the base.
 
     Parameters
@@ -90,7 +90,7 @@ def learn(answers: Answers, points: FloatArray, seed: int = 0) -> Learned:
         Random seed of the folds.
     """
     n_iter = choose(answers, points, seed)
-    return Learned(fitted(answers, points, n_iter), n_iter)
+    return Taught(fitted(answers, points, n_iter), n_iter)
 
 
 def fitted(answers: Answers, points: FloatArray, n_iter: int) -> FloatArray:

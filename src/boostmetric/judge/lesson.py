@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from boostmetric.arrays.identifiers import Identifiers, Ids
 from boostmetric.arrays.types import FloatArray, IntArray
 from boostmetric.estimators import committee
-from boostmetric.judge.answers import AnswerFile, Judged
-from boostmetric.judge.learning import Answers, Learned, fitted, learn, learner, standard_error
+from boostmetric.judge.answers import AnswerFile, GivenAnswer
+from boostmetric.judge.learning import Answers, Taught, fitted, learn, learner, standard_error
 from boostmetric.judge.measures import Measured, ceiling, consistency, difference, is_enough, share
 from boostmetric.judge.questions import COMMITTEE, HELD_OUT, RANDOM, REPEAT
 
@@ -98,7 +98,7 @@ class Record:
                 pairs.append((self._stated(self.judged[first]), self._stated(one)))
         return pairs
 
-    def _stated(self, one: Judged) -> list[tuple[int | str, ...]]:
+    def _stated(self, one: GivenAnswer) -> list[tuple[int | str, ...]]:
         return self.mode.comparisons(one.question.shown, one.chosen)
 
 
@@ -108,14 +108,14 @@ class Lesson:
 
     Attributes
     ----------
-    learned : Learned
+    learned : Taught
     members : list of ndarray
         Linear maps of the committee.
     result : dict
         The measures, for JSON.
     """
 
-    learned: Learned
+    learned: Taught
     members: list[FloatArray]
     result: dict[str, Any]
 
@@ -132,7 +132,7 @@ def teach(answers: Record, points: FloatArray, earlier: Sequence[tuple[int, Floa
     """
     some, held_out = answers.answers(answers.learned), answers.answers(answers.held_out)
     enough = len(some) >= _LEAST_LEARNED
-    learned = learn(some, points) if enough else Learned(np.eye(points.shape[1]), 0)
+    learned = learn(some, points) if enough else Taught(np.eye(points.shape[1]), 0)
     base = held_out.right(points)
     now = held_out.right(points @ learned.components.T)
     halves = _halves(answers, points, held_out)
@@ -215,7 +215,7 @@ def _consistency(answers: Record, judge: int | None = None) -> dict[str, Any]:
     return {"consistency": _told(same), "ceiling": _told(most)}
 
 
-def _of_judge(answers: Record, judge: Any, points: FloatArray, learned: Learned) -> dict[str, Any]:
+def _of_judge(answers: Record, judge: Any, points: FloatArray, learned: Taught) -> dict[str, Any]:
     mine = np.array([one.question.judge == judge.number for one in answers.judged], dtype=bool)
     held_out = answers.answers(np.array([n for n in answers.held_out if mine[n]], dtype=np.int64))
     seconds = [one.seconds for one in answers.judged if one.question.judge == judge.number]
