@@ -72,8 +72,8 @@ print(f"  ceiling, from {ceiling['n']} repeated questions: {ceiling['mean']:.0%}
 # %%
 # What those who ask can see
 # --------------------------
-# The page shows this curve while people answer. The band is the interval of the last agreement, the dotted line what the
-# judge's own consistency allows.
+# The page shows this curve while people answer. The band is the interval of the last agreement, the dotted line what
+# the judge's own consistency allows.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
 answers = [place["n"] for place in lesson["curve"]]

@@ -18,6 +18,7 @@ from boostmetric.arrays.types import FloatArray, IntArray
 from boostmetric.comparisons import Comparisons
 from boostmetric.estimators import ComparisonBoostMetric
 from boostmetric.judge.modes import Mode, share_right
+from boostmetric.parallel.blas import single_threaded_blas
 
 N_ITERATIONS = (5, 20)
 """Numbers of iterations to choose from, besides none."""
@@ -89,8 +90,9 @@ def learn(answers: Answers, points: FloatArray, seed: int = 0) -> Taught:
     seed : int
         Random seed of the folds.
     """
-    n_iter = choose(answers, points, seed)
-    return Taught(fitted(answers, points, n_iter), n_iter)
+    with single_threaded_blas():  # once, not for each of many short fits
+        n_iter = choose(answers, points, seed)
+        return Taught(fitted(answers, points, n_iter), n_iter)
 
 
 def fitted(answers: Answers, points: FloatArray, n_iter: int) -> FloatArray:
