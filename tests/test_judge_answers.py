@@ -141,6 +141,23 @@ def test_a_killed_process_loses_nothing_that_was_stored(path):
         assert len(file.judged()) == 8
 
 
+@pytest.mark.skipif(os.name != "posix", reason="permissions")
+def test_only_the_owner_may_read_the_links(path, tmp_path):
+    with AnswerFile(path, mode="triplet", seed=0) as file:
+        simulate(file, 2)
+        assert {other.stat().st_mode & 0o077 for other in tmp_path.iterdir()} == {0}
+    with pytest.raises(AnswerFileError, match="cannot be written"):
+        AnswerFile(tmp_path / "none" / "a.judge", mode="triplet")
+
+
+def test_progress_of_a_judge(path):
+    with AnswerFile(path, mode="triplet", seed=0) as file:
+        anna = simulate(file, 5)
+        simulate(file, 2, judge=file.judge("ben"))
+        file.undo(anna, file.last_key(anna))
+        assert file.progress(anna, 3) == (4, [1.5, 1.5, 1.5])
+
+
 def test_other_files_are_refused(tmp_path, path):
     no_database = tmp_path / "a.judge"
     no_database.write_text("anchor,near,far\n" * 100)

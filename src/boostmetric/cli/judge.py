@@ -49,7 +49,10 @@ def judge(
     ] = None,
     judges: Annotated[
         list[str] | None,
-        typer.Option(help="Names, separated by commas; each has a link of their own.", rich_help_panel=_JUDGES),
+        typer.Option(
+            help="Names, separated by commas; each has a link of their own. Default: those of the file, or one.",
+            rich_help_panel=_JUDGES,
+        ),
     ] = None,
     leave_out: Annotated[
         list[str] | None,
@@ -99,13 +102,14 @@ def judge(
     from boostmetric.judge.answers import AnswerFile
     from boostmetric.judge.finish import Outputs
 
-    names = separated(judges or ()) or ("judge",)
+    names = separated(judges or ())
     objects = _objects(points, reading, images, image, text)
     shown = [column for column in (text, image) if column is not None]
     typed = replace(reading, ignore=tuple(dict.fromkeys([*reading.ignore, *shown]))).typed
     outputs = Outputs(output, report, f"{' '.join(map(_quoted, points))}{typed}")
     with AnswerFile(answers, mode=None if answers.exists() and mode is None else mode or "triplet", seed=seed) as file:
-        people = [] if finish else [file.judge(name) for name in dict.fromkeys(names)]
+        before = [person.name for person in file.judges()]
+        people = [] if finish else [file.judge(name) for name in dict.fromkeys(names or before or ["judge"])]
         if leave_out is not None:
             file.leave_out(separated(leave_out))
         if finish:

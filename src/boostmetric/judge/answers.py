@@ -156,6 +156,10 @@ class AnswerFile:
         self.path = Path(path)
         self._lock = threading.RLock()
         try:
+            self.path.touch(mode=0o600)  # for its owner only: it holds the secrets of the links
+        except OSError as error:
+            raise AnswerFileError(f"{self.path}: cannot be written ({error.strerror}). Name another file.") from None
+        try:
             self._file = sqlite3.connect(self.path, timeout=30.0, check_same_thread=False, isolation_level=None)
             # Each commit is on disk when it returns, also if the machine stops.
             for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
@@ -278,9 +282,9 @@ class AnswerFile:
         """Return the questions that a judge has not answered, oldest first."""
         return self._questions("judge = ? AND id NOT IN (SELECT question FROM answer WHERE NOT undone)", judge.number)
 
-    def questions(self) -> list[Question]:
-        """Return all questions, answered or not."""
-        return self._questions("1")
+    def questions(self, judge: Judge | None = None) -> list[Question]:
+        """Return all questions, answered or not, or those of one judge."""
+        return self._questions("1") if judge is None else self._questions("judge = ?", judge.number)
 
     def _questions(self, condition: str, *values: Any) -> list[Question]:
         rows = self._all(
@@ -370,6 +374,20 @@ class AnswerFile:
             judge.number,
         )
         return row[0][0] if row else None
+
+    def progress(self, judge: Judge, recent: int) -> tuple[int, list[float]]:
+        """Number of answers of a judge, and the seconds of the last ones.
+
+        Parameters
+        ----------
+        judge : Judge
+        recent : int
+            Number of answers whose seconds are returned, at most.
+        """
+        of_judge = "FROM answer JOIN question ON question.id = answer.question WHERE NOT undone AND judge = ?"
+        ((count,),) = self._all(f"SELECT count(*) {of_judge}", judge.number)
+        rows = self._all(f"SELECT seconds {of_judge} ORDER BY answer.id DESC LIMIT ?", judge.number, recent)
+        return count, [row[0] for row in rows]
 
     def judged(self) -> list[GivenAnswer]:
         """Return all answers that are not undone, in the order in which they were given."""

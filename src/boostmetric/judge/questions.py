@@ -76,7 +76,7 @@ class Questions:
         return questions
 
     def _next(self, judge: Judge, waiting: Sequence[Question]) -> Question:
-        mine = [question for question in self._file.questions() if question.judge == judge.number]
+        mine = self._file.questions(judge)
         rng = np.random.default_rng([self._file.seed, judge.number, len(mine)])
         purpose = self._purpose(judge, len(mine))
         if purpose == REPEAT:

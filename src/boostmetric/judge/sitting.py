@@ -162,10 +162,5 @@ class Sitting:
         }
 
     def _progress(self, judge: Judge) -> dict[str, Any]:
-        mine = [judged for judged in self.file.judged() if judged.question.judge == judge.number]
-        recent = [judged.seconds for judged in mine[-_RECENT:]]
-        return {
-            "answers": len(mine),
-            "cannot_say": sum(not judged.chosen for judged in mine),
-            "seconds": statistics.median(recent) if recent else None,
-        }
+        count, recent = self.file.progress(judge, _RECENT)
+        return {"answers": count, "seconds": statistics.median(recent) if recent else None}
