@@ -169,8 +169,13 @@ def test_other_files_are_refused(tmp_path, path):
     with sqlite3.connect(other) as database:
         database.execute("CREATE TABLE points (x)")
     database.close()
+    before = other.read_bytes()
     with pytest.raises(AnswerFileError, match="is no file of answers"):
         AnswerFile(other, mode="triplet", seed=0)
+    assert other.read_bytes() == before
+    with pytest.raises(AnswerFileError, match="needs a mode"):
+        AnswerFile(tmp_path / "new.judge")
+    assert not (tmp_path / "new.judge").exists()
     with pytest.raises(TableError, match="not a whole judge file"):
         read_comparisons(other, TABLE)
     with pytest.raises(TableError, match="there is no such file"):

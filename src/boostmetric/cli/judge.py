@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import socket
 import webbrowser
 from collections.abc import Sequence
@@ -106,8 +107,9 @@ def judge(
     objects = _objects(points, reading, images, image, text)
     shown = [column for column in (text, image) if column is not None]
     typed = replace(reading, ignore=tuple(dict.fromkeys([*reading.ignore, *shown]))).typed
-    outputs = Outputs(output, report, f"{' '.join(map(_quoted, points))}{typed}")
-    with AnswerFile(answers, mode=None if answers.exists() and mode is None else mode or "triplet", seed=seed) as file:
+    outputs = Outputs(output, report, f"{' '.join(map(shlex.quote, points))}{typed}")
+    is_new = not answers.exists() or not answers.stat().st_size
+    with AnswerFile(answers, mode=mode or ("triplet" if is_new else None), seed=seed) as file:
         before = [person.name for person in file.judges()]
         people = [] if finish else [file.judge(name) for name in dict.fromkeys(names or before or ["judge"])]
         if leave_out is not None:
@@ -118,12 +120,6 @@ def judge(
             _conclude(write(file, objects, outputs), outputs, as_json=as_json)
             return
         _serve(file, objects, people, outputs, host, port, browser=browser, as_json=as_json)
-
-
-def _quoted(text: str) -> str:
-    import shlex
-
-    return shlex.quote(text)
 
 
 def _objects(

@@ -156,24 +156,29 @@ class AnswerFile:
         self.path = Path(path)
         self._lock = threading.RLock()
         try:
+            if mode is None and not (self.path.exists() and self.path.stat().st_size):
+                raise AnswerFileError(f"{self.path}: is a new file of answers, which needs a mode.")
             self.path.touch(mode=0o600)  # for its owner only: it holds the secrets of the links
         except OSError as error:
             raise AnswerFileError(f"{self.path}: cannot be written ({error.strerror}). Name another file.") from None
+        self._file = sqlite3.connect(self.path, timeout=30.0, check_same_thread=False, isolation_level=None)
         try:
-            self._file = sqlite3.connect(self.path, timeout=30.0, check_same_thread=False, isolation_level=None)
             # Each commit is on disk when it returns, also if the machine stops.
-            for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
+            for pragma in ("synchronous = FULL", "foreign_keys = ON"):
                 self._file.execute(f"PRAGMA {pragma}")
             self._open(mode, seed)
+            self._file.execute("PRAGMA journal_mode = WAL")  # of our files only
         except sqlite3.Error as error:
+            self._file.close()
             remedy = "Name another file, or copy it again if it was copied."
             raise AnswerFileError(f"{self.path}: cannot be used as a file of answers ({error}). {remedy}") from None
+        except AnswerFileError:
+            self._file.close()
+            raise
 
     def _open(self, mode: str | None, seed: int | None) -> None:
         with self._writing():
-            if not self._file.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-                if mode is None:
-                    raise AnswerFileError(f"{self.path}: is a new file of answers, which needs a mode.")
+            if mode is not None and not self._all("SELECT count(*) FROM sqlite_master")[0][0]:
                 for statement in filter(str.strip, _SCHEMA.split(";")):
                     self._file.execute(statement)
                 facts = [

@@ -298,7 +298,7 @@
   $("skip").addEventListener("click", () => answer([]));
   $("finish").addEventListener("click", () => {
     $("sure-text").textContent = alone
-      ? "The model is learned from all answers and written. The same command can go on later."
+      ? "The model is learned from all answers and written. With --force, the same command can go on later."
       : "Your answers are complete then. You can come back as long as others are still answering.";
     $("sure").showModal();
   });

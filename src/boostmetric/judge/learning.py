@@ -45,6 +45,13 @@ class Answers:
     def __len__(self) -> int:
         return len(self.shown)
 
+    @property
+    def questions(self) -> IntArray:
+        """Number of the question of each answer: the same where it was asked again, or of several judges."""
+        numbers: dict[Any, int] = {}
+        asked = (self.mode.same(row) for row in self.shown.tolist())
+        return np.array([numbers.setdefault(same, len(numbers)) for same in asked], dtype=np.int64)
+
     def take(self, rows: Any) -> Answers:
         """Select answers by number or by a mask."""
         numbers = np.arange(len(self))[rows]
@@ -109,8 +116,9 @@ def choose(answers: Answers, points: FloatArray, seed: int = 0) -> int:
         return 0
     base = answers.right(points)
     gain = {n_iter: np.zeros(len(answers)) for n_iter in N_ITERATIONS}
+    of_question = answers.questions
     for repeat in range(_N_REPEATS):
-        fold = np.random.default_rng([seed, repeat]).permutation(len(answers)) % _N_FOLDS
+        fold = np.random.default_rng([seed, repeat]).permutation(of_question.max() + 1)[of_question] % _N_FOLDS
         for number in range(_N_FOLDS):
             out = fold == number
             for n_iter in N_ITERATIONS:

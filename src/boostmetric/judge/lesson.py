@@ -175,7 +175,7 @@ def _gain_of_doubling(
     some: Answers, points: FloatArray, held_out: Answers, now: FloatArray, n_iter: int
 ) -> Measured | None:
     """How much more held-out answers are right than after half of the answers."""
-    if len(held_out) < _LEAST_HELD_OUT or not n_iter:
+    if len(held_out) < _LEAST_HELD_OUT:
         return None
     before = np.zeros(len(held_out))
     for number in range(_N_HALVES):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import os
 import signal
@@ -14,6 +15,7 @@ from boostmetric.arrays.types import FloatArray
 from boostmetric.judge.answers import AnswerFile
 from boostmetric.judge.lesson import Record, packed, teach, unpacked
 
+_log = logging.getLogger(__name__)
 _PAUSE = 0.25  # seconds between two looks at the file
 
 
@@ -44,7 +46,10 @@ def _work(path: Path, ids: Ids, points: FloatArray, parent: int) -> None:
                 time.sleep(_PAUSE)
                 continue
             seen = count
-            learn_again(file, ids, points)
+            try:
+                learn_again(file, ids, points)
+            except Exception:  # a lesson that fails is not the last one: the next answer may be the remedy
+                _log.exception("A lesson failed; answers are stored all the same.")
 
 
 def learn_again(file: AnswerFile, ids: Ids, points: FloatArray) -> None:
