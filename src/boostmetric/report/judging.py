@@ -46,7 +46,7 @@ def _scores(judging: Mapping[str, Any]) -> list[Html]:
     n, held_out = int(judging["n_answers"]), int(judging["n_held_out"])
     text = (
         f"{n:,} answers of people, {int(judging['n_cannot_say']):,} of them “cannot say”. {held_out:,} were held out: "
-        "no figure here comes from an answer that was learned from."
+        "agreement is with these only, which were never learned from."
     )
     rows = [
         _row("agreement, base", judging.get("base")),
@@ -122,7 +122,8 @@ def _hardest(judging: Mapping[str, Any], pictures: Pictures | None) -> list[Html
         return []
     shown = [_question(question, _picture_in(pictures)) for question in asked]
     text = (
-        "Held-out answers that surprise the metric most, the most surprising first. What was chosen is framed. "
+        "Held-out answers that surprise the metric most, the most surprising first. What was chosen is framed, and "
+        "a head comes first. "
         "Questions like these are where features are missing, or where people do not agree."
     )
     return [paragraph(text, "Hardest questions"), *shown]
@@ -155,7 +156,9 @@ def _picture_in(pictures: Pictures | None) -> Callable[[Any], str | None]:
             with image.open(path) as opened:
                 opened.thumbnail((_SIDE, _SIDE))
                 buffer = io.BytesIO()
-                opened.convert("RGB").save(buffer, "JPEG", quality=85)
+                whole = opened.convert("RGBA")
+                white = image.new("RGBA", whole.size, "white")  # also behind what is transparent
+                image.alpha_composite(white, whole).convert("RGB").save(buffer, "JPEG", quality=85)
         except (OSError, ValueError, image.DecompressionBombError):
             return None
         return _data("image/jpeg", buffer.getvalue())
