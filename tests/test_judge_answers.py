@@ -141,6 +141,26 @@ def test_a_killed_process_loses_nothing_that_was_stored(path):
         assert len(file.judged()) == 8
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE VIEW comparison AS WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x FROM n) SELECT * FROM n",
+        "CREATE TABLE comparison (answer, anchor AS (zeroblob(900000000)), near, far)",
+        "CREATE TABLE comparison (x)",
+    ],
+)
+def test_hostile_files_are_refused_quickly(path, statement):
+    """A view would be a program; a value could ask for any memory."""
+    with AnswerFile(path, mode="triplet", seed=0) as file:
+        simulate(file, 2)
+        file._file.execute("DROP TABLE comparison")
+        file._file.execute(statement)
+        if "zeroblob" in statement:
+            file._file.execute("INSERT INTO comparison VALUES (1, 'b', 'c')")
+    with pytest.raises(TableError, match="not a whole judge file"):
+        read_comparisons(path, TABLE)
+
+
 @pytest.mark.skipif(os.name != "posix", reason="permissions")
 def test_only_the_owner_may_read_the_links(path, tmp_path):
     with AnswerFile(path, mode="triplet", seed=0) as file:

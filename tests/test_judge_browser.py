@@ -134,7 +134,7 @@ def test_two_of_eight(page, tmp_path):
         press(page, "8")
         (judged,) = served.sitting.file.judged()
         assert set(judged.chosen) == {names[1], names[7]}
-        assert len(served.sitting.file._all("SELECT * FROM comparisons")) == 12
+        assert len(served.sitting.file._all("SELECT * FROM comparison")) == 12
 
 
 def test_pictures_are_there_before_their_question(page, tmp_path, pictures):

@@ -26,6 +26,15 @@ def served(tmp_path, pictures):
         yield served.sitting, *map(Client, links)
 
 
+@pytest.fixture(scope="module")
+def refusing(tmp_path_factory, pictures):
+    """A server for requests that change nothing."""
+    folder = tmp_path_factory.mktemp("refusing")
+    with serving(folder / "a.judge", ("anna", "ben"), pictures=pictures) as (served, links):
+        yield served.sitting, *map(Client, links)
+        assert served.sitting.file.judged() == []
+
+
 def an_answer(client, **changes):
     question = client.ask("begin")[1]["questions"][0]
     ids = [one["id"] for one in question["objects"]]
@@ -76,8 +85,8 @@ def test_judges_have_links_of_their_own(served):
 
 
 @pytest.mark.parametrize("token", ["", "x", "../", "%00", "a" * 5000, "anna", "' OR 1 --"])
-def test_without_the_token_there_is_nothing(served, token):
-    _, anna, _ = served
+def test_without_the_token_there_is_nothing(refusing, token):
+    _, anna, _ = refusing
     for path in ("", "begin", "state", "picture/0", "static/judge.js"):
         status, _ = anna.ask(path, token=token.replace(" ", "%20"))
         assert status in (400, 404)
@@ -100,17 +109,17 @@ def test_without_the_token_there_is_nothing(served, token):
         {"host": "127.0.0.1.evil.example"},
     ],
 )
-def test_other_sites_change_nothing(served, headers):
-    sitting, anna, _ = served
+def test_other_sites_change_nothing(refusing, headers):
+    sitting, anna, _ = refusing
     for path in ("answer", "undo", "finish"):
         assert anna.ask(path, an_answer(anna), **headers)[0] == 403
     assert sitting.file.judged() == []
     assert sitting.outcome is None
 
 
-def test_a_foreign_name_for_this_machine_shows_nothing(served):
+def test_a_foreign_name_for_this_machine_shows_nothing(refusing):
     """DNS rebinding: the browser sends the name that it was given."""
-    _, anna, _ = served
+    _, anna, _ = refusing
     for path in ("", "begin", "picture/0"):
         assert anna.ask(path, host="evil.example")[0] == 403
         assert anna.ask(path, host=f"localhost:{anna.host.partition(':')[2]}")[0] == 200
@@ -135,8 +144,8 @@ def test_a_foreign_name_for_this_machine_shows_nothing(served):
         "a.judge",
     ],
 )
-def test_no_path_leads_out(served, path):
-    _, anna, _ = served
+def test_no_path_leads_out(refusing, path):
+    _, anna, _ = refusing
     status, content = anna.ask(path)
     assert status == 404
     assert "error" in content
@@ -164,8 +173,8 @@ def test_no_path_leads_out(served, path):
         {"key": "ключ-ключ"},
     ],
 )
-def test_what_is_no_answer_is_refused(served, changes):
-    sitting, anna, _ = served
+def test_what_is_no_answer_is_refused(refusing, changes):
+    sitting, anna, _ = refusing
     status, content = anna.ask("answer", an_answer(anna, **changes))
     assert status in (400, 409, 413)
     assert content["error"]
@@ -176,13 +185,13 @@ def test_what_is_no_answer_is_refused(served, changes):
     "content",
     [b"", b"{", b"[1]", b"null", b'"x"', b"\xff\xfe", b"[" * 4000, b'{"seconds": NaN, "question": 1, "chosen": []}'],
 )
-def test_what_is_no_json_is_refused(served, content):
-    _, anna, _ = served
+def test_what_is_no_json_is_refused(refusing, content):
+    _, anna, _ = refusing
     assert anna.ask("answer", content)[0] == 400
 
 
-def test_large_requests_are_refused_early(served):
-    sitting, anna, _ = served
+def test_large_requests_are_refused_early(refusing):
+    sitting, anna, _ = refusing
     assert anna.ask("answer", json.dumps(an_answer(anna, more="x" * MOST_BYTES)).encode())[0] == 413
     # One that says it is large, or never ends, is not waited for.
     host, port = anna.host.split(":")
@@ -200,8 +209,8 @@ def test_large_requests_are_refused_early(served):
     assert sitting.file.judged() == []
 
 
-def test_other_methods_are_refused(served):
-    _, anna, _ = served
+def test_other_methods_are_refused(refusing):
+    _, anna, _ = refusing
     for path, method in (("", "POST"), ("answer", "GET"), ("answer", "PUT"), ("begin", "DELETE"), ("", "OPTIONS")):
         assert anna.ask(path, method=method)[0] == 405
 
@@ -256,8 +265,8 @@ def test_pictures_are_of_the_folder_only(tmp_path):
         find_pictures(folder / "none", [])
 
 
-def test_a_picture_that_is_gone(served, pictures):
-    _, anna, _ = served
+def test_a_picture_that_is_gone(refusing, pictures):
+    _, anna, _ = refusing
     content = pictures[5].read_bytes()
     pictures[5].unlink()
     try:

@@ -1,8 +1,8 @@
 """The file of judges, questions and answers: SQLite, in which an answer is durable when `AnswerFile.answer` returns.
 
 Objects are stored by id (or by row number, where points have no ids), so that points can be added between two sittings.
-An answer that is undone stays in the file, marked. Comparisons are stored with their answer, and the view that
-`boostmetric.tables` reads leaves out what is undone and who is left out.
+An answer that is undone stays in the file, marked. Comparisons are stored with their answer; `boostmetric.tables` reads
+them, without what is undone and who is left out.
 """
 
 from __future__ import annotations
@@ -19,13 +19,12 @@ from pathlib import Path
 from typing import Any
 
 from boostmetric.judge.modes import MODES, Mode
-from boostmetric.tables.answer_table import VIEW
 
 Id = int | str
 
 _VERSION = 1
 _GROWTH = 1.1  # of the number of answers, between two lessons that are kept for the curve
-_SCHEMA = f"""
+_SCHEMA = """
 CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE judge (
     id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, token TEXT NOT NULL UNIQUE,
@@ -44,11 +43,6 @@ CREATE TABLE comparison (answer INTEGER NOT NULL REFERENCES answer, anchor, near
 CREATE TABLE lesson (
     id INTEGER PRIMARY KEY, n_learned INTEGER NOT NULL, result TEXT NOT NULL, map BLOB NOT NULL, members BLOB
 );
-CREATE VIEW {VIEW} AS
-    SELECT comparison.anchor, comparison.near, comparison.far, judge.name AS judge
-    FROM comparison JOIN answer ON answer.id = comparison.answer JOIN question ON question.id = answer.question
-        JOIN judge ON judge.id = question.judge
-    WHERE NOT answer.undone AND NOT judge.left_out ORDER BY comparison.rowid;
 """
 
 

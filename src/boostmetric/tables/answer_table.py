@@ -1,4 +1,4 @@
-"""The answers of ``boostmetric judge``: an SQLite file, read through its view of comparisons."""
+"""The answers of ``boostmetric judge``: an SQLite file whose answers give comparisons."""
 
 from __future__ import annotations
 
@@ -17,8 +17,18 @@ from boostmetric.tables.reading import Column, Table, Wanted
 SUFFIX = ".judge"
 """Suffix of files of answers."""
 
-VIEW = "comparisons"
-"""View with a row for each comparison (anchor, near, far, judge) that counts: not undone, and of no judge left out."""
+TABLES = ("comparison", "answer", "question", "judge")
+"""Tables of a file of answers that comparisons are read from."""
+
+COLUMNS = {"anchor": "comparison.anchor", "near": "comparison.near", "far": "comparison.far", "judge": "judge.name"}
+"""Columns of the comparisons, and where they are."""
+
+# What counts: answers that are not undone, of judges who are not left out.
+_THAT_COUNT = (
+    "FROM comparison JOIN answer ON answer.id = comparison.answer JOIN question ON question.id = answer.question "
+    "JOIN judge ON judge.id = question.judge WHERE NOT answer.undone AND NOT judge.left_out"
+)
+_LONGEST = 2**20  # bytes of a value
 
 
 class AnswerTable(Table):
@@ -27,26 +37,28 @@ class AnswerTable(Table):
     def __init__(self, path: Path) -> None:
         super().__init__(path, "answers")
         with reading(path, (sqlite3.Error, OSError), "judge"), closing(_opened(path)) as file:
-            names = [row[1] for row in file.execute(f"PRAGMA table_info({VIEW})")]
-            if not names:
-                raise sqlite3.DatabaseError(f"it has no {VIEW}")
-            self.n_rows = int(file.execute(f"SELECT count(*) FROM {VIEW}").fetchone()[0])
+            found = {row[0] for row in file.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+            if not found.issuperset(TABLES):  # a view of that name could be any program
+                raise sqlite3.DatabaseError("it has no tables of answers")
+            self.n_rows = int(file.execute(f"SELECT count(*) {_THAT_COUNT}").fetchone()[0])
         if not self.n_rows:
             problem = f"{path}: no answer in it gives a comparison. Answer some questions first: boostmetric judge."
             raise NoComparisonsError(problem)
-        self.columns = {name: Column(name, "text") for name in names}
+        self.columns = {name: Column(name, "text") for name in COLUMNS}
 
     def chunks(self, wanted: Wanted) -> Iterator[dict[str, Any]]:
         """Yield all rows at once."""
+        names = list(wanted.columns)
+        chosen = ", ".join(COLUMNS[name] for name in names)
         with reading(self.path, (sqlite3.Error, OSError), "judge"), closing(_opened(self.path)) as file:
-            yield {
-                name: _array([row[0] for row in file.execute(f'SELECT "{name}" FROM {VIEW}')])
-                for name in wanted.columns
-            }
+            rows = file.execute(f"SELECT {chosen} {_THAT_COUNT} ORDER BY comparison.rowid").fetchall()
+        yield {name: _array([row[place] for row in rows]) for place, name in enumerate(names)}
 
 
 def _opened(path: Path) -> sqlite3.Connection:
-    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=10.0)
+    file = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=10.0)
+    file.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST)
+    return file
 
 
 def _array(values: list[Any]) -> NDArray[Any]:
