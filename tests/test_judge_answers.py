@@ -13,8 +13,8 @@ import pytest
 
 from boostmetric import ComparisonBoostMetric
 from boostmetric.judge import MODES, AnswerFile
-from boostmetric.judge.answers import AnswerFileError, StaleAnswerError
 from boostmetric.judge.questions import COMMITTEE, HELD_OUT, RANDOM, REPEAT, Questions, disagreement
+from boostmetric.judge.records import AnswerFileError, StaleAnswerError
 from boostmetric.tables import ComparisonFiles, PointTable, TableError, read_comparisons
 from judged import IDS, POINTS, TRUTH, choice_of, simulate
 

@@ -18,8 +18,9 @@ from boostmetric.cli.output import Force, Json, answer, check_new
 from boostmetric.cli.points import Columns, Id, Ignore, PointFiles, Reading, Vector, Where, separated
 
 if TYPE_CHECKING:
-    from boostmetric.judge.answers import AnswerFile, Judge
+    from boostmetric.judge.answers import AnswerFile
     from boostmetric.judge.finish import Outputs
+    from boostmetric.judge.records import Judge
     from boostmetric.judge.sitting import Objects
 
 _SHOWN, _JUDGES, _SERVER = "What is shown", "Who answers", "Where the page is"

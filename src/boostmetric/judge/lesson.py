@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 from boostmetric.arrays.identifiers import Identifiers, Ids
 from boostmetric.arrays.types import FloatArray, IntArray
 from boostmetric.estimators import committee
-from boostmetric.judge.answers import AnswerFile, GivenAnswer
+from boostmetric.judge.answers import AnswerFile
 from boostmetric.judge.learning import Answers, Taught, fitted, learn, learner, standard_error
 from boostmetric.judge.measures import Measured, ceiling, consistency, difference, is_enough, share
 from boostmetric.judge.questions import COMMITTEE, HELD_OUT, RANDOM, REPEAT
+from boostmetric.judge.records import GivenAnswer
 
 _N_MEMBERS = 8
 _N_HALVES = 4  # random halves of the answers, for the gain of the last doubling

@@ -14,8 +14,9 @@ import numpy as np
 
 from boostmetric.arrays.identifiers import Ids
 from boostmetric.arrays.types import FloatArray, IntArray
-from boostmetric.judge.answers import AnswerFile, Id, Judge, Question
+from boostmetric.judge.answers import AnswerFile
 from boostmetric.judge.modes import Mode
+from boostmetric.judge.records import Id, Judge, Question
 
 RANDOM, COMMITTEE, HELD_OUT, REPEAT = "random", "committee", "held-out", "repeat"
 """Purposes of questions."""

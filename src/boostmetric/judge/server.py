@@ -12,9 +12,9 @@ from functools import partial
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from boostmetric.judge.answers import Judge, StaleAnswerError
 from boostmetric.judge.limits import MOST_BYTES, Rates, is_from_this_site
 from boostmetric.judge.pictures import MEDIA_TYPES
+from boostmetric.judge.records import Judge, StaleAnswerError
 from boostmetric.judge.sitting import Sitting
 from boostmetric.optional import require
 

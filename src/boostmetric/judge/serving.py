@@ -7,8 +7,9 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from boostmetric.judge.answers import AnswerFile, Judge
+from boostmetric.judge.answers import AnswerFile
 from boostmetric.judge.finish import Outputs, finish
+from boostmetric.judge.records import Judge
 from boostmetric.judge.server import application
 from boostmetric.judge.sitting import Objects, Sitting
 from boostmetric.optional import require

@@ -13,9 +13,10 @@ import numpy as np
 
 from boostmetric.arrays.identifiers import Identifiers, Ids
 from boostmetric.arrays.types import FloatArray
-from boostmetric.judge.answers import AnswerFile, Id, Judge, Question
+from boostmetric.judge.answers import AnswerFile
 from boostmetric.judge.lesson import unpacked
 from boostmetric.judge.questions import Questions
+from boostmetric.judge.records import Id, Judge, Question
 
 _AHEAD = 3  # questions that the page holds
 _RECENT = 20  # answers, for the pace
