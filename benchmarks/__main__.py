@@ -18,6 +18,7 @@ from benchmarks import (
     embeddings,
     gpu,
     iteration,
+    judge,
     large,
     learners,
     lmnn,
@@ -59,6 +60,7 @@ BENCHMARKS = {
     "cluster": cluster.run,
     "rounds": rounds.run,
     "large": large.run,
+    "judge": judge.run,
     "release": release.run,
 }
 RESULTS = Path(__file__).parent / "results"

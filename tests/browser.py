@@ -1,5 +1,6 @@
 """Chromium without a window, driven by its DevTools protocol over a pair of pipes: nothing to install beside it."""
 
+import base64
 import contextlib
 import json
 import os
@@ -72,12 +73,12 @@ class Page:
         return message
 
     def open(self, path, *, dark=False, script=True, width=1100, height=900):
-        """Load a file, from its beginning to its end."""
+        """Load a file or an address, from its beginning to its end."""
         media = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
         self.ask("Emulation.setEmulatedMedia", features=media)
         self.ask("Emulation.setScriptExecutionDisabled", value=not script)
         self.ask("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
-        self.ask("Page.navigate", url=Path(path).as_uri())
+        self.ask("Page.navigate", url=path if str(path).startswith("http") else Path(path).as_uri())
         self.until("document.readyState === 'complete' && location.href !== 'about:blank'")
 
     def js(self, expression):
@@ -92,6 +93,11 @@ class Page:
         while not self.js(expression):
             assert time.monotonic() < end, f"still not so: {expression}"
             time.sleep(0.02)
+
+    def picture(self, path):
+        """Write what is seen as PNG."""
+        data = self.ask("Page.captureScreenshot", format="png")["data"]
+        Path(path).write_bytes(base64.b64decode(data))
 
     def middle(self, element):
         """Where an element is, after the page was scrolled to it."""
@@ -112,8 +118,8 @@ class Page:
 
     def press(self, key):
         """Press and release a key."""
-        code = {"Tab": 9, "ArrowLeft": 37, "ArrowRight": 39, "Escape": 27, " ": 32}[key]
-        text = {"text": key} if key == " " else {}
+        code = {"Tab": 9, "Enter": 13, "ArrowLeft": 37, "ArrowRight": 39, "Escape": 27}.get(key) or ord(key.upper())
+        text = {"text": "\r"} if key == "Enter" else {"text": key} if len(key) == 1 else {}
         for kind in ("keyDown", "keyUp"):
             self.ask("Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=code, **text)
 

@@ -7,7 +7,7 @@ import joblib
 import numpy as np
 import pytest
 from benchmarks import __main__ as command
-from benchmarks import adapters, clicks, embeddings, pydml
+from benchmarks import adapters, clicks, embeddings, judge, pydml
 from sklearn.datasets import load_iris
 
 from boostmetric.paper.datasets import MissingDataError
@@ -216,3 +216,30 @@ def test_clicks_are_set_beside_labels(tmp_path, monkeypatch):
     assert rows[2]["share of labels' gain"] == pytest.approx(
         (rows[2]["learned"] - rows[2]["base"]) / (rows[0]["learned"] - rows[0]["base"])
     )
+
+
+def test_rules_of_what_to_ask_do_not_see_answers(monkeypatch):
+    """Questions come with their two options in random order, and each is asked once."""
+    rng = np.random.default_rng(0)
+    points = rng.standard_normal((30, 3))
+    rows = np.array([rng.permutation(30)[:3] for _ in range(400)])
+    far = abs(points[rows[:, 0], 0] - points[rows[:, 1], 0]) > abs(points[rows[:, 0], 0] - points[rows[:, 2], 0])
+    rows[far] = rows[far][:, [0, 2, 1]]
+    seen, first = [], []
+
+    def watching(sight):
+        seen.append(sight.known.tolist())
+        answered = {tuple(row) for row in rows.tolist()}
+        first.extend(tuple(row) in answered for row in sight.pool.tolist())
+        return np.arange(len(sight.pool))
+
+    monkeypatch.setattr(judge, "_N_ANSWERS", (20, 60))
+    monkeypatch.setattr(judge, "RULES", {"random": watching, "half": judge.RULES["half"]})
+    found = judge.replay(judge.Judged("made up", points, rows[:300], rows[300:]), 0)
+    assert 0.4 < np.mean(first) < 0.6
+    assert [len(known) for known in seen] == [20, 40]
+    assert len({tuple(row) for row in seen[1]}) == 40
+    assert found["random"][20] == found["half"][20]  # all begin with the same answers
+    assert {name: sorted(agreement) for name, agreement in found.items()} == {"random": [20, 60], "half": [20, 60]}
+    with pytest.raises(MissingDataError):
+        judge.run(None)

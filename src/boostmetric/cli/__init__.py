@@ -10,6 +10,7 @@ from boostmetric.cli.demo import demo
 from boostmetric.cli.evaluate import evaluate
 from boostmetric.cli.export import export
 from boostmetric.cli.fit import fit
+from boostmetric.cli.judge import judge
 from boostmetric.cli.mine import mine
 from boostmetric.cli.neighbors import neighbors
 from boostmetric.cli.paper import paper
@@ -30,7 +31,7 @@ def _paragraphs(text: str | None) -> str:
     return "\n\n".join(" ".join(part.split()) for part in (text or "").split("\n\n"))
 
 
-for command in (demo, fit, evaluate, transform, search, mine, neighbors, export, report, paper):
+for command in (demo, fit, evaluate, transform, search, mine, neighbors, judge, export, report, paper):
     app.command(cls=FileCommand, help=_paragraphs(command.__doc__))(command)
 
 

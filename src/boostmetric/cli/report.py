@@ -46,6 +46,10 @@ def report(
     kind: Kind = None,
     queries: Queries = None,
     names: Names = None,
+    images: Annotated[
+        Path | None,
+        typer.Option(help="Folder of pictures called after the ids, for a model of boostmetric judge."),
+    ] = None,
     title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
     seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
     force: Force = False,
@@ -62,12 +66,30 @@ def report(
     reading = Reading.of(id, label, vector, columns, ignore, where)
     if not points and (reading != Reading() or testing != Testing()):
         raise typer.BadParameter("There are options about points, but no POINTS.", param_hint="POINTS")
+    if images is not None and not points:
+        raise typer.BadParameter("Pictures are found by the ids of POINTS, and there are none.", param_hint="--images")
 
     from boostmetric.report import write_model_report
 
     metric = load_model(model)
     tested = read_task(metric, points, reading, testing) if points else Tested(None)
+    pictures = None
+    if images is not None:
+        from boostmetric.judge.pictures import find_pictures
+
+        named = tested.names.get("ids")
+        if named is None:
+            raise typer.BadParameter("Pictures are found by id: name the column of ids (--id).", param_hint="--images")
+        names = list(named)
+        pictures = dict(zip(names, find_pictures(images, [str(name) for name in names]), strict=True))
     write_model_report(
-        output, metric, tested.task, beside=tested.beside, **tested.names, title=title, random_state=seed
+        output,
+        metric,
+        tested.task,
+        beside=tested.beside,
+        **tested.names,
+        pictures=pictures,
+        title=title,
+        random_state=seed,
     )
     answer({"output": str(output)}, f"Report: {output}", as_json=as_json)

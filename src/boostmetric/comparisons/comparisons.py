@@ -340,6 +340,71 @@ class Comparisons:
         return comparisons if weights is None else comparisons.reweighted(weights)
 
     @classmethod
+    def from_odd_one_out(cls, shown: ArrayLike, odd: ArrayLike, weights: ArrayLike | None = None) -> Comparisons:
+        """Compare by answers to "which of these three is the odd one out?".
+
+        Parameters
+        ----------
+        shown : array-like of int of shape (n_answers, 3)
+            Point numbers of the three points of each question.
+        odd : array-like of int of shape (n_answers,)
+            Point number of the odd one of each; -1 where the answer was "cannot say", which gives no comparison.
+        weights : array-like of shape (n_answers,), optional
+            Weights of the answers; 2 is the same as giving the answer twice, 0 leaves it out.
+
+        Returns
+        -------
+        Comparisons
+            One group for each answer: the pair that is not odd against its two pairs with the odd point.
+
+        Examples
+        --------
+        >>> from boostmetric import Comparisons
+        >>> Comparisons.from_odd_one_out([[0, 1, 2], [3, 4, 5]], odd=[2, -1])
+        Comparisons(n_comparisons=2, n_pairs=3, n_groups=1)
+        """
+        from boostmetric.comparisons.choices import groups_from_odd_ones
+
+        sides, weight = groups_from_odd_ones(shown, odd, weights)
+        return cls._from_pairs(sides, weight, -1 - np.arange(len(weight)))
+
+    @classmethod
+    def from_choices(
+        cls,
+        heads: ArrayLike,
+        shown: Sequence[ArrayLike] | NDArray[Any],
+        chosen: Sequence[ArrayLike] | NDArray[Any],
+        weights: ArrayLike | None = None,
+    ) -> Comparisons:
+        """Compare by answers to "which of these are most like this one?".
+
+        Parameters
+        ----------
+        heads : array-like of int of shape (n_answers,)
+            Point number that each question is about.
+        shown : sequence of n_answers array-likes of int
+            Point numbers to choose from.
+        chosen : sequence of n_answers array-likes of int
+            Those that were chosen. An answer that chose none or all gives no comparison.
+        weights : array-like of shape (n_answers,), optional
+            Weights of the answers; 2 is the same as giving the answer twice, 0 leaves it out.
+
+        Returns
+        -------
+        Comparisons
+            One group for each answer: what was chosen against what was shown and not chosen.
+
+        Examples
+        --------
+        >>> from boostmetric import Comparisons
+        >>> Comparisons.from_choices([0], shown=[[1, 2, 3, 4, 5, 6, 7, 8]], chosen=[[4, 7]])
+        Comparisons(n_comparisons=12, n_pairs=8, n_groups=1)
+        """
+        from boostmetric.comparisons.choices import groups_from_choices
+
+        return cls._from_anchors(*groups_from_choices(heads, shown, chosen, weights))
+
+    @classmethod
     def from_rankings(
         cls,
         queries: ArrayLike,

@@ -8,6 +8,7 @@ from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
 from sklearn.utils import ClassifierTags, Tags, check_random_state
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
@@ -43,6 +44,8 @@ from boostmetric.solver.result import Boosted
 from boostmetric.solver.sources import Compared
 from boostmetric.tables.comparison_files import ComparisonFiles
 
+# Factor of the decision function in the log-odds, by loss.
+_SHARPNESS = {"logistic": 1.0, "exponential": 2.0}
 _RECOMMENDED: dict[str, Any] = {"loss": "logistic", "init": AUTO, "learning_rate": AUTO, "normalize": AUTO}
 
 
@@ -433,6 +436,43 @@ class ComparisonBoostMetric(Boosting):
         ndarray of shape (n,)
         """
         return np.where(self.decision_function(comparisons, points=points) > 0, 1, -1)
+
+    def predict_proba(self, comparisons: ArrayLike | Comparisons, *, points: Any = None) -> NDArray[np.float64]:
+        """Probability of both answers to each comparison.
+
+        Parameters
+        ----------
+        comparisons, points
+            As in `decision_function`, but not pairs.
+
+        Returns
+        -------
+        ndarray of shape (n, 2)
+            Columns as in `classes_`: that the far pair is closer, and that the near pair is.
+
+        Notes
+        -----
+        The probability that the loss implies: with m = `decision_function`, 1 / (1 + exp(-m)) for the logistic loss,
+        and 1 / (1 + exp(-2m)) for the exponential loss (Friedman, Hastie and Tibshirani, "Additive logistic
+        regression", 2000). With few iterations it is cautious; a metric that fits contradictory answers too well is
+        too sure. With the logistic loss a group counts once, so give answers ungrouped (``grouped=False`` in
+        `Comparisons.from_triplets`), or one group for each answer.
+        """
+        check_is_fitted(self, "components_")
+        if self.loss not in _SHARPNESS:
+            raise ValueError(
+                f"loss={self.loss!r} gives no probabilities: fit with {' or '.join(map(repr, _SHARPNESS))}, or ask "
+                "decision_function."
+            )
+        if self.normalize_:
+            raise ValueError(
+                "Distances between vectors of unit length have another scale than those the metric was learned with, "
+                "and give no probabilities. Fit with normalize=False, or ask decision_function."
+            )
+        if not isinstance(comparisons, Comparisons) and as_array("comparisons", comparisons).shape[1:2] == (2,):
+            raise ValueError("Pairs have no probabilities, only comparisons of two pairs have. Ask decision_function.")
+        near = expit(_SHARPNESS[self.loss] * self.decision_function(comparisons, points=points))
+        return np.stack([1.0 - near, near], axis=1)
 
     def score(
         self, comparisons: ArrayLike | Comparisons | ComparisonFiles, y: ArrayLike | None = None, *, points: Any = None

@@ -18,6 +18,7 @@ from boostmetric.metric.mahalanobis import MahalanobisMetric, as_metric
 from boostmetric.report.charts import bar_chart, line_chart
 from boostmetric.report.facts import facts_block
 from boostmetric.report.features import features_block
+from boostmetric.report.judging import Pictures, judging_block
 from boostmetric.report.neighbors import neighbors_block, sample_of_queries
 from boostmetric.report.page import Html, heading, paragraph, part, percent, write_page
 from boostmetric.report.scores import ranks_block, ranks_to_try, scores_block, verdict_block
@@ -40,6 +41,7 @@ def write_model_report(
     labels: ArrayLike | None = None,
     reference_ids: ArrayLike | None = None,
     reference_labels: ArrayLike | None = None,
+    pictures: Pictures | None = None,
     title: str | None = None,
     headline: str | None = None,
     beside: Sequence[Task] = (),
@@ -71,6 +73,8 @@ def write_model_report(
         which always decide what is right; other labels are only shown.
     reference_ids, reference_labels : array-like of shape (n_reference,), optional
         Ids and labels of the reference of a `LabelTask`, or of the documents of a `RankingTask`.
+    pictures : mapping of id to Path, optional
+        Pictures of points, for a metric that was learned from judgements (``boostmetric judge``).
     title : str, optional
         Title of the page.
     headline : str, optional
@@ -122,6 +126,8 @@ def write_model_report(
         base = evaluation[evaluation.headline].base
         shorter = ranks_block(by_rank, base, evaluation.headline, learned.components.shape[1])
         sections.append(("How short the vectors can get", shorter))
+    if judging := judging_block(learned, pictures):
+        sections.append(("How people judged", judging))
     sections.append(("Spectrum", _spectrum(learned)))
     sections.append(("Convergence", _convergence(learned)))
     if subject is not None:

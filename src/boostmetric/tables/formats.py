@@ -25,6 +25,8 @@ from numpy.typing import NDArray
 from boostmetric.arrays.errors import listed, shown
 from boostmetric.optional import require
 from boostmetric.storage.files import BROKEN, array_headers, whole_array
+from boostmetric.tables.answer_table import SUFFIX as ANSWERS
+from boostmetric.tables.answer_table import AnswerTable
 from boostmetric.tables.complaints import TableError, TableNotFoundError, reading
 from boostmetric.tables.reading import Column, Table, TableSet, Wanted, are_finite, is_number, type_of, values_of
 
@@ -326,7 +328,7 @@ _csv, _tsv = partial(CsvTable, delimiter=","), partial(CsvTable, delimiter="\t")
 _FORMATS: dict[str, Callable[[Path], Table]] = {
     **{".csv": _csv, ".csv.gz": _csv, ".tsv": _tsv, ".tsv.gz": _tsv, ".parquet": ParquetTable},
     **dict.fromkeys((".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz"), JsonLinesTable),
-    **{".npy": ArrayTable, ".npz": ArrayTable},
+    **{".npy": ArrayTable, ".npz": ArrayTable, ANSWERS: AnswerTable},
 }
 _REMEDIES = {
     ".json": " Write one object a line and call the file .jsonl.",
