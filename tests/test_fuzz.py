@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from boostmetric import BoostMetric, ComparisonBoostMetric, Comparisons, MahalanobisMetric, Points
-from boostmetric.baselines import LMNN, MMC, NCA, RCA, Euclidean, PSDBoost
+from boostmetric.baselines import DMLMJ, GMML, LFDA, LMNN, MMC, NCA, RCA, Covariance, Euclidean, PSDBoost
 from boostmetric.callbacks import Checkpoint, EarlyStopping
 from boostmetric.evaluation import (
     ComparisonTask,
@@ -215,7 +215,11 @@ def test_use_of_a_fitted_learner(data):
 
 BASELINES = {
     Euclidean: {},
+    Covariance: {"n_components": (None, 1, 2)},
     RCA: {"n_components": (None, 1, 2)},
+    LFDA: {"n_components": (None, 1, 2), "n_neighbors": (1, 7), "lengths": ("weighted", "plain", "orthonormal")},
+    GMML: {"n_components": (None, 1, 2), "share": (0.0, 0.5, 1.0), "regularization": (0.0, 1e-3)},
+    DMLMJ: {"n_components": (None, 1, 2), "n_neighbors": (1, 3)},
     NCA: {"n_components": (None, 1, 2), "init": ("auto", "pca", "identity", np.eye(2)), "tol": (1e-5, 0.1)},
     LMNN: {
         "n_components": (None, 1, 2),
@@ -250,7 +254,7 @@ def test_baselines(baseline, data):
         weight = data.draw(weights(size_of(X)))
     if seldom(data.draw, 3):
         n = min(size_of(X), 50)
-        if baseline is MMC:
+        if baseline in (MMC, GMML):
             given = {"similar": data.draw(rows(2, n)), "dissimilar": data.draw(rows(2, n))}
         elif baseline is RCA:
             given = {"chunklets": data.draw(labels(size_of(X)))}

@@ -204,7 +204,9 @@ def candidates_of(data, follow, held_out=None, n_passes=1):
     told = []
     options |= {"max_iter": 1, "rank": None, "normalize": False, "settings": Settings()}
     choice = Following(data, held_out, n_passes=n_passes, **options)
-    found = choice.candidates(choice._folds(), lambda candidate: False, lambda done, total, what: told.append((done, total)))
+    found = choice.candidates(
+        choice._folds(), lambda candidate: False, lambda done, total, what: told.append((done, total))
+    )
     done = [number for number, _ in told]
     assert done == sorted(done)
     assert told[-1][0] == told[-1][1]

@@ -14,8 +14,8 @@ from boostmetric.arrays.types import FloatArray
 from boostmetric.arrays.validation import check_count, check_flag, check_number
 from boostmetric.baselines.baseline import Baseline, Journal, trace_of
 from boostmetric.baselines.mmc.separation import Reached, diagonal_search, full_search, root
-from boostmetric.baselines.mmc.side_information import Pairs, Standardized, check_pairs, pairs_of_classes
 from boostmetric.baselines.pair_set import PairSet
+from boostmetric.baselines.side_information import Pairs, Standardized, check_pairs, pairs_of_classes
 from boostmetric.callbacks import Callback
 from boostmetric.estimators.learner import all_or_nothing
 from boostmetric.estimators.sklearn_callbacks import with_callbacks
