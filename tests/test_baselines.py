@@ -160,11 +160,7 @@ def test_silent_unless_asked(learner, capsys):
     assert capsys.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize(
-    "learner",
-    [learner for learner in ALL if type(learner) not in WITHOUT_CLASSES],
-    ids=lambda learner: type(learner).__name__,
-)
+@pytest.mark.parametrize("learner", FROM_CLASSES, ids=lambda learner: type(learner).__name__)
 def test_labels_that_allow_nothing_are_refused(learner):
     with pytest.raises(ValueError, match="at least 2 classes"):
         clone(learner).fit(X, np.zeros(len(X)))

@@ -37,6 +37,9 @@ class GMML(Baseline):
     ----------
     components_ : ndarray of shape (rank, n_features)
         The linear map L with X = L'L; rows are orthogonal, longest first.
+    threshold_ : float
+        After a fit to pairs, the squared distance that best separates the similar from the dissimilar ones; see
+        `predict`.
     stop_reason_ : StopReason
     n_features_in_ : int
         Number of features seen in `fit`.
@@ -112,7 +115,8 @@ class GMML(Baseline):
         samples, labels = self._check_data(X, y, similar=similar, dissimilar=dissimilar)
         standard = Standardized.of(samples, rotated=True)
         if labels is None:
-            scatters = [standard.scatter_of_pairs(pairs) for pairs in check_pairs(similar, dissimilar, len(samples))]
+            pairs = check_pairs(similar, dissimilar, len(samples))
+            scatters = [standard.scatter_of_pairs(kind) for kind in pairs]
         else:
             within = standard.scatter_of_classes(labels)
             scatters = [within, standard.scatter_of_classes(np.zeros(len(labels))) - within]
@@ -122,6 +126,8 @@ class GMML(Baseline):
         values, vectors = np.linalg.eigh(near)
         rows = geometric_mean((vectors / np.sqrt(values)) @ vectors.T, far, self.share)
         self._finish(standard.as_map(rows), Journal(), StopReason.CLOSED_FORM)
+        if labels is None:
+            self._set_threshold(samples, *pairs)
         return self
 
     def _regular(self, scatter: FloatArray, kind: str) -> FloatArray:

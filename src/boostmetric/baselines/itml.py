@@ -63,6 +63,9 @@ class ITML(Baseline):
     ----------
     components_ : ndarray of shape (rank, n_features)
         The linear map L with X = L'L; rows are orthogonal, longest first.
+    threshold_ : float
+        After a fit to pairs, the squared distance that best separates the similar from the dissimilar ones; see
+        `predict`.
     bounds_ : ndarray of shape (2,)
         The bounds used.
     objective_ : float
@@ -183,6 +186,8 @@ class ITML(Baseline):
             )
         self.objective_, self.duality_gap_ = minimum.objective, minimum.objective - minimum.bound
         self._finish(inside.as_map(minimum.rows), journal, journal.stopped or minimum.stop_reason)
+        if labels is None:
+            self._set_threshold(samples, near, far)
         return self
 
     def _bounds(self, inside: PriorCoordinates, numbers: NDArray[np.int64], rng: np.random.RandomState) -> FloatArray:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.covariance import graphical_lasso
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
@@ -15,7 +15,7 @@ from boostmetric.arrays.types import FloatArray
 from boostmetric.arrays.validation import check_count, check_number
 from boostmetric.baselines.baseline import Baseline, Journal
 from boostmetric.baselines.logdet import check_prior, prior_map
-from boostmetric.baselines.side_information import check_pairs, drawn_pairs
+from boostmetric.baselines.side_information import Pairs, check_pairs, drawn_pairs
 from boostmetric.estimators.learner import all_or_nothing
 from boostmetric.metric.starts import Init, spread
 from boostmetric.solver.result import StopReason
@@ -25,7 +25,7 @@ class SDML(Baseline):
     """Sparse distance metric learning: close to a prior, with a sparse matrix, and similar pairs near.
 
     Minimises tr(M inv(M0)) - log det M + `balance` tr(MP) + `sparsity` times the sum of the absolute values off the
-    diagonal of M, with P the mean of (a - b)(a - b)' over similar pairs minus that over dissimilar ones [1]_. This is
+    diagonal of M, with P the mean over all pairs of (a - b)(a - b)', for dissimilar ones negative [1]_. This is
     the graphical lasso, of a convex problem; the fit proves how close it is to the minimum, by `duality_gap_`.
 
     Parameters
@@ -54,6 +54,9 @@ class SDML(Baseline):
     ----------
     components_ : ndarray of shape (rank, n_features)
         The linear map L with X = L'L; rows are orthogonal, longest first.
+    threshold_ : float
+        After a fit to pairs, the squared distance that best separates the similar from the dissimilar ones; see
+        `predict`.
     balance_ : float
         The weight of the pairs used.
     precision_ : ndarray of shape (n_features, n_features)
@@ -147,7 +150,7 @@ class SDML(Baseline):
         standardized = isinstance(self.prior, str) and self.prior == "standardized"
         unit = spread(samples) if standardized else np.ones(samples.shape[1])
         inverse = np.linalg.inv(prior_map(self.prior, samples)) / unit[:, None]
-        difference = _mean_square(samples / unit, near) - _mean_square(samples / unit, far)
+        difference = _signed_mean(samples / unit, near, far)
         self.balance_ = _half_of_possible(inverse, difference) if self.balance is None else float(self.balance)
         S = inverse @ inverse.T + self.balance_ * difference
         M, W, n_iter = self._sparse_inverse(S)
@@ -167,6 +170,8 @@ class SDML(Baseline):
         rows = np.sqrt(values)[:, None] * vectors.T / unit
         self._finish(rows, Journal(), StopReason.ITERATION_LIMIT if limited else StopReason.OPTIMAL)
         self.n_iter_ = n_iter
+        if labels is None:
+            self._set_threshold(samples, near, far)
         return self
 
     def _sparse_inverse(self, S: FloatArray) -> tuple[FloatArray, FloatArray, int]:
@@ -220,7 +225,7 @@ def _half_of_possible(inverse: FloatArray, difference: FloatArray) -> float:
     return 0.5 / -least if least < 0 else 0.5
 
 
-def _mean_square(points: FloatArray, pairs: NDArray[np.integer[Any]]) -> FloatArray:
-    """Mean of (a - b)(a - b)' over pairs of points."""
-    differences = points[pairs[:, 0]] - points[pairs[:, 1]]
-    return np.asarray(differences.T @ differences / len(pairs))
+def _signed_mean(points: FloatArray, near: Pairs, far: Pairs) -> FloatArray:
+    """Mean of (a - b)(a - b)' over pairs of points, those of dissimilar ones with a minus."""
+    similar, dissimilar = (points[pairs[:, 0]] - points[pairs[:, 1]] for pairs in (near, far))
+    return np.asarray((similar.T @ similar - dissimilar.T @ dissimilar) / (len(near) + len(far)))
