@@ -2,7 +2,8 @@
 
 ``import boostmetric.metric_learn as metric_learn`` is all that changes in a program that uses metric-learn: names,
 parameters, defaults and attributes are the same. What is learned is ours: minima instead of the points where
-metric-learn stops. For everything else that this package can do, use `boostmetric.baselines` and `boostmetric.BoostMetric`.
+metric-learn stops. For everything else that this package can do, use `boostmetric.baselines` and
+`boostmetric.BoostMetric`.
 """
 
 from boostmetric.metric_learn._version import __version__

@@ -52,8 +52,7 @@ class BaseMetricLearner(BaseEstimator):
         """Check inputs, forming them by the preprocessor."""
         self._check_preprocessor()
         checked = self._checked(X, type_of_inputs, y=y, tuple_size=getattr(self, "_tuple_size", None), **kwargs)
-        if not hasattr(self, "n_features_in_"):
-            self.n_features_in_ = (checked if y is None else checked[0]).shape[1]
+        self.n_features_in_ = (checked if y is None else checked[0]).shape[-1]
         return checked
 
     def _checked(self, X: Any, type_of_inputs: str, **kwargs: Any) -> Any:
@@ -77,7 +76,13 @@ class MahalanobisMixin(BaseMetricLearner):
         ndarray of shape (n_samples, n_components)
         """
         check_is_fitted(self, ["preprocessor_", "components_"])
-        mapped: FloatArray = self._checked(X, "classic", accept_sparse=True) @ self.components_.T
+        points = self._checked(X, "classic", accept_sparse=True)
+        if points.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"X has {points.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} "
+                "features as input."
+            )
+        mapped: FloatArray = points @ self.components_.T
         return mapped
 
     def pair_distance(self, pairs: Any) -> FloatArray:

@@ -42,7 +42,7 @@ class _BaseITML(MahalanobisMixin):
         pairs, y = self._prepare_inputs(pairs, y, type_of_inputs="tuples")
         points, kinds = similar_and_dissimilar(pairs, y)
         if bounds is None:
-            self.bounds_ = np.percentile(pdist(points), (5, 95))
+            self.bounds_ = np.percentile(pdist(np.unique(points, axis=0)), (5, 95))
         else:
             self.bounds_ = check_array(bounds, ensure_2d=False, dtype=np.float64, ensure_min_samples=0).ravel()
             if self.bounds_.size != 2:

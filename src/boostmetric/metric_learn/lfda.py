@@ -34,8 +34,6 @@ class LFDA(TransformerMixin, MahalanobisMixin):
         embedding_type: str = "weighted",
         preprocessor: Any = None,
     ) -> None:
-        if embedding_type not in _LENGTHS:
-            raise ValueError(f"Invalid embedding_type: {embedding_type!r}")
         super().__init__(preprocessor)
         self.n_components = n_components
         self.k = k
@@ -43,6 +41,8 @@ class LFDA(TransformerMixin, MahalanobisMixin):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn the metric from points and labels."""
+        if self.embedding_type not in _LENGTHS:
+            raise ValueError(f"Invalid embedding_type: {self.embedding_type!r}")
         points, labels = self._prepare_inputs(X, y, ensure_min_samples=2)
         n_features = points.shape[1]
         n_components = _check_n_components(n_features, self.n_components)

@@ -50,7 +50,7 @@ class NCA(TransformerMixin, MahalanobisMixin):
         n_components = _check_n_components(points.shape[1], self.n_components)
         start = _initialize_components(n_components, points, labels, self.init, random_state=self.random_state)
         learner = baselines.NCA(
-            n_components,
+            len(start),  # LDA may have fewer directions
             init=start,
             max_iter=self.max_iter,
             tol=1e-5 if self.tol is None else self.tol,

@@ -13,17 +13,18 @@ from boostmetric.metric_learn.constraints import Constraints
 
 
 def numbered(tuples: NDArray[Any]) -> tuple[FloatArray, NDArray[np.int64]]:
-    """Distinct points of tuples, and the tuples as rows of their numbers."""
-    points, number = np.unique(tuples.reshape(-1, tuples.shape[2]), axis=0, return_inverse=True)
-    return points.astype(np.float64), number.reshape(tuples.shape[:2])
+    """Points of tuples, and the tuples as rows of their numbers.
+
+    Points that occur twice are two points: tuples may contradict each other, or compare a point with itself.
+    """
+    points = np.asarray(tuples, dtype=np.float64).reshape(-1, tuples.shape[2])
+    return points, np.arange(len(points)).reshape(tuples.shape[:2])
 
 
 def similar_and_dissimilar(pairs: NDArray[Any], y: NDArray[Any]) -> tuple[FloatArray, dict[str, NDArray[np.int64]]]:
-    """Distinct points of pairs, and the pairs as our learners take them; those of equal points are left out."""
+    """Points of pairs, and the pairs as our learners take them."""
     points, rows = numbered(pairs)
-    differ = rows[:, 0] != rows[:, 1]
-    rows, kinds = np.sort(rows[differ], axis=1), np.asarray(y)[differ]
-    return points, {"similar": rows[kinds == 1], "dissimilar": rows[kinds == -1]}
+    return points, {"similar": rows[np.asarray(y) == 1], "dissimilar": rows[np.asarray(y) == -1]}
 
 
 def pairs_from_labels(X: FloatArray, y: Any, n_constraints: int | None, random_state: Any) -> tuple[Any, Any]:
