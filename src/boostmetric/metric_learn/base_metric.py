@@ -141,7 +141,7 @@ class MahalanobisMixin(BaseMetricLearner):
 
     def _take_matrix(self, learner: Baseline) -> Self:
         """Keep the learned matrix, as a square map."""
-        self.components_ = components_from_metric(learner.get_mahalanobis_matrix())
+        self.components_ = components_from_metric(np.asarray(learner.get_mahalanobis_matrix(), dtype=np.float64))
         self.n_iter_ = learner.n_iter_ if hasattr(learner, "n_iter_") else 0
         return self
 
@@ -187,7 +187,7 @@ class _PairsClassifierMixin(_TuplesClassifier):
 
     def decision_function(self, pairs: Any) -> FloatArray:
         """The learned distances of pairs, negative."""
-        score: FloatArray = self.pair_score(self._tuples(pairs))  # type: ignore[attr-defined]
+        score: FloatArray = self.pair_score(self._tuples(pairs))
         return score
 
     def score(self, pairs: Any, y: Any) -> float:
@@ -229,7 +229,7 @@ class _PairsClassifierMixin(_TuplesClassifier):
         """Fit, and calibrate the threshold on the pairs of the fit."""
         calibration = calibration_params or {}
         self._validate_calibration_params(**calibration)
-        self._fit(pairs, y, **fit)  # type: ignore[attr-defined]
+        self._fit(pairs, y, **fit)
         return self.calibrate_threshold(pairs, y, **calibration)
 
 
@@ -245,7 +245,7 @@ class _ComparisonsClassifier(_TuplesClassifier):
     def decision_function(self, tuples: Any) -> FloatArray:
         """Distance of the second pair minus that of the first."""
         points = self._tuples(tuples)
-        pair_score: Callable[..., FloatArray] = self.pair_score  # type: ignore[attr-defined]
+        pair_score: Callable[..., FloatArray] = self.pair_score
         return pair_score(points[:, :2]) - pair_score(points[:, list(self._second)])
 
     def score(self, tuples: Any) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from scipy.spatial.distance import pdist
+from scipy.spatial.distance import cdist
 from sklearn.base import TransformerMixin
 from sklearn.utils import check_array
 
@@ -42,7 +42,8 @@ class _BaseITML(MahalanobisMixin):
         pairs, y = self._prepare_inputs(pairs, y, type_of_inputs="tuples")
         points, kinds = similar_and_dissimilar(pairs, y)
         if bounds is None:
-            self.bounds_ = np.percentile(pdist(np.unique(points, axis=0)), (5, 95))
+            distinct = np.unique(points, axis=0)
+            self.bounds_ = np.percentile(cdist(distinct, distinct), (5, 95))  # zeros of the diagonal included
         else:
             self.bounds_ = check_array(bounds, ensure_2d=False, dtype=np.float64, ensure_min_samples=0).ravel()
             if self.bounds_.size != 2:
