@@ -12,8 +12,8 @@ from sklearn.utils import check_random_state
 
 from boostmetric.arrays.types import FloatArray
 from boostmetric.arrays.validation import as_numbers, check_count, check_number
-from boostmetric.baselines.baseline import Baseline, Journal, trace_of
-from boostmetric.baselines.logdet import PriorCoordinates, check_prior, minimise_divergence, prior_map
+from boostmetric.baselines.logdet import PriorCoordinates, prior_map
+from boostmetric.baselines.near_prior import NearPrior
 from boostmetric.baselines.pair_set import PairSet
 from boostmetric.baselines.side_information import check_pairs, drawn_pairs
 from boostmetric.callbacks import Callback
@@ -26,7 +26,7 @@ _PERCENTILES = (5, 95)
 _MOST_POINTS = 1000
 
 
-class ITML(Baseline):
+class ITML(NearPrior):
     """Information-theoretic metric learning: close to a prior, with similar pairs near and dissimilar pairs far.
 
     The LogDet divergence of the metric from the prior is minimised, the relative entropy of two normal distributions.
@@ -169,23 +169,7 @@ class ITML(Baseline):
         self.bounds_ = self._bounds(inside, np.unique(np.concatenate([near, far])), rng)
         penalty = Penalty(np.ldexp(self.bounds_, -exponent) ** 2, len(near), self.gamma)
         pairs = PairSet.of(inside.points, np.concatenate([near, far]))
-        with self._watched(self.max_iter, (X, y), self._attributes_so_far) as callbacks:
-            journal = Journal(callbacks)
-
-            def on_iteration(rows: FloatArray, objective: float) -> bool:
-                components = inside.as_map(rows)
-                return journal.add(objective, components.copy, trace=trace_of(components))
-
-            minimum = minimise_divergence(
-                pairs,
-                inside.points.shape[1],
-                penalty,
-                tol=self.tol,
-                max_iter=self.max_iter,
-                on_iteration=on_iteration,
-            )
-        self.objective_, self.duality_gap_ = minimum.objective, minimum.objective - minimum.bound
-        self._finish(inside.as_map(minimum.rows), journal, journal.stopped or minimum.stop_reason)
+        self._minimise(inside, pairs, penalty, (X, y))
         if labels is None:
             self._set_threshold(samples, near, far)
         return self
@@ -201,7 +185,7 @@ class ITML(Baseline):
         return np.asarray(np.ldexp(np.percentile(pdist(points), _PERCENTILES), inside.frame.exponent))
 
     def _check_parameters(self) -> None:
-        check_prior(self.prior)
+        self._check_search()
         check_number("gamma", self.gamma, above=0.0)
         if self.bounds is not None:
             bounds = as_numbers("bounds", self.bounds)
@@ -209,9 +193,6 @@ class ITML(Baseline):
                 raise ValueError(f"bounds must be two positive distances, near and far. Got {self.bounds!r}.")
         if self.n_pairs is not None:
             check_count("n_pairs", self.n_pairs, alternative=", or None")
-        check_count("max_iter", self.max_iter)
-        check_number("tol", self.tol)
-        self._check_callbacks()
 
 
 class Penalty:

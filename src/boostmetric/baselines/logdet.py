@@ -89,7 +89,7 @@ class PriorCoordinates:
         return self.prior + basis @ ((rows - np.eye(len(rows))) @ (basis.T @ self.prior))
 
 
-class Minimum(NamedTuple):
+class LogDetMinimum(NamedTuple):
     """Result of a search.
 
     Attributes
@@ -107,7 +107,7 @@ class Minimum(NamedTuple):
     stop_reason: StopReason
 
 
-class _Point(NamedTuple):
+class _Evaluated(NamedTuple):
     flat: FloatArray
     objective: float
     bound: float
@@ -116,7 +116,7 @@ class _Point(NamedTuple):
 
 def minimise_divergence(
     pairs: PairSet, n_dimensions: int, loss: Loss, *, tol: float, max_iter: int, on_iteration: OnIteration
-) -> Minimum:
+) -> LogDetMinimum:
     """Minimise the divergence from the identity plus a loss of squared distances.
 
     Parameters
@@ -134,20 +134,20 @@ def minimise_divergence(
     identity = np.eye(n_dimensions)
     rounding = 16 * n_dimensions * np.finfo(np.float64).eps
 
-    def evaluated(flat: FloatArray) -> _Point:
+    def evaluated(flat: FloatArray) -> _Evaluated:
         rows = flat.reshape(n_dimensions, n_dimensions) / _STEP
         value, slopes = loss(pairs.squared_distances(rows))
         G = pairs.gram(slopes)
         sign, logarithm = np.linalg.slogdet(rows)
         if sign == 0:  # infinitely far from the prior
-            return _Point(flat.copy(), _FAR, 0.0, np.zeros_like(flat))
+            return _Evaluated(flat.copy(), _FAR, 0.0, np.zeros_like(flat))
         divergence = float(np.vdot(rows, rows)) - 2 * logarithm - n_dimensions
         sign, dual = np.linalg.slogdet(identity + G)
         bound = 0.0
         if sign > 0 and np.linalg.eigvalsh(identity + G)[0] > 0:
             bound = max(0.0, value - float(np.vdot(G @ rows.T, rows.T)) + dual)
         gradient = 2 * (rows - np.linalg.inv(rows).T + rows @ G)
-        return _Point(flat.copy(), max(divergence, 0.0) + value, bound, gradient.ravel() / _STEP)
+        return _Evaluated(flat.copy(), max(divergence, 0.0) + value, bound, gradient.ravel() / _STEP)
 
     last = evaluated(_STEP * identity.ravel())
     bound, iterations, stopped = last.bound, 0, None
@@ -185,4 +185,4 @@ def minimise_divergence(
         if stopped is None:
             stopped = StopReason.OPTIMAL if close() else StopReason.NOTHING_TO_IMPROVE
     rows = last.flat.reshape(n_dimensions, n_dimensions) / _STEP
-    return Minimum(rows, last.objective, min(bound, last.objective), stopped)
+    return LogDetMinimum(rows, last.objective, min(bound, last.objective), stopped)

@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
 from boostmetric.arrays.types import FloatArray
-from boostmetric.arrays.validation import check_count, check_number
-from boostmetric.baselines.baseline import Baseline, Journal, trace_of
-from boostmetric.baselines.logdet import PriorCoordinates, check_prior, minimise_divergence, prior_map
+from boostmetric.arrays.validation import check_count
+from boostmetric.baselines.logdet import PriorCoordinates, prior_map
+from boostmetric.baselines.near_prior import NearPrior
 from boostmetric.baselines.pair_set import PairSet
 from boostmetric.baselines.side_information import drawn_pairs
 from boostmetric.callbacks import Callback
@@ -23,7 +23,7 @@ from boostmetric.metric.starts import Init
 from boostmetric.solver.problem import Problem
 
 
-class LSML(Baseline):
+class LSML(NearPrior):
     """Least squared-residual metric learning: close to a prior, with few and small violations of comparisons.
 
     A comparison whose near pair is farther than its far pair costs the square of the difference of the two distances.
@@ -152,32 +152,14 @@ class LSML(Baseline):
             problem = Problem(samples, drawn).restricted()
         inside = PriorCoordinates.of(np.asarray(problem.points), prior_map(self.prior, samples))
         listed = problem.comparisons.listed()
-        with self._watched(self.max_iter, (X, y), self._attributes_so_far) as callbacks:
-            journal = Journal(callbacks)
-
-            def on_iteration(rows: FloatArray, objective: float) -> bool:
-                components = inside.as_map(rows)
-                return journal.add(objective, components.copy, trace=trace_of(components))
-
-            minimum = minimise_divergence(
-                PairSet.of(inside.points, listed.pairs),
-                inside.points.shape[1],
-                Residuals(listed, 4.0**inside.frame.exponent),
-                tol=self.tol,
-                max_iter=self.max_iter,
-                on_iteration=on_iteration,
-            )
-        self.objective_, self.duality_gap_ = minimum.objective, minimum.objective - minimum.bound
-        self._finish(inside.as_map(minimum.rows), journal, journal.stopped or minimum.stop_reason)
+        residuals = Residuals(listed, 4.0**inside.frame.exponent)
+        self._minimise(inside, PairSet.of(inside.points, listed.pairs), residuals, (X, y))
         return self
 
     def _check_parameters(self) -> None:
-        check_prior(self.prior)
+        self._check_search()
         if self.n_comparisons is not None:
             check_count("n_comparisons", self.n_comparisons, alternative=", or None")
-        check_count("max_iter", self.max_iter)
-        check_number("tol", self.tol)
-        self._check_callbacks()
 
 
 class Residuals:

@@ -14,7 +14,7 @@ from boostmetric.arrays.types import FloatArray
 from boostmetric.arrays.validation import as_numbers, check_count, check_number
 from boostmetric.baselines.baseline import Baseline, Journal, trace_of
 from boostmetric.baselines.scml.basis import differences, discriminants
-from boostmetric.baselines.scml.sparse_hinge import Reached, SparseHinge
+from boostmetric.baselines.scml.sparse_hinge import SparseHinge, SparseWeights
 from boostmetric.callbacks import Callback
 from boostmetric.comparisons import Comparisons
 from boostmetric.estimators.learner import all_or_nothing
@@ -182,8 +182,8 @@ class SCML(Baseline):
         return self
 
     def _run(
-        self, search: Iterator[Reached], components: Callable[[FloatArray], FloatArray], journal: Journal
-    ) -> tuple[Reached, StopReason]:
+        self, search: Iterator[SparseWeights], components: Callable[[FloatArray], FloatArray], journal: Journal
+    ) -> tuple[SparseWeights, StopReason]:
         """Run the search until the gap is small; return its best point with the highest bound, and why it ended."""
         best = None
         for found in search:

@@ -28,7 +28,7 @@ _SMOOTH_ITERATIONS = 200
 _NEAR, _CHEAP = 5.0, 0.05
 
 
-class Reached(NamedTuple):
+class SparseWeights(NamedTuple):
     """Weights that a search has reached.
 
     Attributes
@@ -64,7 +64,7 @@ class SparseHinge:
         self._beta = beta
         self._size = max(float(np.abs(H).mean()), np.finfo(np.float64).tiny)
 
-    def search(self) -> Iterator[Reached]:
+    def search(self) -> Iterator[SparseWeights]:
         """Yield better and better weights; ends when the linear program repeats itself."""
         w = np.zeros(self._H.shape[1])
         for width in _WIDTHS:
@@ -92,12 +92,12 @@ class SparseHinge:
             most *= 10 if at_limit else 1
             rows, columns = rows | missing_rows, columns | missing_columns
 
-    def _reached(self, w: FloatArray, alpha: FloatArray) -> Reached:
+    def _reached(self, w: FloatArray, alpha: FloatArray) -> SparseWeights:
         slack = 1 + self._H @ w
         objective = float(self._share @ np.maximum(slack, 0) + self._beta * w.sum())
         worst = float(np.max(-(self._H.T @ alpha), initial=0.0))
         bound = float(alpha.sum()) * min(1.0, self._beta / worst if worst > 0 else 1.0)
-        return Reached(w, objective, min(bound, objective), float(self._share @ (slack > 1)))
+        return SparseWeights(w, objective, min(bound, objective), float(self._share @ (slack > 1)))
 
     def _smoothed(self, w: FloatArray, width: float) -> FloatArray:
         """Minimise with a hinge that is a parabola where it is below `width`."""
