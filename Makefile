@@ -6,7 +6,7 @@ export BOOSTMETRIC_DATA ?= $(wildcard ../shared/data)
 # What the code for GPUs is tested with, without one. Other users and tests do without torch.
 TORCH := torch==2.13.0 triton==3.9.0
 
-.PHONY: demo test test-torch test-ray test-oldest fuzz lint docs bench paper paper-quick release-check clean
+.PHONY: demo test test-torch test-ray test-oldest metric-learn fuzz lint docs bench paper paper-quick release-check clean
 
 demo: .venv/.core
 	$(BIN)/boostmetric demo --output demo
@@ -31,6 +31,12 @@ test-oldest:
 	.venv-oldest/bin/uv pip install --quiet --python .venv-oldest/bin/python --resolution lowest-direct \
 		--exclude-newer 2025-10-01 --exclude-newer-package threadpoolctl=2026-10-01 --editable '.[test]'
 	.venv-oldest/bin/python -m pytest -n 2 -m "not torch and not ray"
+
+# metric-learn's own tests, from its source archive, with our interface in its place. They need a pytest before 8.
+metric-learn:
+	$(PYTHON) -m venv .venv-metric-learn
+	.venv-metric-learn/bin/pip install --quiet --editable . 'pandas>=2.2' 'pytest<8' 'pytest-xdist>=3.5'
+	.venv-metric-learn/bin/python tests/metric_learn_suite.py
 
 # Hostile input to every public function: CASES inputs for each of about forty tests, drawn with SEED.
 CASES ?= 300
@@ -78,7 +84,7 @@ release-check: .venv/.release
 	$(BIN)/python -m benchmarks release
 
 clean:
-	rm -rf .venv .venv-oldest .venv-release demo dist paper-output paper-quick docs/_build docs/api docs/gallery docs/sources
+	rm -rf .venv .venv-oldest .venv-metric-learn .venv-release demo dist paper-output paper-quick docs/_build docs/api docs/gallery docs/sources
 
 .venv/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "boostmetric needs Python 3.11 or newer; try make PYTHON=python3.12")'

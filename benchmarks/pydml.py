@@ -10,6 +10,7 @@ from functools import cache
 from itertools import product
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -92,15 +93,25 @@ def warm_up(learner: str) -> None:
 def score(path: Path, learner: str, fold: int) -> tuple[float, float]:
     """3-NN accuracy on one fold, and seconds of the fit."""
     warm_up(learner)
+    train, labels, test, truth = load_fold(path, fold)
+    start = perf_counter()
+    metric = LEARNERS[learner]().fit(train, labels)
+    seconds = perf_counter() - start
+    return accuracy(metric, train, labels, test, truth), seconds
+
+
+def load_fold(path: Path, fold: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Training samples and labels, and those to test, scaled to [0, 1]."""
     with np.load(path) as table:
         X, y, tested = table["X"].astype(np.float64), table["y"], table["fold"] == fold
     scaler = MinMaxScaler().fit(X[~tested])
-    train, test = scaler.transform(X[~tested]), scaler.transform(X[tested])
-    start = perf_counter()
-    metric = LEARNERS[learner]().fit(train, y[~tested])
-    seconds = perf_counter() - start
-    classifier = KNeighborsClassifier(3).fit(metric.transform(train), y[~tested])
-    return float(np.mean(classifier.predict(metric.transform(test)) == y[tested])), seconds
+    return scaler.transform(X[~tested]), y[~tested], scaler.transform(X[tested]), y[tested]
+
+
+def accuracy(metric: Any, train: np.ndarray, labels: np.ndarray, test: np.ndarray, truth: np.ndarray) -> float:
+    """Of 3 nearest neighbours after the map of a metric."""
+    classifier = KNeighborsClassifier(3).fit(metric.transform(train), labels)
+    return float(np.mean(classifier.predict(metric.transform(test)) == truth))
 
 
 def compare(accuracies: dict[str, float], printed: dict[str, np.ndarray]) -> dict[str, object]:

@@ -39,7 +39,8 @@ def test_modules_on_the_path_of_a_fit_have_names_of_their_own():
 
 
 def test_classes_have_names_of_their_own():
-    assert repeated(node.name for path in MODULES for node in defined(path, ast.ClassDef)) == {}
+    ours = [path for path in MODULES if "metric_learn" not in path.parts]  # which has the names of another package
+    assert repeated(node.name for path in ours for node in defined(path, ast.ClassDef)) == {}
 
 
 def test_types_of_arrays_are_named_once():

@@ -12,14 +12,42 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from boostmetric.baselines import LMNN, MMC, NCA, RCA, Euclidean, PSDBoost
+from boostmetric.baselines import (
+    DMLMJ,
+    GMML,
+    ITML,
+    LFDA,
+    LMNN,
+    LSML,
+    MLKR,
+    MMC,
+    NCA,
+    RCA,
+    SCML,
+    SDML,
+    Covariance,
+    Euclidean,
+    PSDBoost,
+)
 from boostmetric.callbacks import Checkpoint
 from boostmetric.solver.result import Iteration, StopReason
 from test_callbacks import Recorder, needs_sklearn_callbacks
 
 X, Y = load_wine(return_X_y=True)
-ITERATIVE = [LMNN(), MMC(), MMC(diagonal=True), NCA(max_iter=10), PSDBoost()]
-ALL = [Euclidean(), RCA(), *ITERATIVE]
+ITERATIVE = [
+    LMNN(),
+    MMC(),
+    MMC(diagonal=True),
+    NCA(max_iter=10),
+    PSDBoost(),
+    ITML(tol=1e-6, random_state=0),
+    LSML(tol=1e-8, random_state=0),
+    MLKR(max_iter=10),
+    SCML(n_basis=40, tol=1e-6, random_state=0),
+]
+
+ALL = [Euclidean(), Covariance(), RCA(), LFDA(), GMML(), DMLMJ(), SDML(random_state=0), *ITERATIVE]
+FROM_CLASSES = [learner for learner in ALL if not isinstance(learner, (Euclidean, Covariance, MLKR))]
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 
@@ -28,6 +56,15 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
     [
         *ALL,
         RCA(n_components=1),
+        Covariance(n_components=1),
+        LFDA(n_components=1),
+        GMML(n_components=1),
+        DMLMJ(n_components=1),
+        SDML(n_components=1, prior="identity"),
+        ITML(n_components=1, prior="identity"),
+        LSML(n_components=1, prior="identity"),
+        MLKR(n_components=1, init="random", max_iter=20),
+        SCML(n_components=1, n_basis=20),
         NCA(n_components=1, init="random", random_state=0),
         MMC(n_components=1),
         PSDBoost(n_components=1),
@@ -123,7 +160,7 @@ def test_silent_unless_asked(learner, capsys):
     assert capsys.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize("learner", ALL[1:], ids=lambda learner: type(learner).__name__)
+@pytest.mark.parametrize("learner", FROM_CLASSES, ids=lambda learner: type(learner).__name__)
 def test_labels_that_allow_nothing_are_refused(learner):
     with pytest.raises(ValueError, match="at least 2 classes"):
         clone(learner).fit(X, np.zeros(len(X)))

@@ -9,7 +9,23 @@ from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from boostmetric import BoostMetric, ComparisonBoostMetric, Comparisons, MahalanobisMetric, Points
-from boostmetric.baselines import LMNN, MMC, NCA, RCA, Euclidean, PSDBoost
+from boostmetric.baselines import (
+    DMLMJ,
+    GMML,
+    ITML,
+    LFDA,
+    LMNN,
+    LSML,
+    MLKR,
+    MMC,
+    NCA,
+    RCA,
+    SCML,
+    SDML,
+    Covariance,
+    Euclidean,
+    PSDBoost,
+)
 from boostmetric.callbacks import Checkpoint, EarlyStopping
 from boostmetric.evaluation import (
     ComparisonTask,
@@ -215,7 +231,11 @@ def test_use_of_a_fitted_learner(data):
 
 BASELINES = {
     Euclidean: {},
+    Covariance: {"n_components": (None, 1, 2)},
     RCA: {"n_components": (None, 1, 2)},
+    LFDA: {"n_components": (None, 1, 2), "n_neighbors": (1, 7), "lengths": ("weighted", "plain", "orthonormal")},
+    GMML: {"n_components": (None, 1, 2), "share": (0.0, 0.5, 1.0), "regularization": (0.0, 1e-3)},
+    DMLMJ: {"n_components": (None, 1, 2), "n_neighbors": (1, 3)},
     NCA: {"n_components": (None, 1, 2), "init": ("auto", "pca", "identity", np.eye(2)), "tol": (1e-5, 0.1)},
     LMNN: {
         "n_components": (None, 1, 2),
@@ -232,6 +252,18 @@ BASELINES = {
         "tol": (1e-5, 0.1),
         "random_state": (None, 0),
     },
+    ITML: {
+        "n_components": (None, 1, 2),
+        "prior": ("standardized", "identity", np.eye(2)),
+        "gamma": (1.0, 1e-3, 1e3),
+        "bounds": (None, (0.5, 1.0)),
+        "n_pairs": (None, 5),
+        "tol": (1e-4, 0.1),
+    },
+    LSML: {"n_components": (None, 1, 2), "prior": ("standardized", "identity"), "tol": (1e-4, 0.1)},
+    SDML: {"prior": ("standardized", "identity"), "balance": (None, 1e-3), "sparsity": (0.0, 0.1), "tol": (1e-4,)},
+    MLKR: {"n_components": (None, 1, 2), "init": ("standardized", "identity", "pca", "random"), "tol": (1e-5, 0.1)},
+    SCML: {"n_components": (None, 1), "beta": (1e-5, 1.0), "n_basis": (1, 20), "n_impostors": (1, 5), "tol": (0.1,)},
     PSDBoost: {"n_components": (None, 1, 2), "n_neighbors": (1, 2), "nu": (1.0, 0.5, 1e-3), "tol": (1e-5, 0.1)},
 }
 
@@ -250,16 +282,16 @@ def test_baselines(baseline, data):
         weight = data.draw(weights(size_of(X)))
     if seldom(data.draw, 3):
         n = min(size_of(X), 50)
-        if baseline is MMC:
+        if baseline in (MMC, GMML, ITML, SDML):
             given = {"similar": data.draw(rows(2, n)), "dissimilar": data.draw(rows(2, n))}
         elif baseline is RCA:
             given = {"chunklets": data.draw(labels(size_of(X)))}
-        elif baseline in (LMNN, PSDBoost):
+        elif baseline in (LMNN, PSDBoost, LSML, SCML):
             given = {"comparisons": data.draw(rows(data.draw(st.sampled_from([3, 4])), n))}
             weight = data.draw(weights(size_of(given["comparisons"])))
         y = None if given else y
     if weight is not None:
-        given["sample_weight"] = weight
+        given["weights" if baseline in (LSML, SCML) else "sample_weight"] = weight
     learner = baseline(**parameters)
     if attempt(learner.fit, X, y, **given) is None:
         assert_not_fitted(learner)

@@ -12,8 +12,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from boostmetric.baselines import MMC
 from boostmetric.baselines.mmc import separation
-from boostmetric.baselines.mmc.side_information import Standardized, pairs_of_classes
 from boostmetric.baselines.pair_set import PairSet
+from boostmetric.baselines.side_information import Standardized, pairs_of_classes
 from boostmetric.paper import datasets
 from boostmetric.solver.result import StopReason
 

@@ -7,7 +7,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.neighbors import NeighborhoodComponentsAnalysis
 
 from boostmetric.baselines import NCA, RCA
-from boostmetric.baselines.nca import _distance_of_neighbors
+from boostmetric.baselines.scale import distance_of_neighbors
 from boostmetric.evaluation import knn_error
 from boostmetric.solver.result import StopReason
 
@@ -88,7 +88,7 @@ def test_rca_refuses_what_says_nothing():
 
 def test_nca_is_that_of_scikit_learn_in_units_of_the_neighbors():
     points, labels = load_iris(return_X_y=True)
-    unit = _distance_of_neighbors(points)
+    unit = distance_of_neighbors(points)
     theirs = NeighborhoodComponentsAnalysis(2, init="identity", max_iter=20, tol=1e-9).fit(points / unit, labels)
     with pytest.warns(match="max_iter=20 was reached"):
         ours = NCA(2, init="identity", max_iter=20, tol=1e-9).fit(points, labels)

@@ -17,7 +17,7 @@ from boostmetric.arrays.types import FloatArray
 from boostmetric.arrays.validation import checked, warn
 from boostmetric.callbacks import Callback
 from boostmetric.comparisons import Comparisons
-from boostmetric.comparisons.forms import as_comparisons, as_rows, hold_points
+from boostmetric.comparisons.forms import as_comparisons, as_rows, best_threshold, hold_points
 from boostmetric.comparisons.labels import check_labels
 from boostmetric.estimators.learner import MetricLearner
 from boostmetric.metric import MahalanobisMetric
@@ -125,6 +125,16 @@ class Baseline(MetricLearner):
                 f"shape {np.shape(comparisons)}."
             )
         return Problem(samples, as_comparisons(rows, None, weights)).restricted()
+
+    def _set_threshold(
+        self, samples: FloatArray, similar: NDArray[np.integer[Any]], dissimilar: NDArray[np.integer[Any]]
+    ) -> None:
+        """Set the threshold that best separates the pairs of the fit."""
+        pairs = np.concatenate([similar, dissimilar])
+        self.threshold_ = best_threshold(
+            np.square(self._plain_metric().distance(samples[pairs[:, 0]], samples[pairs[:, 1]])),
+            np.arange(len(pairs)) < len(similar),
+        )
 
     def _finish(
         self, components: FloatArray, journal: Journal, stop_reason: StopReason, *, limited: bool = False

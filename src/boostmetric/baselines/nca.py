@@ -14,12 +14,12 @@ from boostmetric.arrays.frame import scale_in_range
 from boostmetric.arrays.types import FloatArray
 from boostmetric.arrays.validation import check_choice, check_count, check_number
 from boostmetric.baselines.baseline import Baseline, Journal, check_not_zero, trace_of
+from boostmetric.baselines.scale import distance_of_neighbors
 from boostmetric.callbacks import Callback
 from boostmetric.estimators.learner import all_or_nothing
 from boostmetric.estimators.sklearn_callbacks import with_callbacks
 from boostmetric.metric import MahalanobisMetric
 from boostmetric.metric.starts import Init, starting_components
-from boostmetric.neighbors import nearest
 from boostmetric.solver.result import StopReason
 
 # Limits on the size of initial components, in units of the distance of neighbours.
@@ -123,7 +123,7 @@ class NCA(Baseline):
         self._check_parameters()
         samples, labels = self._check_data(X, y)
         points, exponent = scale_in_range(samples)
-        unit = _distance_of_neighbors(points)
+        unit = distance_of_neighbors(points)
         if not points.any():
             raise ValueError("All samples are equal: no metric can tell them apart. Check that X holds the samples.")
         with self._watched(self.max_iter, (X, y), self._attributes_so_far) as callbacks:
@@ -194,12 +194,3 @@ def _means_differ(samples: FloatArray, labels: Any, exponent: int) -> bool:
     scaled = np.ldexp(samples, -exponent)
     means = np.array([scaled[labels == label].mean(axis=0) for label in np.unique(labels)])
     return bool(np.ptp(means, axis=0).max() > len(samples) * np.finfo(np.float64).eps * np.abs(scaled).max())
-
-
-def _distance_of_neighbors(points: FloatArray) -> float:
-    """Median distance of points from their nearest neighbours, ignoring distances of 0; 1 if all are 0.
-
-    The median, because one outlier may be farther away than all other points together.
-    """
-    distances = np.linalg.norm(points - points[nearest(points, None, 1)[:, 0]], axis=1)
-    return float(np.median(distances[distances > 0])) if distances.any() else 1.0

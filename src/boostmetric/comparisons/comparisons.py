@@ -813,6 +813,15 @@ class Comparisons:
         near, far = np.divmod(place, n_far[group])
         return self.members[self.bounds[2 * group] + near], self.members[self.bounds[2 * group + 1] + far]
 
+    def shares(self) -> FloatArray:
+        """Weight of every comparison, that of its group, in the order of `quadruplets`; they add up to 1.
+
+        All far pairs must be `listed`.
+        """
+        n_near, n_far = self.side_sizes
+        weights = np.repeat(self.weights, n_near * n_far)
+        return np.asarray(weights / weights.sum())
+
     def reweighted(self, weights: ArrayLike) -> Comparisons:
         """Multiply the weights of the groups.
 

@@ -12,6 +12,7 @@ from boostmetric.arrays.numbering import as_array, check_numbers
 from boostmetric.arrays.types import IntArray
 from boostmetric.arrays.validation import checked, n_dimensions
 from boostmetric.comparisons.comparisons import Comparisons
+from boostmetric.comparisons.thresholds import choose_threshold
 
 
 def hold_points(comparisons: object) -> bool:
@@ -98,11 +99,4 @@ def squared_distance(points: NDArray[np.float64], pairs: NDArray[np.integer[Any]
 
 def best_threshold(distance: NDArray[np.float64], similar: NDArray[np.bool_]) -> float:
     """The distance that best separates similar pairs (below it) from dissimilar ones."""
-    order = np.argsort(distance)
-    sorted_distance, is_similar = distance[order], similar[order]
-    # Right answers if the first n pairs are called similar, n = 0, 1, ...; no cut between equal distances.
-    right = np.concatenate([[0], np.cumsum(np.where(is_similar, 1, -1))])
-    possible = np.concatenate([[True], np.diff(sorted_distance) > 0, [True]])
-    n = int(np.argmax(np.where(possible, right, -len(right))))
-    edges = np.concatenate([[0.0], sorted_distance, [2 * sorted_distance[-1]]])
-    return float(0.5 * (edges[n] + edges[n + 1]))
+    return choose_threshold(distance, similar)

@@ -22,6 +22,7 @@ from boostmetric.arrays.tensors import check_finite, check_samples, finite, is_t
 from boostmetric.arrays.types import FloatArray
 from boostmetric.arrays.validation import as_numbers, check_count, checked
 from boostmetric.callbacks import Callback, ProgressBar
+from boostmetric.estimators.pair_classifier import PairClassifierMixin
 from boostmetric.estimators.sklearn_callbacks import CallbackSupportMixin, Method, SklearnCallbacks
 from boostmetric.estimators.summary import summary
 from boostmetric.metric import MahalanobisMetric
@@ -38,6 +39,9 @@ def all_or_nothing(fit: Method) -> Method:
     @functools.wraps(fit)
     def whole(self: Any, *arguments: Any, **options: Any) -> Any:
         before = dict(vars(self))  # attributes are replaced, never changed in place
+        if fit.__name__ == "fit":  # what was calibrated belongs to the metric so far
+            for name in ("threshold_", "probability_"):
+                self.__dict__.pop(name, None)
         try:
             with single_threaded_blas():
                 return fit(self, *arguments, **options)
@@ -49,7 +53,12 @@ def all_or_nothing(fit: Method) -> Method:
 
 
 class MetricLearner(
-    CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, metaclass=ABCMeta
+    PairClassifierMixin,
+    CallbackSupportMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    BaseEstimator,
+    metaclass=ABCMeta,
 ):
     """A transformer by a learned metric."""
 

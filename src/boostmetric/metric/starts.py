@@ -112,7 +112,7 @@ def _named(name: str, X: Given, y: NDArray[Any] | None) -> FloatArray | None:
     if name == "lda":
         whitening = _discriminant(_between_classes(dense, y), whitening)
     elif name == "geometric-mean":
-        whitening = _geometric_mean(_between_classes(dense, y), whitening)
+        whitening = _between_inverse_and_means(_between_classes(dense, y), whitening)
     return np.ldexp(whitening / unit, -exponent)
 
 
@@ -167,14 +167,30 @@ def _discriminant(between: FloatArray, whitening: FloatArray) -> FloatArray:
     return np.asarray(vectors[:, differ].T @ whitening) if differ.any() else whitening
 
 
-def _geometric_mean(between: FloatArray, whitening: FloatArray) -> FloatArray:
-    """Map whose metric X is the geometric mean of inv(W) and B: the solution of X W X = B."""
+def _between_inverse_and_means(between: FloatArray, whitening: FloatArray) -> FloatArray:
+    """Map whose metric is the geometric mean of the inverse scatter within classes and the scatter between them."""
     n = len(between)
     between = between + max(_RIDGE * np.trace(between) / n, np.finfo(np.float64).tiny) * np.eye(n)
-    # With W = inv(whitening)^2, X = whitening (inv(whitening) B inv(whitening))^(1/2) whitening.
+    return geometric_mean(whitening, between)
+
+
+def geometric_mean(whitening: FloatArray, far: FloatArray, share: float = 0.5) -> FloatArray:
+    """Map whose metric X is the point `share` of the way from inv(W) to `far` on their geodesic.
+
+    Halfway, it is the geometric mean: the solution of X W X = far.
+
+    Parameters
+    ----------
+    whitening : ndarray of shape (n_features, n_features)
+        Inverse of the symmetric square root of W.
+    far : ndarray of shape (n_features, n_features)
+        Positive definite.
+    share : float, default=0.5
+    """
+    # X = whitening (inv(whitening) far inv(whitening))^share whitening.
     back = np.linalg.inv(whitening)
-    values, vectors = np.linalg.eigh(back @ between @ back)
-    return np.asarray((vectors * np.maximum(values, 0.0) ** 0.25).T @ whitening)
+    values, vectors = np.linalg.eigh(back @ far @ back)
+    return np.asarray((vectors * np.maximum(values, 0.0) ** (share / 2)).T @ whitening)
 
 
 def _whitening(residuals: FloatArray) -> FloatArray:

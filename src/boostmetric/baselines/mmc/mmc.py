@@ -14,8 +14,8 @@ from boostmetric.arrays.types import FloatArray
 from boostmetric.arrays.validation import check_count, check_flag, check_number
 from boostmetric.baselines.baseline import Baseline, Journal, trace_of
 from boostmetric.baselines.mmc.separation import Reached, diagonal_search, full_search, root
-from boostmetric.baselines.mmc.side_information import Pairs, Standardized, check_pairs, pairs_of_classes
 from boostmetric.baselines.pair_set import PairSet
+from boostmetric.baselines.side_information import Pairs, Standardized, check_pairs, pairs_of_classes
 from boostmetric.callbacks import Callback
 from boostmetric.estimators.learner import all_or_nothing
 from boostmetric.estimators.sklearn_callbacks import with_callbacks
@@ -54,6 +54,9 @@ class MMC(Baseline):
     components_ : ndarray of shape (rank, n_features)
         The linear map L with X = L'L; rows are orthogonal, longest first. The squared distances of the similar pairs
         add up to 1, with or without `diagonal` (before truncation to `n_components`).
+    threshold_ : float
+        After a fit to pairs, the squared distance that best separates the similar from the dissimilar ones; see
+        `predict`.
     objective_ : float
         Sum of the distances of the dissimilar pairs (before truncation to `n_components`).
     duality_gap_ : float
@@ -171,17 +174,19 @@ class MMC(Baseline):
         else:
             far = pairs_of_classes(labels, self.max_pairs, check_random_state(self.random_state))
             scatter = standard.scatter_of_classes(labels)
-        far = standard.different(far)
-        if not len(far):
+        apart = standard.different(far)
+        if not len(apart):
             raise ValueError("The samples of every dissimilar pair are equal: no metric can tell them apart.")
         form = (_Diagonal if self.diagonal else _Full)(standard.points, scatter)
         with self._watched(self.max_iter, (X, y), self._attributes_so_far) as callbacks:
             journal = Journal(callbacks)
             reached, stop_reason = self._run(
-                form.search(far), lambda metric: standard.as_map(form.rows(metric)), journal
+                form.search(apart), lambda metric: standard.as_map(form.rows(metric)), journal
             )
         self._finish(standard.as_map(form.rows(reached.metric)), journal, stop_reason)
         self.objective_, self.duality_gap_ = reached.objective, max(reached.bound - reached.objective, 0.0)
+        if labels is None:
+            self._set_threshold(samples, near, far)
         return self
 
     def _run(

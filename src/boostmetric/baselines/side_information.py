@@ -87,18 +87,35 @@ def check_pairs(similar: ArrayLike | None, dissimilar: ArrayLike | None, n_sampl
     return near, far
 
 
-def pairs_of_classes(labels: NDArray[Any], max_pairs: int | None, rng: np.random.RandomState) -> Pairs:
-    """Pairs of samples of different classes; if more than `max_pairs`, a random draw, made without listing all."""
+def pairs_of_classes(
+    labels: NDArray[Any], max_pairs: int | None, rng: np.random.RandomState, *, same: bool = False
+) -> Pairs:
+    """Pairs of samples of different classes, or of the same one; a random draw if there are more than `max_pairs`.
+
+    The draw is made without listing all pairs.
+    """
     _, label = np.unique(labels, return_inverse=True)
     order = np.argsort(label, kind="stable")
-    # In this order, the pairs of a sample with samples of later classes have consecutive numbers.
+    # In this order, the partners of a sample that come after it have consecutive numbers.
     later = np.searchsorted(label[order], label[order], side="right")
-    begin = np.concatenate([[0], np.cumsum(len(order) - later)])
+    first_partner, end = (np.arange(1, len(order) + 1), later) if same else (later, len(order))
+    begin = np.concatenate([[0], np.cumsum(end - first_partner)])
     n_pairs = int(begin[-1])
     if max_pairs is None or n_pairs <= max_pairs:
         chosen = np.arange(n_pairs)
     else:
         chosen = sample_without_replacement(n_pairs, max_pairs, random_state=rng)
     first = np.searchsorted(begin, chosen, side="right") - 1
-    second = later[first] + chosen - begin[first]
+    second = first_partner[first] + chosen - begin[first]
     return np.asarray(order[np.stack([first, second], axis=1)])
+
+
+def drawn_pairs(labels: NDArray[Any], n_pairs: int | None, rng: np.random.RandomState) -> tuple[Pairs, Pairs]:
+    """As many similar as dissimilar pairs, drawn at random: at most `n_pairs`, or 20 per pair of classes, of each kind.
+
+    The number is that of Davis et al. (2007).
+    """
+    if n_pairs is None:
+        n_pairs = 20 * len(np.unique(labels)) ** 2
+    near, far = (pairs_of_classes(labels, n_pairs, rng, same=same) for same in (True, False))
+    return near, far

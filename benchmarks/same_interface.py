@@ -1,0 +1,144 @@
+"""metric-learn beside our learners, through the same interface: time, and the objective that both minimise."""
+
+import subprocess
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from rich.progress import track
+from sklearn.datasets import load_wine
+from sklearn.preprocessing import StandardScaler
+
+from benchmarks.fit_weak import INPUT
+from benchmarks.learners import environment
+from boostmetric.baselines.itml import Penalty
+from boostmetric.baselines.mlkr import Errors
+from boostmetric.metric_learn import Constraints
+from boostmetric.paper.datasets import MissingDataError, load
+
+TIME_LIMIT = 120
+Data = dict[str, np.ndarray]
+
+
+def run(data_dir: Path | None) -> list[dict[str, object]]:
+    """Wine and Vehicle, standardized: seconds and objectives of both, on the same constraints."""
+    sets = {"Wine": load_wine(return_X_y=True)}
+    try:
+        sets["Vehicle"] = load("vehicle", data_dir)
+    except MissingDataError as missing:
+        print(f"Vehicle left out. {missing}")
+    rows: list[dict[str, object]] = []
+    for name, (X, y) in sets.items():
+        data = constrained(StandardScaler().fit_transform(X), np.unique(y, return_inverse=True)[1])
+        rows += [compare(name, learner, data) for learner in track(INPUT, description=name, transient=True)]
+    return rows
+
+
+def constrained(X: np.ndarray, y: np.ndarray) -> Data:
+    """Points and labels with metric-learn's default numbers of constraints."""
+    constraints, n = Constraints(y), 20 * len(np.unique(y)) ** 2
+    a, b, c, d = constraints.positive_negative_pairs(n, same_length=True, random_state=0)
+    rows = np.concatenate([np.stack([a, b], axis=1), np.stack([c, d], axis=1)])
+    return {
+        "X": X,
+        "y": y,
+        "pairs": X[rows],
+        "kinds": np.repeat([1, -1], len(a)),
+        "quadruplets": X[np.stack([a, b, c, d], axis=1)],
+        "triplets": X[constraints.generate_knntriplets(X, 3, 3)],
+    }
+
+
+def compare(name: str, learner: str, data: Data) -> dict[str, object]:
+    """One row: seconds and objectives of both."""
+    peer = environment("metric-learn")
+    theirs, their_seconds = (None, np.nan) if peer is None else fit(peer, "metric_learn", learner, data)
+    own = environment("boostmetric")
+    assert own is not None
+    ours, our_seconds = fit(own, "boostmetric.metric_learn", learner, data)
+    objective = OBJECTIVES.get(learner)
+
+    def value(L: np.ndarray | None) -> object:
+        return "-" if objective is None or L is None else float(objective(L, data))
+
+    return {
+        "set": name,
+        "learner": learner,
+        "metric-learn s": their_seconds if np.isfinite(their_seconds) else str(their_seconds),
+        "ours s": our_seconds if np.isfinite(our_seconds) else str(our_seconds),
+        "times faster": their_seconds / our_seconds,
+        "metric-learn objective": value(theirs),
+        "our objective": value(ours),
+    }
+
+
+def fit(python: Path, module: str, learner: str, data: Data) -> tuple[np.ndarray | None, float]:
+    """The learned map and the seconds of the fit; without a map, inf seconds if it took too long, nan if it failed."""
+    with tempfile.TemporaryDirectory() as folder:
+        source, target = Path(folder) / "in.npz", Path(folder) / "out.npz"
+        np.savez(source, **data)
+        command = [python, Path(__file__).with_name("fit_weak.py"), module, learner, source, target]
+        try:
+            subprocess.run(command, check=True, timeout=TIME_LIMIT, capture_output=True)
+        except subprocess.TimeoutExpired:
+            return None, np.inf
+        except subprocess.CalledProcessError as error:
+            print(f"{module} {learner} failed: {error.stderr.decode().strip().splitlines()[-1]}")
+            return None, np.nan
+        answer = np.load(target)
+        return answer["L"], float(answer["seconds"])
+
+
+def squares(L: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    return np.square((first - second) @ L.T).sum(axis=1)
+
+
+def divergence(L: np.ndarray) -> float:
+    """From the identity."""
+    matrix = L.T @ L
+    return float(np.trace(matrix) - np.linalg.slogdet(matrix)[1] - len(matrix))
+
+
+def itml(L: np.ndarray, data: Data) -> float:
+    """Divergence plus penalties; bounds are metric-learn's, percentiles of distances compared with their squares."""
+    pairs, near = data["pairs"], data["kinds"] == 1
+    points = np.unique(pairs.reshape(-1, pairs.shape[2]), axis=0)
+    distances = np.linalg.norm(points[:, None] - points[None], axis=2)
+    penalty = Penalty(np.percentile(distances, (5, 95)), int(near.sum()), 1.0)
+    value, _ = penalty(squares(L, *np.moveaxis(np.concatenate([pairs[near], pairs[~near]]), 1, 0)))
+    return divergence(L) + value
+
+
+def lsml(L: np.ndarray, data: Data) -> float:
+    """Divergence plus mean squared residual."""
+    a, b, c, d = np.moveaxis(data["quadruplets"], 1, 0)
+    excess = np.maximum(np.sqrt(squares(L, a, b)) - np.sqrt(squares(L, c, d)), 0)
+    return divergence(L) + float(np.mean(excess**2))
+
+
+def mmc(L: np.ndarray, data: Data) -> float:
+    """Minus the sum of the distances of dissimilar pairs, where squared distances of similar ones sum to 1."""
+    pairs, near = data["pairs"], data["kinds"] == 1
+    square = squares(L, pairs[:, 0], pairs[:, 1])
+    return -float(np.sqrt(square[~near]).sum() / np.sqrt(square[near].sum()))
+
+
+def scml(L: np.ndarray, data: Data) -> float:
+    """Mean hinge loss; the sum of weights, with beta = 1e-5, and the random directions differ."""
+    a, b, c = np.moveaxis(data["triplets"], 1, 0)
+    return float(np.maximum(1 + squares(L, a, b) - squares(L, a, c), 0).mean())
+
+
+def mlkr(L: np.ndarray, data: Data) -> float:
+    """Sum of squared errors."""
+    return Errors(data["X"], data["y"].astype(np.float64))(L)[0]
+
+
+OBJECTIVES: dict[str, Callable[[np.ndarray, Data], float]] = {
+    "ITML": itml,
+    "LSML": lsml,
+    "MMC": mmc,
+    "SCML": scml,
+    "MLKR": mlkr,
+}

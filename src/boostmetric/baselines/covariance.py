@@ -1,0 +1,108 @@
+"""Mahalanobis distance of the covariance of all samples."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils import Tags
+from sklearn.utils.validation import validate_data
+
+from boostmetric.arrays.frame import Frame
+from boostmetric.arrays.types import FloatArray
+from boostmetric.arrays.validation import checked
+from boostmetric.baselines.baseline import Baseline, Journal
+from boostmetric.estimators.learner import all_or_nothing
+from boostmetric.metric.starts import spread
+from boostmetric.solver.result import StopReason
+
+
+class Covariance(Baseline):
+    """Mahalanobis' own distance: that of the inverse of the covariance of all samples [1]_.
+
+    It learns from samples without labels: a baseline that takes the units of features and their correlations out.
+
+    Parameters
+    ----------
+    n_components : int, default=None
+        Rank of the metric: the best approximation. None keeps the rank of the covariance.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (rank, n_features)
+        The linear map L with X = L'L; rows are orthogonal, longest first. After `transform` the covariance of the
+        samples is the identity. If it is singular, X is zero in the directions in which the samples do not vary.
+    stop_reason_ : StopReason
+    n_features_in_ : int
+        Number of features seen in `fit`.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the features, if X has them.
+
+    See Also
+    --------
+    RCA : The same with the covariance within classes.
+
+    References
+    ----------
+    .. [1] P. C. Mahalanobis, "On the Generalised Distance in Statistics", Proceedings of the National Institute of
+       Sciences of India 2, 1936.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from boostmetric.baselines import Covariance
+    >>> from sklearn.datasets import load_wine
+    >>> X, _ = load_wine(return_X_y=True)
+    >>> bool(np.allclose(np.cov(Covariance().fit_transform(X), rowvar=False), np.eye(13), atol=1e-6))
+    True
+    """
+
+    callbacks = None
+    verbose = 0
+
+    def __init__(self, n_components: int | None = None) -> None:
+        self.n_components = n_components
+
+    @all_or_nothing
+    def fit(self, X: ArrayLike, y: Any = None) -> Self:
+        """Learn the metric.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Samples.
+        y : object, optional
+            Ignored.
+
+        Returns
+        -------
+        self
+        """
+        samples = checked(validate_data, self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
+        self._check_n_components(samples.shape[1])
+        frame = Frame.of(samples)
+        self._finish(frame.as_map(_whitening(np.asarray(frame.points))), Journal(), StopReason.CLOSED_FORM)
+        return self
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = False
+        return tags
+
+
+def _whitening(points: FloatArray) -> FloatArray:
+    """Rows that make the covariance of the points the identity, on the span of the points."""
+    unit = spread(points)  # so that what counts as rounding does not depend on the units of the features
+    centred = (points - points.mean(axis=0)) / unit
+    _, lengths, axes = np.linalg.svd(centred, full_matrices=False)
+    kept = lengths > lengths.max(initial=0.0) * max(centred.shape) * np.finfo(np.float64).eps
+    if not kept.any():
+        raise ValueError("All samples are equal: their covariance is zero. Check that X holds the samples.")
+    # In units of the features, directions without variance are those of the samples, not of the standardized ones.
+    rows = (np.sqrt(len(points) - 1) / lengths[kept])[:, None] * axes[kept] / unit
+    if kept.all() and len(kept) == points.shape[1]:
+        return np.asarray(rows)
+    _, sizes, span = np.linalg.svd(axes[kept] * unit, full_matrices=False)
+    assert sizes.all()
+    return np.asarray(rows @ span.T @ span)

@@ -1,0 +1,237 @@
+"""Pairs as a classifier: similar or dissimilar, by a threshold on the learned distance."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import minimize
+from scipy.special import expit, log_expit
+from sklearn.metrics import roc_auc_score
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from boostmetric.arrays.types import FloatArray
+from boostmetric.arrays.validation import check_choice, check_number
+from boostmetric.comparisons.thresholds import STRATEGIES, choose_threshold
+
+
+def _has_threshold(metric: Any) -> bool:
+    if not hasattr(metric, "threshold_"):
+        raise AttributeError(
+            "There is no threshold between similar and dissimilar pairs. Call calibrate_threshold(pairs, y) or "
+            "set_threshold(distance)."
+        )
+    return True
+
+
+def _has_probabilities(metric: Any) -> bool:
+    if not hasattr(metric, "probability_"):
+        raise AttributeError("Probabilities are not calibrated. Call calibrate_probability(pairs, y).")
+    return True
+
+
+class PairClassifierMixin:
+    """Methods that tell similar from dissimilar pairs of points.
+
+    `predict`, `decision_function` and `score` exist once there is a threshold, `predict_proba` once probabilities are
+    calibrated; a new fit forgets both.
+    """
+
+    threshold_: float
+    probability_: FloatArray
+
+    @abstractmethod
+    def pair_distance(self, pairs: ArrayLike) -> NDArray[np.floating[Any]]:
+        """Learned distances of pairs of points."""
+
+    def pair_score(self, pairs: ArrayLike) -> NDArray[np.floating[Any]]:
+        """Similarities of pairs of points: the learned distances, negative.
+
+        Parameters
+        ----------
+        pairs : array-like of shape (n_pairs, 2, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_pairs,)
+        """
+        return -self.pair_distance(pairs)
+
+    def set_threshold(self, distance: float) -> Self:
+        """Set the distance below which pairs are called similar.
+
+        Parameters
+        ----------
+        distance : float
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self, "components_")
+        check_number("distance", distance)
+        self.threshold_ = float(distance) ** 2
+        return self
+
+    def calibrate_threshold(
+        self,
+        pairs: ArrayLike,
+        y: ArrayLike,
+        *,
+        strategy: str = "accuracy",
+        beta: float = 1.0,
+        min_rate: float = 0.0,
+    ) -> Self:
+        """Set the threshold that is best on these pairs, which should not be those of the fit.
+
+        Parameters
+        ----------
+        pairs : array-like of shape (n_pairs, 2, n_features)
+        y : array-like of shape (n_pairs,)
+            1 for similar and -1 for dissimilar pairs.
+        strategy : {"accuracy", "f_beta", "max_tpr", "max_tnr"}, default="accuracy"
+            What is to be largest: the number of right answers; the F-score; the rate of similar pairs that are called
+            so, while that of dissimilar pairs called dissimilar is at least `min_rate`; or the latter rate, while the
+            former is at least `min_rate`.
+        beta : float, default=1.0
+            Weight of recall in the F-score.
+        min_rate : float, default=0.0
+            Between 0 and 1.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from boostmetric import BoostMetric
+        >>> from sklearn.datasets import load_wine
+        >>> X, label = load_wine(return_X_y=True)
+        >>> metric = BoostMetric(random_state=0).fit(X[::2], label[::2])
+        >>> rng = np.random.default_rng(0)
+        >>> pairs = np.array([rng.permutation(89)[:2] for _ in range(400)])
+        >>> y = np.where(label[1::2][pairs[:, 0]] == label[1::2][pairs[:, 1]], 1, -1)
+        >>> pairs = X[1::2][pairs]
+        >>> metric = metric.calibrate_threshold(pairs[:200], y[:200])
+        >>> bool(np.mean(metric.predict(pairs[200:]) == y[200:]) > 0.8)
+        True
+        """
+        check_choice("strategy", strategy, STRATEGIES)
+        check_number("beta", beta)
+        check_number("min_rate", min_rate, at_most=1.0)
+        distance, similar = self._squares_and_kinds(pairs, y)
+        self.threshold_ = choose_threshold(distance, similar, strategy, beta=beta, min_rate=min_rate)
+        return self
+
+    def calibrate_probability(self, pairs: ArrayLike, y: ArrayLike) -> Self:
+        """Fit the probability of being similar to held-out pairs, as a logistic function of the squared distance.
+
+        This is Platt scaling, with his regularized targets.
+
+        Parameters
+        ----------
+        pairs : array-like of shape (n_pairs, 2, n_features)
+        y : array-like of shape (n_pairs,)
+            1 for similar and -1 for dissimilar pairs, of both kinds.
+
+        Returns
+        -------
+        self
+        """
+        distance, similar = self._squares_and_kinds(pairs, y)
+        if similar.all() or not similar.any():
+            raise ValueError(f"All of y is {1 if similar.all() else -1}. Give pairs of both kinds.")
+        self.probability_ = _platt(distance, similar)
+        return self
+
+    @available_if(_has_threshold)
+    def decision_function(self, pairs: ArrayLike) -> NDArray[np.floating[Any]]:
+        """`threshold_` minus the squared distances of pairs: positive for pairs that are called similar.
+
+        Parameters
+        ----------
+        pairs : array-like of shape (n_pairs, 2, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_pairs,)
+        """
+        return np.asarray(self.threshold_ - np.square(self.pair_distance(pairs)))
+
+    @available_if(_has_threshold)
+    def predict(self, pairs: ArrayLike) -> NDArray[np.int64]:
+        """1 for pairs that are called similar, -1 for the others.
+
+        Parameters
+        ----------
+        pairs : array-like of shape (n_pairs, 2, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_pairs,)
+        """
+        return np.where(self.decision_function(pairs) > 0, 1, -1)
+
+    @available_if(_has_threshold)
+    def score(self, pairs: ArrayLike, y: ArrayLike) -> float:
+        """Area under the ROC curve: how often a similar pair is closer than a dissimilar one.
+
+        Parameters
+        ----------
+        pairs : array-like of shape (n_pairs, 2, n_features)
+        y : array-like of shape (n_pairs,)
+            1 for similar and -1 for dissimilar pairs.
+
+        Returns
+        -------
+        float
+        """
+        distance, similar = self._squares_and_kinds(pairs, y)
+        return float(roc_auc_score(similar, -distance))
+
+    @available_if(_has_probabilities)
+    def predict_proba(self, pairs: ArrayLike) -> NDArray[np.float64]:
+        """Probabilities that pairs are dissimilar, and that they are similar.
+
+        Parameters
+        ----------
+        pairs : array-like of shape (n_pairs, 2, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_pairs, 2)
+        """
+        offset, slope = self.probability_
+        margin = offset - slope * np.square(self.pair_distance(pairs))
+        return np.stack([expit(-margin), expit(margin)], axis=1)
+
+    def _squares_and_kinds(self, pairs: ArrayLike, y: ArrayLike) -> tuple[FloatArray, NDArray[np.bool_]]:
+        """Squared distances of pairs, and whether each is similar."""
+        distance = np.square(np.asarray(self.pair_distance(pairs), dtype=np.float64))
+        kinds = np.asarray(y)
+        if kinds.shape != distance.shape or not np.isin(kinds, (-1, 1)).all():
+            raise ValueError(
+                f"y must hold 1 (similar) or -1 (dissimilar) for each of the {len(distance)} pairs. Got {kinds!r}."
+            )
+        return distance, kinds == 1
+
+
+def _platt(distance: FloatArray, similar: NDArray[np.bool_]) -> FloatArray:
+    """Offset and slope, at least 0, of the logistic function of minus the distance."""
+    n, n_similar = len(similar), int(similar.sum())
+    target = np.where(similar, (n_similar + 1) / (n_similar + 2), 1 / (n - n_similar + 2))
+    unit = float(distance.mean()) or 1.0
+
+    def loss(parameters: FloatArray) -> tuple[float, FloatArray]:
+        offset, slope = parameters
+        margin = offset - slope * distance / unit
+        value = -np.sum(target * log_expit(margin) + (1 - target) * log_expit(-margin))
+        error = expit(margin) - target
+        return float(value), np.array([error.sum(), -(error @ distance) / unit])
+
+    found = minimize(loss, np.zeros(2), jac=True, method="L-BFGS-B", bounds=[(None, None), (0, None)])
+    return np.asarray(found.x / [1.0, unit])

@@ -1,0 +1,3 @@
+"""Version of metric-learn whose interface this is."""
+
+__version__ = "0.7.0"

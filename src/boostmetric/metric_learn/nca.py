@@ -1,0 +1,62 @@
+"""NCA."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from sklearn.base import TransformerMixin
+
+from boostmetric import baselines
+from boostmetric.metric_learn.base_metric import MahalanobisMixin
+from boostmetric.metric_learn.matrices import _check_n_components, _initialize_components
+
+
+class NCA(TransformerMixin, MahalanobisMixin):
+    """See `boostmetric.baselines.NCA`.
+
+    Parameters
+    ----------
+    init : {"auto", "pca", "lda", "identity", "random"} or array, default="auto"
+    n_components : int, default=None
+    max_iter : int, default=100
+    tol : float, default=None
+        By default 1e-5.
+    verbose : bool, default=False
+    preprocessor : array-like or callable, default=None
+    random_state : int, RandomState or None, default=None
+    """
+
+    def __init__(
+        self,
+        init: Any = "auto",
+        n_components: int | None = None,
+        max_iter: int = 100,
+        tol: float | None = None,
+        verbose: bool = False,
+        preprocessor: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(preprocessor)
+        self.init = init
+        self.n_components = n_components
+        self.max_iter = max_iter
+        self.tol = tol
+        self.verbose = verbose
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn the metric from points and labels."""
+        points, labels = self._prepare_inputs(X, y, ensure_min_samples=2)
+        n_components = _check_n_components(points.shape[1], self.n_components)
+        start = _initialize_components(n_components, points, labels, self.init, random_state=self.random_state)
+        learner = baselines.NCA(
+            len(start),  # LDA may have fewer directions
+            init=start,
+            max_iter=self.max_iter,
+            tol=1e-5 if self.tol is None else self.tol,
+            verbose=int(self.verbose),
+        )
+        with self._quiet():
+            learner.fit(points, labels)
+        self.n_iter_ = learner.n_iter_
+        return self._take_map(learner, n_components)

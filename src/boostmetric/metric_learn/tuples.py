@@ -1,0 +1,54 @@
+"""Tuples of points as rows of point numbers, and labels as tuples."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostmetric.arrays.types import FloatArray
+from boostmetric.metric_learn.constraints import Constraints
+
+
+def numbered(tuples: NDArray[Any]) -> tuple[FloatArray, NDArray[np.int64]]:
+    """Points of tuples, and the tuples as rows of their numbers.
+
+    Points that occur twice are two points: tuples may contradict each other, or compare a point with itself.
+    """
+    points = np.asarray(tuples, dtype=np.float64).reshape(-1, tuples.shape[2])
+    return points, np.arange(len(points)).reshape(tuples.shape[:2])
+
+
+def similar_and_dissimilar(pairs: NDArray[Any], y: NDArray[Any]) -> tuple[FloatArray, dict[str, NDArray[np.int64]]]:
+    """Points of pairs, and the pairs as our learners take them."""
+    points, rows = numbered(pairs)
+    return points, {"similar": rows[np.asarray(y) == 1], "dissimilar": rows[np.asarray(y) == -1]}
+
+
+def pairs_from_labels(X: FloatArray, y: Any, n_constraints: int | None, random_state: Any) -> tuple[Any, Any]:
+    """Pairs of points, and 1 or -1, drawn from labels."""
+    a, b, c, d = Constraints(y).positive_negative_pairs(_number(y, n_constraints), random_state=random_state)
+    rows = np.concatenate([np.stack([a, b], axis=1), np.stack([c, d], axis=1)])
+    return X[rows], np.repeat([1, -1], [len(a), len(c)])
+
+
+def quadruplets_from_labels(X: FloatArray, y: Any, n_constraints: int | None, random_state: Any) -> Any:
+    """Quadruplets of points, drawn from labels."""
+    draw = Constraints(y).positive_negative_pairs
+    return X[np.stack(draw(_number(y, n_constraints), same_length=True, random_state=random_state), axis=1)]
+
+
+def _number(y: Any, n_constraints: int | None) -> int:
+    """Number of constraints: by default 20 for each pair of classes."""
+    if n_constraints is not None:
+        return n_constraints
+    return 20 * len(np.unique(y)) ** 2
+
+
+def warn_of_default_basis(n_basis: int) -> None:
+    """Warn as metric-learn does where `n_basis` is not given."""
+    warnings.warn(
+        f"As no value for `n_basis` was selected, the number of basis will be set to n_basis= {n_basis}", stacklevel=4
+    )
