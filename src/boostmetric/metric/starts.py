@@ -123,7 +123,7 @@ def _of_scatter(name: str, found: ClassScatter) -> FloatArray:
     if name == "lda":
         return _discriminant(found.between, whitening)
     if name == "geometric-mean":
-        return np.ldexp(_geometric_mean(found.between, whitening), -found.exponent)
+        return np.ldexp(_between_inverse_and_means(found.between, whitening), -found.exponent)
     return whitening / found.deviations if name == "standardized-rca" else whitening
 
 
