@@ -18,9 +18,10 @@ from boostmetric.arrays.validation import check_choice, check_count, checked
 from boostmetric.callbacks import Steps, tell
 from boostmetric.comparisons.labels import check_labels, check_numbers
 from boostmetric.estimators.boosting import Also, Boosting, Earlier
+from boostmetric.estimators.decision import AUTO, Decision
 from boostmetric.estimators.learner import all_or_nothing
 from boostmetric.estimators.parameters import documented, extends
-from boostmetric.estimators.selection import AUTO, Candidate, Choice, Decision
+from boostmetric.estimators.selection import Candidate, Choice
 from boostmetric.estimators.sklearn_callbacks import with_callbacks
 from boostmetric.metric.starts import STARTS, Init, check_init
 from boostmetric.oracles.losses import LossName

@@ -23,8 +23,8 @@ from boostmetric.engines.backend import Backend
 from boostmetric.engines.device import DeviceBackend
 from boostmetric.engines.ray import RayEngine
 from boostmetric.engines.threads import ThreadBackend
+from boostmetric.estimators.decision import Decision, block_of, is_auto
 from boostmetric.estimators.learner import MetricLearner
-from boostmetric.estimators.selection import Decision, block_of, is_auto
 from boostmetric.metric import MahalanobisMetric
 from boostmetric.metric.starts import Init, scatter
 from boostmetric.oracles.losses import LOSSES, LossName

@@ -29,10 +29,10 @@ from boostmetric.estimators.comparison_selection import (
     ComparisonCandidate,
     ComparisonChoice,
 )
+from boostmetric.estimators.decision import AUTO, Decision, block_of, is_auto
 from boostmetric.estimators.file_evaluation import MappedFiles
 from boostmetric.estimators.learner import all_or_nothing
 from boostmetric.estimators.parameters import documented
-from boostmetric.estimators.selection import AUTO, Decision, block_of, is_auto
 from boostmetric.estimators.sklearn_callbacks import with_callbacks
 from boostmetric.metric import MahalanobisMetric
 from boostmetric.metric.starts import PLAIN_STARTS, check_init

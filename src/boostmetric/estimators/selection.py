@@ -24,6 +24,7 @@ import numpy as np
 from boostmetric.arrays.errors import ParameterWarning
 from boostmetric.arrays.types import FloatArray, IntArray
 from boostmetric.arrays.validation import warn
+from boostmetric.estimators.decision import BLOCK_DOES, CORRECTIVE_DOES, block_of, is_auto
 from boostmetric.evaluation.knn import vote
 from boostmetric.evaluation.splitting import FEW_ROWS
 from boostmetric.metric import MahalanobisMetric
@@ -33,22 +34,16 @@ from boostmetric.neighbors import nearest, rounding_of_distances
 from boostmetric.solver.passes import Passes
 from boostmetric.solver.plan import Plan, Settings, SolverName
 from boostmetric.solver.result import Progress
-from boostmetric.solver.sources import DrawnAnchors, Labelled, Source
+from boostmetric.solver.sources import DrawnAnchors, Labelled
 
-AUTO: Literal["auto"] = "auto"
 NImpostors = int | Literal["all"]
 
 # Targets and impostors of a sample, to choose from.
 _SIZES: tuple[tuple[int, NImpostors], ...] = ((3, 3), (5, 10), (10, 20))
 _SIZES_OF_LARGE: tuple[tuple[int, NImpostors], ...] = ((10, 50), (20, 100))
-# From this many features, iterations add blocks of this many directions.
-_MANY_FEATURES = 128
-_BLOCK_SIZE = 32
 # The corrective solver is tried up to this many features, and if the metric has no more numbers than there are samples:
 # beyond, it fits the training data too well, and takes long.
 _MOST_FEATURES_CORRECTED = 32
-# Single stagewise iterations that one of its iterations, or a block, stands for.
-_CORRECTIVE_DOES, _BLOCK_DOES = 5, 10
 # Trials begin from the best start, and from this one, with which most data do well.
 _GOOD_START: Init = "standardized"
 # Passes after which the worse half of the trials is given up.
@@ -98,7 +93,7 @@ class Recipe:
 
     def max_iter(self, single: int, n_passes: int) -> tuple[int, ...]:
         """Most iterations of each pass, if single stagewise iterations were `single`."""
-        does = _CORRECTIVE_DOES if self.solver == "corrective" else _BLOCK_DOES if self.block_size > 1 else 1
+        does = CORRECTIVE_DOES if self.solver == "corrective" else BLOCK_DOES if self.block_size > 1 else 1
         return (-(-single // does),) * n_passes or (0,)
 
     def applied_to(self, data: Labelled) -> Labelled:
@@ -138,39 +133,6 @@ class Candidate:
     def error(self) -> float:
         """Mean error of the samples."""
         return float(self.errors.mean())
-
-
-@dataclass(frozen=True)
-class Decision:
-    """What a fit does.
-
-    Attributes
-    ----------
-    source : Source
-        What to learn from.
-    init : Init
-    solver : str
-    block_size : int
-    learning_rate : float
-    max_iter : tuple of int
-        Most iterations of each pass.
-    normalize : bool
-        Whether mapped points are scaled to unit length.
-    is_validated : bool
-        Whether it was chosen by validation.
-    beside : tuple of Decision
-        Other fits, to take the mean of all metrics.
-    """
-
-    source: Source
-    init: Init
-    solver: SolverName
-    block_size: int
-    learning_rate: float
-    max_iter: tuple[int, ...]
-    normalize: bool
-    is_validated: bool = False
-    beside: tuple[Decision, ...] = ()
 
 
 class Fold(NamedTuple):
@@ -454,20 +416,6 @@ def soft_losses(train: Labelled, test: Labelled, metric: MahalanobisMetric) -> t
 def _best(found: Sequence[Candidate]) -> Candidate:
     """The candidate of the smallest loss; among equals that of fewest passes, and the first of these."""
     return min(found, key=lambda candidate: (candidate.loss, candidate.n_passes))
-
-
-def block_of(n_features: int, solver: str, block_size: int | str) -> tuple[int, int]:
-    """The block size, and the number of single iterations that an iteration stands for."""
-    if not isinstance(block_size, str):
-        return block_size, 1
-    if solver == "corrective" or n_features < _MANY_FEATURES:
-        return 1, 1
-    return _BLOCK_SIZE, _BLOCK_DOES
-
-
-def is_auto(value: object) -> bool:
-    """Whether a parameter is to be chosen."""
-    return isinstance(value, str) and value == AUTO
 
 
 def _ways(
