@@ -336,7 +336,7 @@ class ComparedData(FitData):
         """Say what is remembered, and which bias is shared."""
         notes = []
         seen = 0.0 if self.held_out is None else share_of_seen(self.train, self.held_out)
-        if seen:
+        if seen and self.table.kind != "pairs":  # these have no anchors
             what = "anchors", "near point"
             if self.judged is not None:
                 what = "queries", "relevant document"
