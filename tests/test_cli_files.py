@@ -193,6 +193,33 @@ def test_a_kept_base_is_the_base_everywhere(tmp_path, monkeypatch, given):
     assert np.array_equal(np.load("m.npy"), np.eye(6))
 
 
+def test_reason_and_file_agree_after_ctrl_c_and_resume(tmp_path, monkeypatch):
+    searched(tmp_path)
+    arguments = ["fit", tmp_path / "points.npz", "--id", "id", "--comparisons", tmp_path / "guesses.npy"]
+    arguments += ["--setting", "paper", "--max-iter", "6"]  # which learns in any case
+
+    def pressed(self, record):
+        self.asked = record.number == 3
+        return self.asked
+
+    def checked(*more, code=0):
+        found = json_of(*arguments, "-o", tmp_path / "m", *more, code=code)
+        about = MahalanobisMetric.load(tmp_path / "m").about["training"]
+        assert about["stop_reason"] == found["stop_reason"]
+        assert about["n_iter"] == found["n_iterations"]
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr("boostmetric.cli.fit_run.Interrupt.on_iteration", pressed)
+        stopped = checked(code=130)
+    assert stopped["stop_reason"].startswith("Interrupted")
+    assert stopped["n_iterations"] == 3
+    assert checked("--resume")["n_iterations"] == 6
+    again = (tmp_path / "m").read_bytes()
+    checked("--force")
+    assert (tmp_path / "m").read_bytes() == again
+
+
 def test_clicks_that_contradict_their_ranker_are_an_alarm(tmp_path):
     searched(tmp_path)
     found = json_of(

@@ -129,8 +129,9 @@ def run(
     )
     metric.feature_names = data.features.feature_names
     metric.about["data"] = data.as_dict()
-    if kept_base:  # not of the metric that was rejected
-        metric.about["training"] = {**_chosen(outcome), "n_iter": 0, "stop_reason": _why(outcome)}
+    # Not of a metric that was rejected.
+    training = {**_chosen(outcome), "n_iter": 0} if kept_base else metric.about["training"]
+    metric.about["training"] = {**training, "stop_reason": _why(outcome)}
     return outcome
 
 
