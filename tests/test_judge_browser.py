@@ -10,6 +10,7 @@ pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
 
 from boostmetric.judge import AnswerFile
+from boostmetric.judge.lesson import packed
 from boostmetric.judge.worker import learn_again
 from browser import CHROMIUM, browser
 from judged import IDS, POINTS, N, choice_of, png, serving, simulate
@@ -249,6 +250,28 @@ def test_what_was_learned_is_shown(page, tmp_path):
         assert page.js("document.querySelectorAll('#curve polyline').length") == 1
         assert "Committee, not random" in panel
         assert page.complaints == []
+
+
+def test_enough_and_the_end_of_the_committee_are_said(page, tmp_path):
+    """While the page is open, and without any answer."""
+    path = tmp_path / "a.judge"
+    with serving(path) as (served, (link,)):
+        file = served.sitting.file
+        simulate(file, 60)
+        learn_again(file, IDS, POINTS)
+        start(page, link)
+        assert page.js("document.getElementById('enough').hidden")
+        _, result, _ = file.last_lesson()
+        result["enough"], result["gain_of_doubling"] = True, {"mean": 0.004, "low": -0.02, "high": 0.031, "n": 90}
+        worse = {"mean": -0.05, "low": -0.09, "high": -0.01, "n": 90}
+        result["halves"] = {"n": 40, "on": False, "difference": worse}
+        file.add_lesson(result["n_learned"] + 1, result, packed([POINTS[:5, :5]]), packed([POINTS[:5, :5]] * 2))
+        page.until("!document.getElementById('enough').hidden")
+        panel = page.js("document.getElementById('learned').innerText")
+        assert "Enough: the curve is flat. The second half of the answers brought +0.4 points (at most +3.1)." in panel
+        assert "The committee asks no more: it taught less." in panel
+        press(page, "ArrowLeft")
+        assert served.sitting._questions.members == []  # so that the next questions are random
 
 
 def test_texts_are_text_and_nothing_is_loaded_from_elsewhere(page, tmp_path):
