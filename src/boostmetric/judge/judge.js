@@ -175,10 +175,13 @@
     } catch {
       // see above
     }
-    busy = false;
-    document.body.classList.remove("waiting");
     complain(status === 200 ? "" : state.error);
-    await take(state.questions ? state : (await insist("state")).answer);
+    try {
+      await take(state.questions ? state : (await insist("state")).answer);
+    } finally {
+      busy = false;
+      document.body.classList.remove("waiting");
+    }
   }
 
   async function take(state) {
