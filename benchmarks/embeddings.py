@@ -4,8 +4,11 @@ Times are those of the processors (`time.process_time`), which other work on the
 seconds by the clock stand beside them.
 """
 
+import ctypes
+import gc
 import os
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from time import perf_counter, process_time
 
@@ -121,6 +124,9 @@ class Timed:
     """
 
     def __init__(self, work: Callable[[], object]) -> None:
+        gc.collect()
+        with suppress(OSError, AttributeError):  # give freed memory back, if there is such a function
+            ctypes.CDLL(None).malloc_trim(0)
         before = _memory("VmRSS")
         if _RESET.exists() and os.access(_RESET, os.W_OK):
             _RESET.write_text("5")  # forget the peak so far
