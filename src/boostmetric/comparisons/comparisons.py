@@ -817,6 +817,12 @@ class Comparisons:
         """Weight of every comparison, that of its group, in the order of `quadruplets`; they add up to 1.
 
         All far pairs must be `listed`.
+
+        Examples
+        --------
+        >>> from boostmetric import Comparisons
+        >>> Comparisons.from_quadruplets([[0, 1, 2, 3], [4, 5, 6, 7]], [1.0, 3.0]).shares()
+        array([0.25, 0.75])
         """
         n_near, n_far = self.side_sizes
         weights = np.repeat(self.weights, n_near * n_far)
