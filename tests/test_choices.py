@@ -132,7 +132,7 @@ def test_probabilities_are_refused_where_there_are_none():
         ComparisonBoostMetric(loss="smooth-hinge", max_iter=2).fit(rows, points=POINTS).predict_proba(rows)
     with pytest.raises(ValueError, match="unit length"):
         ComparisonBoostMetric(normalize=True, max_iter=2).fit(rows, points=POINTS).predict_proba(rows)
-    with pytest.raises(ValueError, match="Pairs have no probabilities"):
+    with pytest.raises(ValueError, match="Pairs have no probabilities by the loss"):
         ComparisonBoostMetric(max_iter=2).fit(rows, points=POINTS).predict_proba([[0, 1]])
 
 

@@ -459,6 +459,9 @@ class ComparisonBoostMetric(Boosting):
         `Comparisons.from_triplets`), or one group for each answer.
         """
         check_is_fitted(self, "components_")
+        pairs = not isinstance(comparisons, Comparisons) and as_array("comparisons", comparisons).shape[1:2] == (2,)
+        if pairs and hold_points(comparisons) and hasattr(self, "probability_"):
+            return np.asarray(super().predict_proba(comparisons))  # calibrated on pairs of points
         if self.loss not in _SHARPNESS:
             raise ValueError(
                 f"loss={self.loss!r} gives no probabilities: fit with {' or '.join(map(repr, _SHARPNESS))}, or ask "
@@ -469,8 +472,11 @@ class ComparisonBoostMetric(Boosting):
                 "Distances between vectors of unit length have another scale than those the metric was learned with, "
                 "and give no probabilities. Fit with normalize=False, or ask decision_function."
             )
-        if not isinstance(comparisons, Comparisons) and as_array("comparisons", comparisons).shape[1:2] == (2,):
-            raise ValueError("Pairs have no probabilities, only comparisons of two pairs have. Ask decision_function.")
+        if pairs:
+            raise ValueError(
+                "Pairs have no probabilities by the loss, only comparisons of two pairs have. Call "
+                "calibrate_probability with pairs of points, or ask decision_function."
+            )
         near = expit(_SHARPNESS[self.loss] * self.decision_function(comparisons, points=points))
         return np.stack([1.0 - near, near], axis=1)
 
