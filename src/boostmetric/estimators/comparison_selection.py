@@ -6,8 +6,8 @@ over the splits is a curve over the iterations, and the highest point of all cur
 choose by chance: with a hundred judgements, ten iterations more or fewer differ by one or two answers.
 
 The best of many candidates is partly so by chance. So it is chosen only if it is better than the first start, the
-Euclidean distance where the start is chosen too, by more than two standard errors of the difference between the two on
-the same anchors; else that start is kept.
+Euclidean distance where the start is chosen too, by more than one standard error of the difference between the two on
+the same anchors, or two where anchors are few; else that start is kept.
 """
 
 from __future__ import annotations
@@ -35,12 +35,13 @@ from boostmetric.solver.sources import Compared
 # What is chosen from.
 COMPARED_STARTS: tuple[Init, ...] = ("identity", "standardized")
 LEARNING_RATES = (1.0, 0.3)
-# Fraction of the anchors to hold out, and how often: fewer times from these numbers of comparisons on.
+# Fraction of the anchors to hold out, and how often: fewer times from these numbers of anchors on.
 _HELD_OUT = 0.2
-_N_SPLITS = ((100_000, 1), (10_000, 3), (0, 5))
-# Standard errors by which a candidate must be better to be chosen instead of the start, and the number of anchors of a
-# split below which no error is known.
-_ERRORS, _FEWEST_ANCHORS = 2.0, 5
+_N_SPLITS = ((10_000, 1), (1_000, 3), (0, 5))
+# Standard errors by which a candidate must be better to be chosen instead of the start: fewer from this number of
+# anchors on. And the number of anchors of a split below which no error is known.
+_ERRORS = ((500, 1.0), (0, 2.0))
+_FEWEST_ANCHORS = 5
 # Iterations to wait for an improvement.
 _PATIENCE = 50
 
@@ -145,8 +146,7 @@ class ComparisonChoice:
         if self.held_out is not None:
             yield self.problem, self.held_out
             return
-        n_comparisons = self.problem.comparisons.n_comparisons
-        for _ in range(next(n for at_least, n in _N_SPLITS if n_comparisons >= at_least)):
+        for _ in range(int(self._by_anchors(_N_SPLITS))):
             try:
                 yield self.problem.split(_HELD_OUT, self.settings.rng.randint(2**31 - 1))
             except ValueError:  # too few
@@ -180,7 +180,7 @@ class ComparisonChoice:
     def _is_clearly_better(
         self, candidate: ComparisonCandidate, other: ComparisonCandidate, splits: Sequence[tuple[Problem, Problem]]
     ) -> bool:
-        """Whether a candidate satisfies more by two standard errors of the difference, each anchor being one answer."""
+        """Whether a candidate satisfies more than by chance, each anchor being one answer."""
         gain = candidate.satisfied - other.satisfied
         if not gain > 0:
             return False
@@ -192,7 +192,12 @@ class ComparisonChoice:
             squares.append(sum(_square_error(*pair) for pair in zip(*samples, strict=True)))
         # Splits overlap: together they hold out this many times as much as one of them.
         n = (1.0 - (1.0 - _HELD_OUT) ** len(splits)) / _HELD_OUT if len(splits) > 1 else 1.0
-        return bool(gain > _ERRORS * np.sqrt(np.mean(squares) / n))
+        return bool(gain > self._by_anchors(_ERRORS) * np.sqrt(np.mean(squares) / n))
+
+    def _by_anchors(self, table: Sequence[tuple[int, float]]) -> float:
+        """What a table says for this number of anchors."""
+        n_anchors = len(np.unique(self.problem.comparisons.anchors))
+        return next(value for at_least, value in table if n_anchors >= at_least)
 
     def _mapped(self, candidate: ComparisonCandidate, train: Problem, test: Problem) -> Problem:
         """Held-out comparisons of points that are mapped by a candidate, learned from the others."""
