@@ -162,8 +162,8 @@ def test_a_learning_rate_makes_shorter_steps():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"learning_rate": 0.0}, "learning_rate must be a finite number above 0 and at most 1. Got 0.0"),
-        ({"learning_rate": 1.5}, "learning_rate must be a finite number above 0 and at most 1. Got 1.5"),
+        ({"learning_rate": 0.0}, 'learning_rate must be a finite number above 0 and at most 1( or "auto")?. Got 0.0'),
+        ({"learning_rate": 1.5}, 'learning_rate must be a finite number above 0 and at most 1( or "auto")?. Got 1.5'),
         ({"block_size": 0}, 'block_size must be a whole number of at least 1 or "auto". Got 0'),
         ({"block_size": "many"}, "block_size must be a whole number of at least 1 or \"auto\". Got 'many'"),
     ],
