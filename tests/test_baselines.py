@@ -1,6 +1,8 @@
 """The contract that all baselines share with BoostMetric."""
 
+import inspect
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from boostmetric import BoostMetric, ComparisonBoostMetric
 from boostmetric.baselines import (
     DMLMJ,
     GMML,
@@ -92,6 +95,32 @@ def test_transform_measures_the_learned_distance(fitted):
     assert fitted.pair_distance(np.stack([X[:5], X[5:10]], axis=1)) == pytest.approx(expected)
     assert fitted.get_metric()(X[0], X[5]) == pytest.approx(expected[0])
     assert str(fitted.stop_reason_)
+
+
+def described(learner, section):
+    """Names in a section of the docstring."""
+    documentation = inspect.getdoc(type(learner))
+    entries = re.search(rf"^{section}\n-+\n((?:.+\n)+)", documentation, re.M)
+    headers = re.findall(r"^(\S.*?) : ", entries[1] if entries else "", re.M)
+    return [name for header in headers for name in header.split(", ")]
+
+
+@pytest.mark.parametrize(
+    "learner", [*ALL, BoostMetric(), ComparisonBoostMetric()], ids=lambda learner: type(learner).__name__
+)
+def test_docstring_describes_the_parameters(learner):
+    signature = inspect.signature(type(learner)).parameters
+    assert sorted(described(learner, "Parameters")) == sorted(signature)
+    stated = dict(re.findall(r"^(\w+) : .*default=(\S+)$", inspect.getdoc(type(learner)), re.M))
+    for name, value in stated.items():
+        assert eval(value, {}) == signature[name].default, name
+
+
+def test_docstring_describes_attributes_that_are_there(fitted):
+    attributes = described(fitted, "Attributes")
+    assert len(set(attributes)) == len(attributes) >= 4
+    for name in set(attributes) - {"threshold_", "feature_names_in_"}:  # after a fit to pairs, or to named features
+        assert hasattr(fitted, name), name
 
 
 def test_clone_and_pickle(fitted):

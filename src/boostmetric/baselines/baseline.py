@@ -99,6 +99,8 @@ def check_not_zero(components: FloatArray) -> FloatArray:
 class Baseline(MetricLearner):
     """Base class of metric learners by other authors, with the interface of ours."""
 
+    callbacks: Sequence[Callback] | None = None  # for learners without these parameters
+    verbose: int = 0
     max_iter: int
     tol: float
     stop_reason_: StopReason

@@ -13,11 +13,13 @@ from boostmetric.arrays.frame import Frame
 from boostmetric.arrays.types import FloatArray
 from boostmetric.arrays.validation import checked
 from boostmetric.baselines.baseline import Baseline, Journal
+from boostmetric.baselines.descriptions import documented
 from boostmetric.estimators.learner import all_or_nothing
 from boostmetric.metric.starts import spread
 from boostmetric.solver.result import StopReason
 
 
+@documented
 class Covariance(Baseline):
     """Mahalanobis' own distance: that of the inverse of the covariance of all samples [1]_.
 
@@ -30,14 +32,10 @@ class Covariance(Baseline):
 
     Attributes
     ----------
-    components_ : ndarray of shape (rank, n_features)
-        The linear map L with X = L'L; rows are orthogonal, longest first. After `transform` the covariance of the
-        samples is the identity. If it is singular, X is zero in the directions in which the samples do not vary.
-    stop_reason_ : StopReason
-    n_features_in_ : int
-        Number of features seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of the features, if X has them.
+    %(components)s
+        After `transform` the covariance of the samples is the identity. If it is singular, X is zero in the directions
+        in which the samples do not vary.
+    %(about_the_fit)s
 
     See Also
     --------
@@ -57,9 +55,6 @@ class Covariance(Baseline):
     >>> bool(np.allclose(np.cov(Covariance().fit_transform(X), rowvar=False), np.eye(13), atol=1e-6))
     True
     """
-
-    callbacks = None
-    verbose = 0
 
     def __init__(self, n_components: int | None = None) -> None:
         self.n_components = n_components

@@ -11,6 +11,7 @@ from boostmetric.arrays.ragged import Ragged
 from boostmetric.arrays.types import FloatArray
 from boostmetric.arrays.validation import check_count
 from boostmetric.baselines.baseline import Baseline, Journal
+from boostmetric.baselines.descriptions import documented
 from boostmetric.baselines.side_information import Standardized
 from boostmetric.comparisons.labels import mine
 from boostmetric.estimators.learner import all_or_nothing
@@ -20,6 +21,7 @@ from boostmetric.solver.result import StopReason
 _RIDGE = 1e-6
 
 
+@documented
 class DMLMJ(Baseline):
     """Metric under which differences to neighbours of the own class and of other classes are told apart best.
 
@@ -36,16 +38,11 @@ class DMLMJ(Baseline):
 
     Attributes
     ----------
-    components_ : ndarray of shape (rank, n_features)
-        The linear map L with X = L'L; rows are orthogonal, longest first. After `transform`, the mean of the squares of
-        differences within a class is 1 along every direction chosen.
+    %(components)s
+        After `transform`, the mean of the squares of differences within a class is 1 along every direction chosen.
     divergence_ : float
         Jeffrey divergence of the two distributions after `transform`.
-    stop_reason_ : StopReason
-    n_features_in_ : int
-        Number of features seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of the features, if X has them.
+    %(about_the_fit)s
 
     Notes
     -----
@@ -66,9 +63,6 @@ class DMLMJ(Baseline):
     >>> DMLMJ(n_components=2).fit_transform(*load_wine(return_X_y=True)).shape
     (178, 2)
     """
-
-    callbacks = None
-    verbose = 0
 
     def __init__(self, n_components: int | None = None, *, n_neighbors: int = 3) -> None:
         self.n_components = n_components

@@ -10,11 +10,13 @@ from sklearn.utils.validation import validate_data
 
 from boostmetric.arrays.validation import checked
 from boostmetric.baselines.baseline import Baseline
+from boostmetric.baselines.descriptions import documented
 from boostmetric.estimators.learner import all_or_nothing
 from boostmetric.metric.starts import starting_components
 from boostmetric.solver.result import StopReason
 
 
+@documented
 class Euclidean(Baseline):
     """Euclidean distance as a metric learner that learns nothing.
 
@@ -22,8 +24,7 @@ class Euclidean(Baseline):
     ----------
     components_ : ndarray of shape (n_features, n_features)
         The identity.
-    n_features_in_ : int
-        Number of features seen in `fit`.
+    %(about_the_fit)s
 
     Examples
     --------
@@ -34,8 +35,6 @@ class Euclidean(Baseline):
     """
 
     n_components = None
-    callbacks = None
-    verbose = 0
 
     def __init__(self) -> None:
         pass

@@ -10,12 +10,14 @@ from numpy.typing import ArrayLike
 from boostmetric.arrays.types import FloatArray
 from boostmetric.arrays.validation import check_number
 from boostmetric.baselines.baseline import Baseline, Journal
+from boostmetric.baselines.descriptions import documented
 from boostmetric.baselines.side_information import Standardized, check_pairs
 from boostmetric.estimators.learner import all_or_nothing
 from boostmetric.metric.starts import geometric_mean
 from boostmetric.solver.result import StopReason
 
 
+@documented
 class GMML(Baseline):
     """Geometric mean metric learning: similar points close in X, dissimilar ones close in its inverse.
 
@@ -35,16 +37,9 @@ class GMML(Baseline):
 
     Attributes
     ----------
-    components_ : ndarray of shape (rank, n_features)
-        The linear map L with X = L'L; rows are orthogonal, longest first.
-    threshold_ : float
-        After a fit to pairs, the squared distance that best separates the similar from the dissimilar ones; see
-        `predict`.
-    stop_reason_ : StopReason
-    n_features_in_ : int
-        Number of features seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of the features, if X has them.
+    %(components)s
+    %(threshold)s
+    %(about_the_fit)s
 
     See Also
     --------
@@ -77,9 +72,6 @@ class GMML(Baseline):
     >>> GMML().fit(X, similar=[[0, 1], [60, 61]], dissimilar=[[0, 60], [1, 61], [0, 120]]).components_.shape
     (13, 13)
     """
-
-    callbacks = None
-    verbose = 0
 
     def __init__(self, n_components: int | None = None, *, share: float = 0.5, regularization: float = 1e-3) -> None:
         self.n_components = n_components

@@ -12,6 +12,7 @@ from boostmetric.arrays.frame import Frame
 from boostmetric.arrays.types import FloatArray
 from boostmetric.arrays.validation import check_choice, check_count
 from boostmetric.baselines.baseline import Baseline, Journal
+from boostmetric.baselines.descriptions import documented
 from boostmetric.estimators.learner import all_or_nothing
 from boostmetric.metric.starts import spread
 from boostmetric.solver.result import StopReason
@@ -19,6 +20,7 @@ from boostmetric.solver.result import StopReason
 LENGTHS = ("weighted", "plain", "orthonormal")
 
 
+@documented
 class LFDA(Baseline):
     """Local Fisher discriminant analysis: directions that separate classes and keep neighbours of a class together.
 
@@ -41,15 +43,10 @@ class LFDA(Baseline):
 
     Attributes
     ----------
-    components_ : ndarray of shape (rank, n_features)
-        The linear map L with X = L'L; rows are orthogonal, longest first.
+    %(components)s
     ratios_ : ndarray of shape (n_components,)
         Ratios of the scatter between classes to the local scatter within, of the directions chosen.
-    stop_reason_ : StopReason
-    n_features_in_ : int
-        Number of features seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of the features, if X has them.
+    %(about_the_fit)s
 
     Notes
     -----
@@ -70,9 +67,6 @@ class LFDA(Baseline):
     >>> LFDA(n_components=2).fit_transform(*load_wine(return_X_y=True)).shape
     (178, 2)
     """
-
-    callbacks = None
-    verbose = 0
 
     def __init__(self, n_components: int | None = None, *, n_neighbors: int = 7, lengths: str = "weighted") -> None:
         self.n_components = n_components

@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state
 
 from boostmetric.arrays.types import FloatArray
 from boostmetric.arrays.validation import check_count
+from boostmetric.baselines.descriptions import documented
 from boostmetric.baselines.logdet import PriorCoordinates, prior_map
 from boostmetric.baselines.near_prior import NearPrior
 from boostmetric.baselines.pair_set import PairSet
@@ -23,6 +24,7 @@ from boostmetric.metric.starts import Init
 from boostmetric.solver.problem import Problem
 
 
+@documented
 class LSML(NearPrior):
     """Least squared-residual metric learning: close to a prior, with few and small violations of comparisons.
 
@@ -32,43 +34,27 @@ class LSML(NearPrior):
 
     Parameters
     ----------
-    n_components : int, default=None
-        Rank of the metric: the best approximation. None keeps all.
-    prior : {"standardized", "identity"}, metric or array, default="standardized"
-        Metric to stay close to: the Euclidean distance of standardized features, or of features as they are; a
-        `MahalanobisMetric`, or the array of its linear map. It must have full rank.
+    %(rank)s
+    %(prior)s
     n_comparisons : int, default=None
         From labels, comparisons of a similar with a dissimilar pair to draw at random. None draws 20 times the square
         of the number of classes.
-    max_iter : int, default=1000
-        Maximum number of L-BFGS iterations.
-    tol : float, default=1e-4
-        Stop when the objective is within this fraction of its minimum.
-    callbacks : list, default=None
-        As in `boostmetric.BoostMetric`. Returning True stops the fit.
+    %(max_iter)s
+    %(tol)s
+    %(callbacks)s
     random_state : int, RandomState or None, default=None
         Random seed for drawing comparisons.
-    verbose : int, default=0
-        1 shows a progress bar on standard error.
+    %(verbose)s
 
     Attributes
     ----------
-    components_ : ndarray of shape (rank, n_features)
-        The linear map L with X = L'L; rows are orthogonal, longest first.
+    %(components)s
     objective_ : float
         Mean cost plus divergence from the prior (before truncation to `n_components`).
-    duality_gap_ : float
-        Bound on how much lower the objective of any other metric may be.
-    n_iter_ : int
-        Number of iterations run.
-    history_ : list of Iteration
-        Objective and trace of each iteration.
-    stop_reason_ : StopReason
-        Why the fit ended; ``str(stop_reason_)`` is a sentence.
-    n_features_in_ : int
-        Number of features seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of the features, if X has them.
+    %(duality_gap)s
+    %(n_iter)s
+    %(history)s
+    %(about_the_fit)s
 
     Notes
     -----

@@ -16,6 +16,7 @@ from boostmetric.arrays.frame import scale_in_range
 from boostmetric.arrays.types import FloatArray
 from boostmetric.arrays.validation import check_choice, check_count, check_number, checked
 from boostmetric.baselines.baseline import Baseline, Journal, check_not_zero, trace_of
+from boostmetric.baselines.descriptions import documented
 from boostmetric.baselines.scale import distance_of_neighbors
 from boostmetric.callbacks import Callback
 from boostmetric.estimators.learner import all_or_nothing
@@ -27,6 +28,7 @@ from boostmetric.solver.result import StopReason
 _STARTS = ("standardized", "identity", "pca", "random")
 
 
+@documented
 class MLKR(Baseline):
     """Metric learning for kernel regression: for targets that are numbers.
 
@@ -35,40 +37,28 @@ class MLKR(Baseline):
 
     Parameters
     ----------
-    n_components : int, default=None
-        Number of rows of the linear map. None means the number of features.
+    %(rows)s
     init : {"standardized", "identity", "pca", "random"}, metric or array, default="standardized"
         Initial linear map: of standardized features, of features as they are, their principal components, or of random
         normal numbers; all times a factor that puts nearest neighbours at distance 1. Or a `MahalanobisMetric`, or its
         components, which are used as they are. With `n_components`, the directions are those along which the samples
         vary most.
-    max_iter : int, default=200
-        Maximum number of L-BFGS iterations.
+    %(max_iter)s
     tol : float, default=1e-5
         Stop when an iteration lowers the objective by less than this fraction of its first value.
-    callbacks : list, default=None
-        As in `boostmetric.BoostMetric`. Returning True stops the fit.
+    %(callbacks)s
     random_state : int, RandomState or None, default=None
         Random seed for ``init="random"``.
-    verbose : int, default=0
-        1 shows a progress bar on standard error.
+    %(verbose)s
 
     Attributes
     ----------
-    components_ : ndarray of shape (rank, n_features)
-        The linear map L with X = L'L; rows are orthogonal, longest first.
+    %(components)s
     objective_ : float
         Sum of the squares of the errors of all samples, each predicted from the others.
-    n_iter_ : int
-        Number of iterations run.
-    history_ : list of Iteration
-        Objective and trace of each iteration.
-    stop_reason_ : StopReason
-        Why the fit ended; ``str(stop_reason_)`` is a sentence.
-    n_features_in_ : int
-        Number of features seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of the features, if X has them.
+    %(n_iter)s
+    %(history)s
+    %(about_the_fit)s
 
     Notes
     -----

@@ -14,6 +14,7 @@ from boostmetric.arrays.frame import scale_in_range
 from boostmetric.arrays.types import FloatArray
 from boostmetric.arrays.validation import check_choice, check_count, check_number
 from boostmetric.baselines.baseline import Baseline, Journal, check_not_zero, trace_of
+from boostmetric.baselines.descriptions import documented
 from boostmetric.baselines.scale import distance_of_neighbors
 from boostmetric.callbacks import Callback
 from boostmetric.estimators.learner import all_or_nothing
@@ -27,6 +28,7 @@ _SHORTEST, _LONGEST = 1e-50, 1e50
 _STARTS = ("auto", "identity", "pca", "lda", "random")
 
 
+@documented
 class NCA(Baseline):
     """Neighbourhood components analysis: maximise the accuracy of a soft nearest-neighbour classifier.
 
@@ -38,35 +40,24 @@ class NCA(Baseline):
 
     Parameters
     ----------
-    n_components : int, default=None
-        Number of rows of the linear map. None means the number of features.
+    %(rows)s
     init : {"auto", "identity", "pca", "lda", "random"}, metric or array, default="auto"
         Initial linear map, as in scikit-learn; or a `MahalanobisMetric`, or its components.
-    max_iter : int, default=50
-        Maximum number of L-BFGS iterations.
+    %(max_iter)s
     tol : float, default=1e-5
         Tolerance of L-BFGS.
-    callbacks : list, default=None
-        As in `boostmetric.BoostMetric`. Returning True stops the fit.
+    %(callbacks)s
     random_state : int, RandomState or None, default=None
         Random seed for ``init="random"``, and for "pca" in high dimension.
-    verbose : int, default=0
-        1 shows a progress bar on standard error.
+    %(verbose)s
 
     Attributes
     ----------
-    components_ : ndarray of shape (rank, n_features)
-        The linear map L with X = L'L; rows are orthogonal, longest first.
-    n_iter_ : int
-        Number of iterations run.
+    %(components)s
+    %(n_iter)s
     history_ : list of Iteration
         Loss (the negative expected number of right labels) and trace of each iteration.
-    stop_reason_ : StopReason
-        Why the fit ended; ``str(stop_reason_)`` is a sentence.
-    n_features_in_ : int
-        Number of features seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of the features, if X has them.
+    %(about_the_fit)s
 
     Notes
     -----

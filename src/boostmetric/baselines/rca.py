@@ -10,11 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 from boostmetric.arrays.frame import Frame
 from boostmetric.arrays.types import FloatArray
 from boostmetric.baselines.baseline import Baseline, Journal
+from boostmetric.baselines.descriptions import documented
 from boostmetric.estimators.learner import all_or_nothing
 from boostmetric.metric.starts import spread, within_classes
 from boostmetric.solver.result import StopReason
 
 
+@documented
 class RCA(Baseline):
     """Relevant component analysis: the Mahalanobis distance of the covariance within classes, or within chunklets.
 
@@ -29,16 +31,11 @@ class RCA(Baseline):
 
     Attributes
     ----------
-    components_ : ndarray of shape (rank, n_features)
-        The linear map L with X = L'L; rows are orthogonal, longest first.
+    %(components)s
     rank_ : int
         Rank of the covariance within the chunklets. If it is less than the number of features, the samples are first
         projected to this many of their principal components, as for Fisherfaces [2]_.
-    stop_reason_ : StopReason
-    n_features_in_ : int
-        Number of features seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of the features, if X has them.
+    %(about_the_fit)s
 
     See Also
     --------
@@ -59,9 +56,6 @@ class RCA(Baseline):
     >>> RCA(n_components=2).fit_transform(X, y).shape
     (178, 2)
     """
-
-    callbacks = None
-    verbose = 0
 
     def __init__(self, n_components: int | None = None) -> None:
         self.n_components = n_components

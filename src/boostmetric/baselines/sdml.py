@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state
 from boostmetric.arrays.types import FloatArray
 from boostmetric.arrays.validation import check_count, check_number
 from boostmetric.baselines.baseline import Baseline, Journal
+from boostmetric.baselines.descriptions import documented
 from boostmetric.baselines.logdet import check_prior, prior_map
 from boostmetric.baselines.side_information import Pairs, check_pairs, drawn_pairs
 from boostmetric.estimators.learner import all_or_nothing
@@ -21,6 +22,7 @@ from boostmetric.metric.starts import Init, spread
 from boostmetric.solver.result import StopReason
 
 
+@documented
 class SDML(Baseline):
     """Sparse distance metric learning: close to a prior, with a sparse matrix, and similar pairs near.
 
@@ -41,8 +43,7 @@ class SDML(Baseline):
         half of what is possible without sparsity.
     sparsity : float, default=0.01
         Weight of the absolute values off the diagonal.
-    n_pairs : int, default=None
-        From labels, pairs of either kind to draw at random. None draws 20 times the square of the number of classes.
+    %(n_pairs)s
     max_iter : int, default=100
         Maximum number of iterations of the graphical lasso.
     tol : float, default=1e-4
@@ -52,27 +53,17 @@ class SDML(Baseline):
 
     Attributes
     ----------
-    components_ : ndarray of shape (rank, n_features)
-        The linear map L with X = L'L; rows are orthogonal, longest first.
-    threshold_ : float
-        After a fit to pairs, the squared distance that best separates the similar from the dissimilar ones; see
-        `predict`.
+    %(components)s
+    %(threshold)s
     balance_ : float
         The weight of the pairs used.
     precision_ : ndarray of shape (n_features, n_features)
         The matrix M, with its zeros (before truncation to `n_components`).
     objective_ : float
         The objective.
-    duality_gap_ : float
-        Bound on how much lower the objective of any other metric may be.
-    n_iter_ : int
-        Number of iterations run.
-    stop_reason_ : StopReason
-        Why the fit ended; ``str(stop_reason_)`` is a sentence.
-    n_features_in_ : int
-        Number of features seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of the features, if X has them.
+    %(duality_gap)s
+    %(n_iter)s
+    %(about_the_fit)s
 
     Notes
     -----
@@ -92,9 +83,6 @@ class SDML(Baseline):
     >>> bool((metric.precision_ == 0).mean() > 0.3)
     True
     """
-
-    callbacks = None
-    verbose = 0
 
     def __init__(
         self,

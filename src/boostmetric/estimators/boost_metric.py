@@ -104,6 +104,7 @@ class BoostMetric(Boosting):
         not affected. "auto" does so if the chosen metric is clearly better then, on samples that are left out.
     %(warm_start)s
     %(resources)s
+    %(callbacks)s
     random_state : int, RandomState or None, default=None
         Random seed for which comparisons are held out, which samples "auto" validates on, and the start of the search
         for the first direction in more than 512 dimensions. Nothing else is random.
@@ -111,6 +112,7 @@ class BoostMetric(Boosting):
 
     Attributes
     ----------
+    %(components)s
     %(metric_attributes)s
     n_passes_ : int
         Passes that led to the metric.
@@ -123,6 +125,7 @@ class BoostMetric(Boosting):
     chosen_ : list of Candidate
         What it chose; with few samples there are two, the mean of whose metrics is the result.
     %(fit_attributes)s
+    %(about_the_fit)s
 
     References
     ----------

@@ -89,6 +89,7 @@ class ComparisonBoostMetric(Boosting):
         affected. "auto" does so if the chosen metric is clearly better then, on comparisons that are held out.
     %(warm_start)s
     %(resources)s
+    %(callbacks)s
     random_state : int, RandomState or None, default=None
         Random seed for which comparisons are held out, and for the start of the search for the first direction in more
         than 512 dimensions. Nothing else is random.
@@ -96,6 +97,7 @@ class ComparisonBoostMetric(Boosting):
 
     Attributes
     ----------
+    %(components)s
     %(metric_attributes)s
     init_, solver_ : str
         The start (or the metric or array given as such) and the solver used.
@@ -106,6 +108,7 @@ class ComparisonBoostMetric(Boosting):
     chosen_ : list of ComparisonCandidate
         What it chose: one.
     %(fit_attributes)s
+    %(about_the_fit)s
     threshold_ : float
         After a fit to pairs: squared distance below which `predict` calls a pair similar, the one that is right most
         often on those pairs.

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-Class = TypeVar("Class", bound=type)
+from boostmetric.estimators.docstrings import documenting
+
 Constructor = TypeVar("Constructor", bound=Callable[..., None])
 
 _SHARED = {
@@ -59,17 +59,8 @@ _SHARED = {
     n_jobs : int, default=None
         Threads for boosting. None means 1 unless in a joblib context, -1 all processors. The result is the same, bit
         for bit, for every number of threads. The search for neighbours always uses all processors.
-    callbacks : list, default=None
-        Objects with a method ``on_iteration(record)`` that sees each `Iteration` and may return True to stop: see
-        `boostmetric.callbacks`. Callbacks of scikit-learn's own protocol are set with ``set_callbacks``.
-    """,
-    "verbose": """
-    verbose : int, default=0
-        1 shows a progress bar on standard error.
     """,
     "metric_attributes": """
-    components_ : ndarray of shape (rank, n_features)
-        The linear map L with X = L'L; rows are orthogonal, longest first.
     directions_ : ndarray of shape (n_directions, n_features)
         Unit vectors xi_j, in the order they were found. After `partial_fit` the axes of the metric; with the
         corrective solver as many as its rank.
@@ -83,8 +74,6 @@ _SHARED = {
     "fit_attributes": """
     history_ : list of Iteration
         Loss, eigenvalue, step size, trace and violated fraction of each iteration, and the held-out score.
-    stop_reason_ : StopReason
-        Why the fit ended; ``str(stop_reason_)`` is a sentence.
     duality_gap_ : float
         max(v, lambda_max) Tr X - sum_r u_r rho_r, where lambda_max is the largest eigenvalue of A_hat at the end. Where
         lambda_max <= v, the objective is within this gap of its minimum; otherwise it is within this gap of that of any
@@ -92,27 +81,10 @@ _SHARED = {
         after `partial_fit`.
     n_batches_ : int
         Batches seen by `partial_fit`; only present after it.
-    n_features_in_ : int
-        Number of features seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of the features, if the data had names.
     """,
 }
 
-
-def documented(cls: Class) -> Class:
-    """Fill the shared parts into the docstring of a class, where it says ``%(name)s``, and defaults for ``@name``."""
-    defaults = {name: parameter.default for name, parameter in inspect.signature(cls).parameters.items()}
-    parts = {
-        name: re.sub(
-            r"@(\w+)",
-            lambda match: repr(defaults[match[1]]).replace("'", '"'),
-            "\n    ".join(line.removeprefix("    ") for line in text.strip().splitlines()),
-        )
-        for name, text in _SHARED.items()
-    }
-    cls.__doc__ = (cls.__doc__ or "") % parts
-    return cls
+documented = documenting(_SHARED)
 
 
 def extends(constructor: Callable[..., None]) -> Callable[[Constructor], Constructor]:

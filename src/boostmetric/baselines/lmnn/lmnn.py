@@ -13,6 +13,7 @@ from boostmetric.arrays.numbering import check_weights
 from boostmetric.arrays.types import FloatArray
 from boostmetric.arrays.validation import check_choice, check_count, check_number
 from boostmetric.baselines.baseline import Baseline, Journal, check_not_zero
+from boostmetric.baselines.descriptions import documented
 from boostmetric.baselines.lmnn.impostors import Given, Neighborhoods
 from boostmetric.baselines.lmnn.large_margin import LargeMargin, Minimum, Value, minimise
 from boostmetric.baselines.lmnn.pull import PullCoordinates
@@ -28,6 +29,7 @@ from boostmetric.solver.result import StopReason
 _LEAST_LENGTH = 1e-4
 
 
+@documented
 class LMNN(Baseline):
     """Large margin nearest neighbours: pull targets close, and push impostors out of the margin around them.
 
@@ -56,30 +58,21 @@ class LMNN(Baseline):
         Stop when the objective is within this fraction of its minimum, or has fallen to this fraction of its initial
         value. With `n_components`, and in the rare cases where no bound on the minimum comes close: when it no longer
         improves by this fraction.
-    callbacks : list, default=None
-        As in `boostmetric.BoostMetric`.
-    verbose : int, default=0
-        1 shows a progress bar on standard error.
+    %(callbacks)s
+    %(verbose)s
 
     Attributes
     ----------
-    components_ : ndarray of shape (rank, n_features)
-        The linear map L with X = L'L; rows are orthogonal, longest first.
+    %(components)s
     objective_ : float
         The objective, with all impostors.
     duality_gap_ : float
         Bound on how much lower the minimum over all metrics may be. It always holds, but with `n_components` it may be
         loose.
-    n_iter_ : int
-        Number of iterations run.
+    %(n_iter)s
     history_ : list of Iteration
         Objective (with the impostors known at the time), trace and violated fraction of each iteration.
-    stop_reason_ : StopReason
-        Why the fit ended; ``str(stop_reason_)`` is a sentence.
-    n_features_in_ : int
-        Number of features seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of the features, if X has them.
+    %(about_the_fit)s
 
     Notes
     -----

@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 from boostmetric.arrays.types import FloatArray
 from boostmetric.arrays.validation import check_count, check_flag, check_number
 from boostmetric.baselines.baseline import Baseline, Journal, trace_of
+from boostmetric.baselines.descriptions import documented
 from boostmetric.baselines.mmc.separation import Reached, diagonal_search, full_search, root
 from boostmetric.baselines.pair_set import PairSet
 from boostmetric.baselines.side_information import Pairs, Standardized, check_pairs, pairs_of_classes
@@ -22,6 +23,7 @@ from boostmetric.estimators.sklearn_callbacks import with_callbacks
 from boostmetric.solver.result import StopReason
 
 
+@documented
 class MMC(Baseline):
     """Metric of Xing et al.: dissimilar points as far apart as possible while similar points stay together.
 
@@ -42,35 +44,25 @@ class MMC(Baseline):
         Maximum number of iterations.
     tol : float, default=1e-5
         Stop when no metric can be better by more than this fraction of the objective.
-    callbacks : list, default=None
-        As in `boostmetric.BoostMetric`. Returning True stops the fit.
+    %(callbacks)s
     random_state : int, RandomState or None, default=None
         Random seed for drawing dissimilar pairs, if there are more than `max_pairs`.
-    verbose : int, default=0
-        1 shows a progress bar on standard error.
+    %(verbose)s
 
     Attributes
     ----------
-    components_ : ndarray of shape (rank, n_features)
-        The linear map L with X = L'L; rows are orthogonal, longest first. The squared distances of the similar pairs
-        add up to 1, with or without `diagonal` (before truncation to `n_components`).
-    threshold_ : float
-        After a fit to pairs, the squared distance that best separates the similar from the dissimilar ones; see
-        `predict`.
+    %(components)s
+        The squared distances of the similar pairs add up to 1, with or without `diagonal` (before truncation to
+        `n_components`).
+    %(threshold)s
     objective_ : float
         Sum of the distances of the dissimilar pairs (before truncation to `n_components`).
     duality_gap_ : float
         Bound on how much larger the objective of any other metric may be.
-    n_iter_ : int
-        Number of iterations run.
+    %(n_iter)s
     history_ : list of Iteration
         Loss (the negative sum of the distances of the dissimilar pairs) and trace of each iteration.
-    stop_reason_ : StopReason
-        Why the fit ended; ``str(stop_reason_)`` is a sentence.
-    n_features_in_ : int
-        Number of features seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of the features, if X has them.
+    %(about_the_fit)s
 
     See Also
     --------

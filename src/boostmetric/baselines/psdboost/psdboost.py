@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from boostmetric.arrays.frame import Frame
 from boostmetric.arrays.validation import check_count, check_number, warn
 from boostmetric.baselines.baseline import Baseline, Journal
+from boostmetric.baselines.descriptions import documented
 from boostmetric.baselines.psdboost.margins import Margins, TraceOne, solve
 from boostmetric.callbacks import Callback
 from boostmetric.comparisons import Comparisons
@@ -33,6 +34,7 @@ _TOWARDS_BEST = 0.8
 _PATIENCE = 3
 
 
+@documented
 class PSDBoost(Baseline):
     """PSDBoost: maximise the margin of the comparisons over all metrics of trace 1.
 
@@ -61,15 +63,12 @@ class PSDBoost(Baseline):
     tol : float, default=1e-3
         Stop when the duality gap is at most this fraction of the mean absolute margin. (Not of the objective, which
         may be zero.)
-    callbacks : list, default=None
-        As in `boostmetric.BoostMetric`. Returning True stops the fit.
-    verbose : int, default=0
-        1 shows a progress bar on standard error.
+    %(callbacks)s
+    %(verbose)s
 
     Attributes
     ----------
-    components_ : ndarray of shape (rank, n_features)
-        The linear map L with X = L'L; rows are orthogonal, longest first.
+    %(components)s
     directions_ : ndarray of shape (n_directions, n_features)
         Unit vectors v with X = sum_j step_sizes_[j] * outer(v_j, v_j).
     step_sizes_ : ndarray of shape (n_directions,)
@@ -83,12 +82,7 @@ class PSDBoost(Baseline):
     history_ : list of Iteration
         For each iteration: as loss the negative objective, and as eigenvalue an upper bound on the objective, both in
         squared units of the data; and the share of violated comparisons.
-    stop_reason_ : StopReason
-        Why the fit ended; ``str(stop_reason_)`` is a sentence.
-    n_features_in_ : int
-        Number of features seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of the features, if X has them.
+    %(about_the_fit)s
 
     Notes
     -----

@@ -13,6 +13,7 @@ from boostmetric.arrays.frame import scale_in_range
 from boostmetric.arrays.types import FloatArray
 from boostmetric.arrays.validation import as_numbers, check_count, check_number
 from boostmetric.baselines.baseline import Baseline, Journal, trace_of
+from boostmetric.baselines.descriptions import documented
 from boostmetric.baselines.scml.basis import differences, discriminants
 from boostmetric.baselines.scml.sparse_hinge import SparseHinge, SparseWeights
 from boostmetric.callbacks import Callback
@@ -27,6 +28,7 @@ from boostmetric.solver.result import StopReason
 _MOST_ENTRIES = 200_000_000
 
 
+@documented
 class SCML(Baseline):
     """Sparse compositional metric learning: a metric of a few directions out of many that are given.
 
@@ -49,19 +51,15 @@ class SCML(Baseline):
         From labels, targets and impostors of each sample: its nearest of the same class, and of others.
     max_iter : int, default=50
         Maximum number of linear programs.
-    tol : float, default=1e-3
-        Stop when the objective is within this fraction of its minimum.
-    callbacks : list, default=None
-        As in `boostmetric.BoostMetric`. Returning True stops the fit.
+    %(tol)s
+    %(callbacks)s
     random_state : int, RandomState or None, default=None
         Random seed for making directions.
-    verbose : int, default=0
-        1 shows a progress bar on standard error.
+    %(verbose)s
 
     Attributes
     ----------
-    components_ : ndarray of shape (rank, n_features)
-        The linear map L with X = L'L; rows are orthogonal, longest first.
+    %(components)s
     basis_ : ndarray of shape (n_basis, n_features)
         The directions.
     weights_ : ndarray of shape (n_basis,)
@@ -70,16 +68,10 @@ class SCML(Baseline):
         The objective (before truncation to `n_components`).
     duality_gap_ : float
         Bound on how much lower the objective of any other weights may be.
-    n_iter_ : int
-        Number of iterations run.
+    %(n_iter)s
     history_ : list of Iteration
         Objective, trace and violated fraction of each iteration.
-    stop_reason_ : StopReason
-        Why the fit ended; ``str(stop_reason_)`` is a sentence.
-    n_features_in_ : int
-        Number of features seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of the features, if X has them.
+    %(about_the_fit)s
 
     Notes
     -----
