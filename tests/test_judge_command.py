@@ -186,6 +186,19 @@ def test_finish_without_a_page(judged):
     assert json.loads(both.stdout)["n_answers"] == 110
 
 
+def test_a_learned_model_without_held_out_answers_is_said_to_be_one(folder):
+    with AnswerFile(folder / "answers.judge", mode="triplet", seed=0) as file:
+        rng, judge = np.random.default_rng(0), file.judge("anna")
+        for number in range(120):
+            question = file.ask(judge, "random", tuple(rng.choice(IDS, 3, replace=False).tolist()))
+            file.answer(judge, question.number, choice_of(file.mode, question.shown), key=str(number), seconds=1.0)
+    told = invoke(*POINT_OPTIONS, "--finish").output
+    assert MahalanobisMetric.load("judged.safetensors").about["judging"]["n_iter"] > 0
+    assert "with answers that are never learned from is not known: there are none." in told
+    assert "the model is the Euclidean distance" not in told
+    assert "learned again" not in told
+
+
 def test_the_final_model_learns_from_everything_and_says_what_was_measured_before(judged):
     result = invoke(*POINT_OPTIONS, "--finish", "--leave-out", "ben", "--json")
     told = json.loads(result.stdout)

@@ -94,7 +94,8 @@ def hardest(record: Record, lesson: Lesson, objects: Objects) -> list[dict[str, 
         rows = np.array(record.mode.comparisons(shown, chosen), dtype=np.int64)
         anchor, near, far = (mapped[column] for column in rows.T)
         d_near, d_far = ((anchor - near) ** 2).sum(axis=1), ((anchor - far) ** 2).sum(axis=1)
-        surprise.append(float(np.mean((d_near - d_far) / (d_near + d_far))))
+        total = np.maximum(d_near + d_far, np.finfo(np.float64).tiny)  # 0 where all three are equal
+        surprise.append(float(np.mean((d_near - d_far) / total)))
     order = [int(i) for i in np.argsort(surprise)[::-1] if surprise[int(i)] > 0][:_N_HARDEST]
     asked = [record.judged[record.held_out[i]] for i in order]
     return [{"shown": list(one.question.shown), "chosen": list(one.chosen)} for one in asked]
@@ -111,18 +112,23 @@ def summary(result: dict[str, Any], outputs: Outputs) -> str:
     """
     parts = [f"{plural(result['n_answers'], 'answer')}, {result['n_held_out']:,} of them held out."]
     learned, base, gain = result["learned"], result["base"], result["difference"]
-    if learned is not None and result["n_iter"]:
+    if not result["n_iter"]:
+        parts.append("Nothing learned did clearly better than the base, so the model is the Euclidean distance.")
+    elif learned is None:
+        parts.append(
+            "The learned distance did better than the base on answers that were left out in turn. How well it agrees "
+            "with answers that are never learned from is not known: there are none."
+        )
+    else:
         parts.append(
             f"On those, the learned distance agrees in {_percent(learned)}, the base in {_percent(base)}: "
             f"{100 * gain['mean']:+.1f} points ({100 * gain['low']:+.1f} to {100 * gain['high']:+.1f})."
         )
-    else:
-        parts.append("Nothing learned did clearly better than the base, so the model is the Euclidean distance.")
     if result["ceiling"] is not None and result["ceiling"]["n"] >= _LEAST_REPEATED:
         parts.append(
             f"The ceiling, from {result['ceiling']['n']} repeated questions, is {_percent(result['ceiling'])}."
         )
-    if result["n_iter"]:
+    if result["n_iter"] and learned is not None:
         parts.append("Then the model was learned again from everything, also from what was held out.")
     parts.append(f"Model: {outputs.model}. Report: {outputs.report}.")
     return " ".join(parts)

@@ -42,8 +42,10 @@ class AnswerTable(Table):
                 raise sqlite3.DatabaseError("it has no tables of answers")
             self.n_rows = int(file.execute(f"SELECT count(*) {_THAT_COUNT}").fetchone()[0])
         if not self.n_rows:
-            problem = f"{path}: no answer in it gives a comparison. Answer some questions first: boostmetric judge."
-            raise NoComparisonsError(problem)
+            raise NoComparisonsError(
+                f"{path}: no answer in it gives a comparison. Answer some questions first (boostmetric judge), or take "
+                "judges who are left out back in (--leave-out '')."
+            )
         self.columns = {name: Column(name, "text") for name in COLUMNS}
 
     def chunks(self, wanted: Wanted) -> Iterator[dict[str, Any]]:
