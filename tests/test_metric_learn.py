@@ -9,6 +9,7 @@ import pytest
 from benchmarks.same_interface import lsml as lsml_objective
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes, load_iris
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import check_estimator
 
 import boostmetric.metric_learn as metric_learn
@@ -107,6 +108,16 @@ def test_errors_have_their_types():
         metric_learn.ITML(prior=np.diag([1.0, 1, 1, -1])).fit(X[ROWS], KINDS)
     with pytest.raises(ValueError, match="Tuples of 2 element"):
         metric_learn.ITML().fit(X[ROWS[:, [0, 1, 1]]], KINDS)
+    for learner in (metric_learn.ITML(), metric_learn.MMC(), metric_learn.SDML()):
+        with pytest.raises(ValueError, match="No pair is dissimilar: all of y is 1"):
+            learner.fit(X[ROWS], np.ones(100))
+        with pytest.raises(ValueError, match="Pairs need y: 1 for similar"):
+            learner.fit(X[ROWS], None)
+    with (
+        pytest.raises(RuntimeError, match=r"raise sparsity\. Here balance_param is 0\.5, times the number of pairs"),
+        pytest.warns(ConvergenceWarning, match="not positive semi-definite"),
+    ):
+        metric_learn.SDML().fit(X[ROWS], KINDS)
     with pytest.raises(ValueError, match="Invalid n_components"):
         metric_learn.NCA(n_components=7).fit(X, Y)
     with pytest.warns(UserWarning, match="no value for `n_basis`"):

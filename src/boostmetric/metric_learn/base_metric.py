@@ -55,6 +55,13 @@ class BaseMetricLearner(BaseEstimator):
         self.n_features_in_ = (checked if y is None else checked[0]).shape[-1]
         return checked
 
+    def _prepare_pairs(self, pairs: Any, y: Any) -> tuple[Any, Any]:
+        """Check pairs, which need labels."""
+        if y is None:
+            raise ValueError("Pairs need y: 1 for similar points, -1 for dissimilar ones.")
+        checked: tuple[Any, Any] = self._prepare_inputs(pairs, y, type_of_inputs="tuples")
+        return checked
+
     def _checked(self, X: Any, type_of_inputs: str, **kwargs: Any) -> Any:
         return check_input(X, type_of_inputs=type_of_inputs, preprocessor=self.preprocessor_, estimator=self, **kwargs)
 
@@ -209,7 +216,7 @@ class _PairsClassifierMixin(_TuplesClassifier):
         """Set the threshold that is best on these pairs: see `boostmetric.BoostMetric.calibrate_threshold`."""
         check_is_fitted(self, "preprocessor_")
         self._validate_calibration_params(strategy, min_rate, beta)
-        pairs, y = self._prepare_inputs(pairs_valid, y_valid, type_of_inputs="tuples")
+        pairs, y = self._prepare_pairs(pairs_valid, y_valid)
         distance = -self.decision_function(pairs)
         self.threshold_ = choose_threshold(distance, y == 1, strategy, beta=beta, min_rate=min_rate or 0.0)
         return self

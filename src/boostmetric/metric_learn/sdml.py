@@ -37,7 +37,7 @@ class _BaseSDML(MahalanobisMixin):
         self.random_state = random_state
 
     def _fit(self, pairs: Any, y: Any) -> Self:
-        pairs, y = self._prepare_inputs(pairs, y, type_of_inputs="tuples")
+        pairs, y = self._prepare_pairs(pairs, y)
         n_features = pairs.shape[2]
         if n_features < 2:
             raise ValueError(f"Cannot fit SDML with {n_features} feature(s)")
@@ -67,7 +67,8 @@ class _BaseSDML(MahalanobisMixin):
         except ValueError as error:
             raise RuntimeError(
                 f"There was a problem in SDML when using scikit-learn's graphical lasso solver. The following error "
-                f"message was thrown: {error}."
+                f"message was thrown: {error} Here balance_param is {self.balance_param:g}, times the number of pairs, "
+                f"and sparsity_param is {self.sparsity_param:g}."
             ) from error
         return self._take_matrix(learner)
 

@@ -23,6 +23,9 @@ def numbered(tuples: NDArray[Any]) -> tuple[FloatArray, NDArray[np.int64]]:
 
 def similar_and_dissimilar(pairs: NDArray[Any], y: NDArray[Any]) -> tuple[FloatArray, dict[str, NDArray[np.int64]]]:
     """Points of pairs, and the pairs as our learners take them."""
+    for name, value in {"similar": 1, "dissimilar": -1}.items():
+        if not (np.asarray(y) == value).any():
+            raise ValueError(f"No pair is {name}: all of y is {-value}. Give pairs of both kinds.")
     points, rows = numbered(pairs)
     return points, {"similar": rows[np.asarray(y) == 1], "dissimilar": rows[np.asarray(y) == -1]}
 
