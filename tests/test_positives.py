@@ -38,6 +38,12 @@ def test_copies_of_a_positive_are_left_out(form):
     assert far_of(found) == {0: {2, 3, 4}}
 
 
+def test_squares_that_leave_single_precision_make_no_copies():
+    found = far_of(Comparisons.from_positives([0], [2], **EVERY))
+    large = (1e25 * POINTS).astype(np.float32)
+    assert far_of(Comparisons.from_positives([0], [2], **{**EVERY, "points": large})) == found
+
+
 def test_documents_of_a_component_are_left_out_where_there_are_many():
     # Queries 0 and 1 are connected by document 10; 2 to 9 have a document each.
     queries, documents = [0, 0, 1, 1, *range(2, 10)], [10, 11, 10, 12, *range(13, 21)]
@@ -98,6 +104,7 @@ def test_five_answers_of_each_query_teach_as_much_as_labels():
         ({"n_nearest": 1.5}, "n_nearest must be a whole number of at least 1, or 0"),
         ({"near_duplicate": -1}, "near_duplicate must be a finite number of at least 0"),
         ({"corpus": [2]}, "No document is left"),
+        ({"corpus": []}, "corpus is empty. Give the documents"),
         ({"weights": [-1]}, r"weights\[0\] is -1"),
     ],
 )

@@ -54,7 +54,9 @@ def groups_from_positives(
     query, document, weight = _check_pairs(queries, documents, weights)
     samples = checked(check_array, points, accept_sparse="csr", dtype=[np.float64, np.float32])
     others = np.unique(document if corpus is None else check_numbers("corpus", corpus))
-    check_in_range(int(max(query.max(), document.max(), others.max(initial=0))), samples.shape[0])
+    if not len(others):
+        raise ValueError("corpus is empty. Give the documents that there are, or leave it out.")
+    check_in_range(int(max(query.max(), document.max(), others.max())), samples.shape[0])
 
     asked, first = np.unique(query, return_index=True)
     positives = Ragged.from_starts(document, first)
@@ -160,7 +162,7 @@ def _squares(samples: Given, rows: IntArray, columns: IntArray) -> FloatArray:
     """Squared distances between points, of shape (n_rows, n_columns), exactly 0 for equal ones."""
     from sklearn.metrics.pairwise import euclidean_distances
 
-    a, b = samples[rows], samples[columns]
+    a, b = samples[rows].astype(np.float64), samples[columns].astype(np.float64)  # squares may leave single precision
     if sparse.issparse(a):
         return np.asarray(euclidean_distances(a, b, squared=True))
     return np.asarray(np.square(a[:, None] - b[None]).sum(axis=2))
