@@ -400,6 +400,7 @@ def test_comparisons_are_a_sequence_of_groups():
             r"pair \(4, 5\) is both similar and dissimilar. Remove it",
         ),
         (lambda: Comparisons.from_triplets([[0, 1, 2]], answers=[2]), r"answers must be 1 .* Got 2"),
+        (lambda: Comparisons.from_triplets([[0, 1, 2]], answers=[True]), "booleans, and False would be 0, a tie"),
         (lambda: Comparisons.from_triplets([[0, 1, 2]], answers=[1, 0]), "answers must hold one number for each of"),
         (lambda: Comparisons.from_triplets([[0, 1, 2]], answers=[0]), "All answers are ties"),
         (lambda: Comparisons.from_pairs(np.empty((0, 2), int), [[0, 1]]), "There are no similar"),

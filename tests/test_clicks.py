@@ -243,6 +243,7 @@ def lists_of(lists, *columns):
         ({"model": "eyes"}, "model must be one of 'position', 'cascade', 'dependent'"),
         ({"clicked": [1, 1, 0], "model": "cascade"}, '1 of 1 lists have more than one click.*Use model="dependent"'),
         ({"propensities": [1, 0.05, 1]}, "No click has a propensity of at least 0.1 and a positive weight"),
+        ({"weights": [1, 0, 1]}, "or give clicks a positive weight"),
         ({"min_propensity": 0}, "min_propensity must be a finite number above 0 and at most 1"),
         ({"n_unseen": -1}, "n_unseen must be a whole number of at least 1, or 0"),
         ({"documents": [4], "queries": [0], "positions": [1], "clicked": [1]}, "No click can be compared"),

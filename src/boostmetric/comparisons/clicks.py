@@ -80,7 +80,8 @@ def groups_from_clicks(
     log, weight = _where(log, weight, propensity >= min_propensity)
     if not weight.any():
         raise ValueError(
-            f"No click has a propensity of at least {min_propensity:g} and a positive weight. Lower min_propensity."
+            f"No click has a propensity of at least {min_propensity:g} and a positive weight. Lower min_propensity, or "
+            "give clicks a positive weight."
         )
     return _groups(log, weight, unseen)
 

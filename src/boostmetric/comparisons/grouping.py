@@ -69,6 +69,10 @@ def answered(
     """Turn quadruplets round where the answer is -1, and give those without a preference, 0, no weight."""
     if answers is None:
         return quadruplets, weights
+    if np.asarray(answers).dtype == bool:
+        raise ValueError(
+            "answers are booleans, and False would be 0, a tie. Give 1 for yes and -1 for no, np.where(answers, 1, -1)."
+        )
     answer = as_numbers("answers", answers)
     if answer.shape != weights.shape:
         raise ValueError(f"answers must hold one number for each of the {len(weights)} rows. Got shape {answer.shape}.")
