@@ -53,6 +53,18 @@ def test_what_is_chosen_is_learned_from_everything():
     assert again.stop_reason_ is StopReason.VALIDATED
 
 
+@pytest.mark.parametrize(
+    ("fit", "reason"),
+    [({}, StopReason.ITERATION_LIMIT), ({"eval_set": TEST}, StopReason.VALIDATED)],
+    ids=["limit", "held out"],
+)
+def test_validation_is_the_reason_only_where_it_was_used(fit, reason):
+    metric = ComparisonBoostMetric(max_iter=300 if fit else 5, n_iter_no_change=3).fit(TRAIN, points=POINTS, **fit)
+    assert metric.stop_reason_ is (StopReason.HELD_OUT if fit else StopReason.ITERATION_LIMIT)
+    assert metric.refit(triplets(200, 3), points=POINTS).stop_reason_ is reason
+    assert metric.refit(triplets(200, 4), points=POINTS).stop_reason_ is reason
+
+
 def test_an_eval_set_is_what_candidates_are_judged_on():
     metric = ComparisonBoostMetric.recommended(**QUICK).fit(TRAIN, points=POINTS, eval_set=TEST)
     held_out = Problem(POINTS, Comparisons.from_triplets(TEST))

@@ -40,7 +40,7 @@ from boostmetric.solver.file_problem import FileProblem
 from boostmetric.solver.learn import SOLVERS
 from boostmetric.solver.plan import SolverName
 from boostmetric.solver.problem import Learnable, Problem, satisfied
-from boostmetric.solver.result import Boosted
+from boostmetric.solver.result import Boosted, StopReason
 from boostmetric.solver.sources import Compared
 from boostmetric.tables.comparison_files import ComparisonFiles
 
@@ -280,7 +280,11 @@ class ComparisonBoostMetric(Boosting):
             self.normalize_,
             is_validated=True,
         )
-        return self._fit(decision.source, None, None, (comparisons, y), also, decision)
+        validated = self.chooses or self.stop_reason_ in (StopReason.VALIDATED, StopReason.HELD_OUT)
+        self._fit(decision.source, None, None, (comparisons, y), also, decision)
+        if self.stop_reason_ is StopReason.VALIDATED and not validated:
+            self.stop_reason_ = StopReason.ITERATION_LIMIT
+        return self
 
     def _decide(self, source: Any, held_out: Any, earlier: Earlier) -> Decision:
         """As the parameters say, or by validation."""
