@@ -98,7 +98,13 @@ class Passes:
             problem = plan.source.problem(under)
             held_out = None if plan.held_out is None else plan.held_out.problem(under)
             if plan.split is not None and held_out is None:
-                problem, held_out = problem.split(*plan.split)
+                try:
+                    problem, held_out = problem.split(*plan.split)
+                except ValueError as error:
+                    raise ValueError(
+                        f"{error} A fit holds some out if early_stopping is set, or n_passes is more than 1: give more "
+                        "data or an eval_set, or set neither."
+                    ) from None
             self._last = under, Found(problem, held_out)
         return self._last[1]
 
