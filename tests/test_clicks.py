@@ -241,7 +241,10 @@ def lists_of(lists, *columns):
         ({"propensities": [1, 0, 1]}, r"propensities\[1\] is 0: the chance .* Give the chance, not its inverse"),
         ({"propensities": [1, 1, 1], "model": "cascade"}, "Both propensities and model='cascade'"),
         ({"model": "eyes"}, "model must be one of 'position', 'cascade', 'dependent'"),
-        ({"clicked": [1, 1, 0], "model": "cascade"}, '1 of 1 lists have more than one click.*Use model="dependent"'),
+        (
+            {"clicked": [1, 1, 0], "model": "cascade"},
+            '1 of 1 lists have more than one click.*Use the model "dependent"',
+        ),
         ({"propensities": [1, 0.05, 1]}, "No click has a propensity of at least 0.1 and a positive weight"),
         ({"weights": [1, 0, 1]}, "or give clicks a positive weight"),
         ({"min_propensity": 0}, "min_propensity must be a finite number above 0 and at most 1"),

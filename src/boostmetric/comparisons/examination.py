@@ -110,7 +110,7 @@ def after_first_click(log: ClickLog) -> FloatArray:
     if several.any():
         raise ValueError(
             f"{int(several.sum())} of {len(several)} lists have more than one click, and the cascade model has users "
-            'leave after the first. Use model="dependent", which has them go on or leave after each.'
+            'leave after the first. Use the model "dependent", which has them go on or leave after each.'
         )
     return _reading_down(log, np.zeros(int(log.place.max()) + 1))
 
