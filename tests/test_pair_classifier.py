@@ -114,3 +114,5 @@ def test_refusals():
         metric.set_threshold(-1)
     with pytest.raises(ValueError, match=r"y must hold 1 \(similar\) or -1"):
         metric.calibrate_threshold(PAIRS, Y + 1)
+    with pytest.raises(ValueError, match="There are no pairs: at least one is needed"):
+        metric.calibrate_threshold(PAIRS[:0], [])

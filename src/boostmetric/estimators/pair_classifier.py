@@ -213,6 +213,8 @@ class PairClassifierMixin:
         """Squared distances of pairs, and whether each is similar."""
         distance = np.square(np.asarray(self.pair_distance(pairs), dtype=np.float64))
         kinds = np.asarray(y)
+        if not len(distance):
+            raise ValueError("There are no pairs: at least one is needed.")
         if kinds.shape != distance.shape or not np.isin(kinds, (-1, 1)).all():
             raise ValueError(
                 f"y must hold 1 (similar) or -1 (dissimilar) for each of the {len(distance)} pairs. Got {kinds!r}."
