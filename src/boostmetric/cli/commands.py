@@ -1,6 +1,8 @@
 """What all commands share: plain errors and warnings, and exit codes."""
 
+import signal
 import sys
+import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -40,9 +42,9 @@ class FileCommand(TyperCommand):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
-        _check_output(ctx.params)
-        with _plain_warnings(self):
+        with _plain_warnings(self), _stopped_by_signals():
             try:
+                _check_output(ctx.params)
                 return super().invoke(ctx)
             except (ValueError, ImportError, MemoryError, OSError) as error:
                 if isinstance(error, BrokenPipeError):
@@ -56,6 +58,8 @@ class FileCommand(TyperCommand):
 
 def message_of(error: Exception, command: Any) -> str:
     """The message of an error or warning, with the options of a command in place of the library's parameters."""
+    if isinstance(error, OSError) and error.filename and error.strerror:
+        return f"{error.filename}: {error.strerror}."
     if not isinstance(error, NamesParameters):
         return str(error)
     options = {
@@ -84,6 +88,21 @@ def _check_output(given: dict[str, Any]) -> None:
 def say(message: str = "") -> None:
     """Print a line on standard error, where everything but the result goes."""
     typer.echo(message, err=True)
+
+
+@contextmanager
+def _stopped_by_signals() -> Iterator[None]:
+    """Let Ctrl-C and SIGTERM, which schedulers send, both raise KeyboardInterrupt, unless they are ignored."""
+    before = {}
+    if threading.current_thread() is threading.main_thread():  # no other may do so
+        for number in (signal.SIGINT, signal.SIGTERM):
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                before[number] = signal.signal(number, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextmanager

@@ -230,7 +230,7 @@ def fit(
     }
 
     from boostmetric import BoostMetric, ComparisonBoostMetric
-    from boostmetric.cli import fit_run
+    from boostmetric.cli import fit_run, model_output
     from boostmetric.cli.fit_data import ComparedData, Feedback, HoldOut, LabelledData, SharedData, are_parquet
     from boostmetric.engines.ray import RayEngine
 
@@ -242,6 +242,7 @@ def fit(
         )
     # A model beside a checkpoint was left by an interrupted fit, which may replace it.
     if not dry_run:
+        ctx.with_resource(model_output.claimed(output))
         check_new(output, force or resume, "--resume continues the fit that left it" if checkpoint.exists() else "")
     cluster = RayEngine(address, workers, workers_per_process) if engine else None
     choose = setting == "recommended"
@@ -282,7 +283,7 @@ def fit(
         kept = f"To continue, run the same command with --resume ({checkpoint})." if checkpoint.exists() else ""
         say(f"Stopped at once. No model was written. {kept}".rstrip())
         raise typer.Exit(INTERRUPTED) from None
-    outcome.metric.save(output)
+    model_output.save_or_rescue(outcome.metric, output, checkpoint)
     resumes = outcome.interrupted and outcome.can_resume
     if not resumes:
         checkpoint.unlink(missing_ok=True)
