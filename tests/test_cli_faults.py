@@ -179,3 +179,68 @@ program.main()
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "Interrupted.\n")
+
+
+FEW = "x,part,kind\n" + "".join(f"{i / 4},{i % 5 / 2},{'ab'[i % 2]}\n" for i in range(40))
+
+
+@pytest.fixture
+def few(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("few.csv").write_text(FEW)
+    Path("one.csv").write_text("".join(FEW.splitlines(keepends=True)[:2]))
+    Path("bare.csv").write_text("w0,14.23,1.71,a\nw1,13.2,1.78,b\n")
+    Path("ids.csv").write_text("id,0,1\na,0.5,1\nb,1.5,2\n")
+    MahalanobisMetric(np.eye(1)).save("model.st")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        ("fit one.csv --label kind --ignore part", 1, "one.csv: one row is too few to learn from"),
+        ("fit few.csv --label kind -o x.pkl", 2, "Call it x.safetensors"),
+        ("fit https://example.org/few.csv --label kind", 1, "https://example.org/few.csv is an address. Download"),
+        ("fit bare.csv --label a", 1, "the file seems to have no header"),
+        ("fit few.csv --label kind --where part>a", 2, "a number must follow >"),
+        ("fit few.csv --label kind --where kind<1 --ignore part", 1, "has 'a', which is not a number"),
+        ("fit few.csv --label kind --where part>9", 1, "no row satisfies part>9"),
+        ("fit few.csv --label kind --where =1", 2, "is not of the form COLUMN=VALUE"),
+        ("evaluate few.csv model.st --label kind", 2, "few.csv is not a model but a table. The model comes first"),
+        ("evaluate model.st few.csv --label kind --ignore part --rank 2", 2, "it cannot be cut to 2 dimensions"),
+        ("evaluate model.st few.csv --label kind --ignore part -k 99", 2, "-k=99 asks for more results"),
+        (
+            "evaluate model.st few.csv --label kind --where kind=a --ignore part --reference-where kind=b",
+            1,
+            "the label 'b', so the answers are the same under every distance",
+        ),
+    ],
+)
+def test_messages_say_what_to_do(few, arguments, code, said):
+    result = run(*arguments.split(), code=code)
+    assert said in message(result)
+    assert result.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("condition", "n"), [("part<1", 16), ("part<=1", 24), ("part>1", 16), ("part>=1.0", 24), ("part!=2.0", 32)]
+)
+def test_rows_are_chosen_by_order(few, condition, n):
+    done = run("fit", "few.csv", "--label", "kind", "--where", condition, "--dry-run")
+    assert f"few.csv: CSV, {n} points with 1 feature\n" in done.stdout
+
+
+@pytest.mark.parametrize(("condition", "n"), [("price<2.5", 10), ("price>=2", 32), ("price!=2.5", 39)])
+def test_rows_are_chosen_by_a_column_of_fractions(few, condition, n):
+    np.savez("few.npz", X=np.arange(40.0)[:, None], y=np.arange(40) % 2, price=np.arange(40) / 4)
+    done = run("fit", "few.npz", "--label", "y", "--where", condition, "--dry-run")
+    assert f"few.npz: npz, {n} point{'s' if n > 1 else ''} with 1 feature\n" in done.stdout
+
+
+def test_numbers_may_name_columns(few):
+    done = run("transform", "model.st", "ids.csv", "--id", "id", "--columns", "1", "-o", "out.npz")
+    assert "2 points" in done.stdout
+
+
+def test_flags_take_no_value_in_help():
+    shown = {" ".join(line.split()) for line in run("evaluate", "--help").stdout.replace("│", " ").splitlines()}
+    assert "--json Print one JSON object instead of text." in shown

@@ -13,7 +13,7 @@ from typing import Any, TextIO
 import typer
 from typer.core import TyperCommand
 
-from boostmetric.arrays.errors import NamesParameters
+from boostmetric.arrays.errors import NamesParameters, ParameterError
 
 INTERRUPTED = 130
 
@@ -36,9 +36,16 @@ _ALIASES = {
 class FileCommand(TyperCommand):
     """A command whose errors are messages, not tracebacks.
 
-    Problems with files, models or optional packages end it with code 1 and one message on standard error; typer ends a
-    wrong command with code 2. Anything else is a bug and keeps its traceback.
+    Problems with files, models or optional packages end it with code 1 and one message on standard error. A wrong
+    command ends with code 2, also where only the data show that the value of an option is wrong. Anything else is a bug
+    and keeps its traceback.
     """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for parameter in self.params:
+            if getattr(parameter, "is_flag", False):
+                parameter.metavar = ""  # a flag takes no value, though typer would show <bool>
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
@@ -50,7 +57,7 @@ class FileCommand(TyperCommand):
                 if isinstance(error, BrokenPipeError):
                     raise
                 say(f"Error: {message_of(error, self)}")
-                raise typer.Exit(1) from None
+                raise typer.Exit(2 if _is_about_options(error, self) else 1) from None
             except KeyboardInterrupt:
                 say("Interrupted.")
                 raise typer.Exit(INTERRUPTED) from None
@@ -62,13 +69,26 @@ def message_of(error: Exception, command: Any) -> str:
         return f"{error.filename}: {error.strerror}."
     if not isinstance(error, NamesParameters):
         return str(error)
+    return error.told(_options(command))
+
+
+def _options(command: Any) -> dict[str, str]:
+    """The options of a command by the names of the library's parameters."""
     options = {
-        option.removeprefix("--").replace("-", "_"): option
+        option.lstrip("-").replace("-", "_"): option
         for parameter in command.params
         for option in parameter.opts
-        if option.startswith("--")
+        if option.startswith("-")
     }
-    return error.told(options | {name: options[ours] for name, ours in _ALIASES.items() if ours in options})
+    return options | {name: options[ours] for name, ours in _ALIASES.items() if ours in options}
+
+
+def _is_about_options(error: Exception, command: Any) -> bool:
+    """Whether the value of an option is wrong; a checkpoint is a file."""
+    options = _options(command)
+    if not isinstance(error, ParameterError) or "resume_from" in error.parameters:
+        return False
+    return any(name in options for name in error.parameters)
 
 
 def _check_output(given: dict[str, Any]) -> None:

@@ -10,7 +10,7 @@ import typer
 
 from boostmetric.cli.commands import INTERRUPTED, message_of, say
 from boostmetric.cli.conditions import parse_conditions
-from boostmetric.cli.output import Force, Json, answer, check_new
+from boostmetric.cli.output import Force, Json, answer, check_model_name, check_new
 from boostmetric.cli.points import Columns, Id, Ignore, Label, Reading, Vector, Where
 from boostmetric.cli.tasks import FEEDBACK, Comparisons, Headline, Kind, Names, Queries, parse_names
 
@@ -244,6 +244,7 @@ def fit(
     if not dry_run:
         ctx.with_resource(model_output.claimed(output))
         check_new(output, force or resume, "--resume continues the fit that left it" if checkpoint.exists() else "")
+        check_model_name(output)
     cluster = RayEngine(address, workers, workers_per_process) if engine else None
     choose = setting == "recommended"
     learner = ComparisonBoostMetric if comparisons else BoostMetric
@@ -314,7 +315,7 @@ def _next_steps(output: Path, points: Sequence[str], reading: Reading, queries: 
         label = f"--label {shlex.quote(reading.label)}{reading.typed}"
         tested = f"{model} TEST_POINTS {label} --reference {file}"
         # If rows were chosen by a column, the other rows of the file can be tested on.
-        named = [condition for condition in reading.where if condition.equal]
+        named = [condition for condition in reading.where if condition.sign == "="]
         if named:
             others = [shlex.quote(f"--where={other}") for other in reading.where if other.column != named[0].column]
             choice = shlex.quote(named[0].column)

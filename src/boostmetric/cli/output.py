@@ -18,6 +18,9 @@ Model = Annotated[
 ]
 
 
+_OTHER_FORMATS = (".pkl", ".pickle", ".joblib", ".npy", ".npz", ".json", ".csv", ".tsv", ".parquet", ".onnx", ".faiss")
+
+
 def check_new(path: Path, force: bool, otherwise: str = "") -> None:
     """Refuse an output that exists, or cannot be written; `otherwise` says what else can be done."""
     if path.is_dir():
@@ -26,6 +29,13 @@ def check_new(path: Path, force: bool, otherwise: str = "") -> None:
         remedy = f"Use --force to replace it{otherwise and f'; {otherwise}'}."
         raise typer.BadParameter(f"{path} exists already. {remedy}", param_hint="--output")
     check_writable(path)
+
+
+def check_model_name(path: Path) -> None:
+    """Refuse a name that promises another format than a model's."""
+    if path.suffix.lower() in _OTHER_FORMATS:
+        message = f"{path} would be a safetensors file all the same. Call it {path.with_suffix('.safetensors')}."
+        raise typer.BadParameter(message, param_hint="--output")
 
 
 def check_writable(path: Path) -> None:
