@@ -169,7 +169,7 @@ def test_faiss_compares_angles_and_keeps_ids(metric, tmp_path):
 
 def test_faiss_descriptions_are_checked(metric, tmp_path):
     pytest.importorskip("faiss")
-    with pytest.raises(ValueError, match="from the description 'Flatt': could not parse index string Flatt"):
+    with pytest.raises(ValueError, match="from index='Flatt': could not parse index string Flatt"):
         to_faiss(metric, tmp_path / "metric.faiss", "Flatt")
     with pytest.raises(TypeError, match="index must be a string"):
         to_faiss(metric, tmp_path / "metric.faiss", 32)

@@ -241,7 +241,7 @@ def test_a_report_of_nonsense_has_no_section(judging):
         ([*POINT_OPTIONS, "--finish"], "There are no answers yet"),
         (["points.csv", "--id", "id", "--ignore", "title,file", "--images", "none"], "is no folder of pictures"),
         (["points.csv", "--id", "id", "--ignore", "title,file", "--images", "pictures"], "there is no picture of"),
-        (["points.csv", "--id", "id", "--text", "none", "--ignore", "title,file"], "there is no column to keep 'none'"),
+        (["points.csv", "--id", "id", "--text", "none", "--ignore", "title,file"], "there is no column 'none'"),
         ([*POINT_OPTIONS, "--mode", "sorting"], "Invalid value"),
         ([*POINT_OPTIONS, "--host", "no.such.host.invalid", "--no-browser"], "cannot be used"),
     ],

@@ -315,7 +315,9 @@ def test_answers_may_be_ties(answers):
     table = read_comparisons(write("q.csv", {**four, "answer": answers}), POINTS)
     assert equal(table.comparisons, Comparisons.from_quadruplets([[0, 3, 0, 6], [1, 7, 1, 4]]))
     assert complaint(write("t.csv", {**columns, "answer": ["tie"] * 3})).startswith("t.csv: all answers are ties")
-    assert "'maybe' is neither. An answer is 1" in complaint(write("t.csv", {**columns, "answer": ["1", "maybe", "1"]}))
+    assert "'maybe' is not understood. An answer is 1" in complaint(
+        write("t.csv", {**columns, "answer": ["1", "maybe", "1"]})
+    )
 
 
 @pytest.mark.parametrize("suffix", ["csv", "npz"])
@@ -469,15 +471,15 @@ def test_missing_and_odd_values():
     pairs = {"a": ["p0", "p1"], "b": ["p1", "p2"]}
     mark = "Similar pairs are marked by 1, true or similar, dissimilar ones by -1, 0, false or dissimilar."
     assert complaint(write("p.csv", {**pairs, "sign": ["1", "2"]})) == (
-        f"p.csv, line 3, column 'sign': '2' is neither. {mark}"
+        f"p.csv, line 3, column 'sign': '2' is not understood. {mark}"
     )
     assert complaint(write("p.jsonl", {**pairs, "sign": [1, [0]]})) == (
-        f"p.jsonl, line 2, column 'sign': [0] is neither. {mark}"
+        f"p.jsonl, line 2, column 'sign': [0] is not understood. {mark}"
     )
     assert complaint(write("p.csv", {**pairs, "sign": ["1", ""]})) == f"p.csv, line 3, column 'sign': no value. {fill}"
     clicks = {"query": ["p0", "p0"], "position": [1, 2], "document": ["p1", "p2"], "clicked": [0, -1]}
     assert complaint(write("c.csv", clicks)) == (
-        "c.csv, line 3, column 'clicked': '-1' is neither. What was clicked is marked by 1 or true, what was "
+        "c.csv, line 3, column 'clicked': '-1' is not understood. What was clicked is marked by 1 or true, what was "
         "not by 0 or "
         "false."
     )

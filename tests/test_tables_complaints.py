@@ -200,7 +200,7 @@ def test_missing_columns():
     assert complaint(path, label="kind") == "p.csv: there is no column of labels 'kind'. It has 'SKU', 'f'."
     assert complaint(path, columns=["g*"]).startswith("p.csv: there is no column of features 'g*'.")
     assert complaint(path, ignore=["g"]).startswith("p.csv: there is no column to ignore 'g'.")
-    assert complaint(path, keep=["g"]).startswith("p.csv: there is no column to keep 'g'.")
+    assert complaint(path, keep=["g"]).startswith("p.csv: there is no column 'g'.")
     assert complaint(path, vector="g").startswith("p.csv: there is no column of vectors 'g'.")
     assert complaint(path, columns=[]).startswith("p.csv: there are no columns of numbers to use as features.")
     assert complaint(path, columns=["f"], vector="f") == "Give vector ('f') or columns ('f'), not both."

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from glob import escape
 from importlib.util import find_spec
@@ -192,7 +193,8 @@ class Checkpoint:
     """Write a fit to a file at intervals, so that it can be resumed after a crash.
 
     The file is replaced as a whole, so it is complete whenever the process ends. An error or a keyboard
-    interrupt writes a last one. Reading it runs no code. Fits that run at the same time, as in a grid search, need
+    interrupt writes a last one. If it cannot be written, as on a full disk, a warning says so, and the fit goes on.
+    Reading it runs no code. Fits that run at the same time, as in a grid search, need
     paths of their own.
 
     Parameters
@@ -254,7 +256,11 @@ class Checkpoint:
     def _save(self) -> None:
         assert self._unsaved is not None
         assert self._unsaved.so_far is not None
-        write_checkpoint(self._unsaved.so_far(), self.path)
+        try:
+            write_checkpoint(self._unsaved.so_far(), self.path)
+        except OSError as error:
+            reason = error.strerror or error
+            warnings.warn(f"No checkpoint: {self.path} cannot be written ({reason}).", RuntimeWarning, stacklevel=2)
         self._unsaved = None
         self._saved_at = monotonic()
 

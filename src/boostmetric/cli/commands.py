@@ -1,6 +1,8 @@
 """What all commands share: plain errors and warnings, and exit codes."""
 
+import signal
 import sys
+import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +13,7 @@ from typing import Any, TextIO
 import typer
 from typer.core import TyperCommand
 
-from boostmetric.arrays.errors import NamesParameters
+from boostmetric.arrays.errors import NamesParameters, ParameterError
 
 INTERRUPTED = 130
 
@@ -34,21 +36,28 @@ _ALIASES = {
 class FileCommand(TyperCommand):
     """A command whose errors are messages, not tracebacks.
 
-    Problems with files, models or optional packages end it with code 1 and one message on standard error; typer ends a
-    wrong command with code 2. Anything else is a bug and keeps its traceback.
+    Problems with files, models or optional packages end it with code 1 and one message on standard error. A wrong
+    command ends with code 2, also where only the data show that the value of an option is wrong. Anything else is a bug
+    and keeps its traceback.
     """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for parameter in self.params:
+            if getattr(parameter, "is_flag", False):
+                parameter.metavar = ""  # a flag takes no value, though typer would show <bool>
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
-        _check_output(ctx.params)
-        with _plain_warnings(self):
+        with _plain_warnings(self), _stopped_by_signals():
             try:
+                _check_output(ctx.params)
                 return super().invoke(ctx)
             except (ValueError, ImportError, MemoryError, OSError) as error:
                 if isinstance(error, BrokenPipeError):
                     raise
                 say(f"Error: {message_of(error, self)}")
-                raise typer.Exit(1) from None
+                raise typer.Exit(2 if _is_about_options(error, self) else 1) from None
             except KeyboardInterrupt:
                 say("Interrupted.")
                 raise typer.Exit(INTERRUPTED) from None
@@ -56,15 +65,30 @@ class FileCommand(TyperCommand):
 
 def message_of(error: Exception, command: Any) -> str:
     """The message of an error or warning, with the options of a command in place of the library's parameters."""
+    if isinstance(error, OSError) and error.filename and error.strerror:
+        return f"{error.filename}: {error.strerror}."
     if not isinstance(error, NamesParameters):
         return str(error)
+    return error.told(_options(command))
+
+
+def _options(command: Any) -> dict[str, str]:
+    """The options of a command by the names of the library's parameters."""
     options = {
-        option.removeprefix("--").replace("-", "_"): option
+        option.lstrip("-").replace("-", "_"): option
         for parameter in command.params
         for option in parameter.opts
-        if option.startswith("--")
+        if option.startswith("-")
     }
-    return error.told(options | {name: options[ours] for name, ours in _ALIASES.items() if ours in options})
+    return options | {name: options[ours] for name, ours in _ALIASES.items() if ours in options}
+
+
+def _is_about_options(error: Exception, command: Any) -> bool:
+    """Whether the value of an option is wrong; a checkpoint is a file."""
+    options = _options(command)
+    if not isinstance(error, ParameterError) or "resume_from" in error.parameters:
+        return False
+    return any(name in options for name in error.parameters)
 
 
 def _check_output(given: dict[str, Any]) -> None:
@@ -84,6 +108,21 @@ def _check_output(given: dict[str, Any]) -> None:
 def say(message: str = "") -> None:
     """Print a line on standard error, where everything but the result goes."""
     typer.echo(message, err=True)
+
+
+@contextmanager
+def _stopped_by_signals() -> Iterator[None]:
+    """Let Ctrl-C and SIGTERM, which schedulers send, both raise KeyboardInterrupt, unless they are ignored."""
+    before = {}
+    if threading.current_thread() is threading.main_thread():  # no other may do so
+        for number in (signal.SIGINT, signal.SIGTERM):
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                before[number] = signal.signal(number, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextmanager

@@ -1,5 +1,8 @@
 """Conditions on columns, as in ``--where split=0``, that choose rows."""
 
+import math
+import operator
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -12,17 +15,19 @@ if TYPE_CHECKING:
 
     from boostmetric.tables import PointTable
 
+_ORDERS: dict[str, Any] = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+
 
 @dataclass(frozen=True)
 class Condition:
-    """COLUMN=VALUE or COLUMN!=VALUE."""
+    """COLUMN=VALUE, COLUMN!=VALUE, or a number after <, <=, > or >=."""
 
     column: str
     value: str
-    equal: bool
+    sign: str = "="
 
     def __str__(self) -> str:
-        return f"{self.column}{'=' if self.equal else '!='}{self.value}"
+        return f"{self.column}{self.sign}{self.value}"
 
 
 def parse_conditions(texts: Iterable[str] | None, hint: str) -> tuple[Condition, ...]:
@@ -32,15 +37,20 @@ def parse_conditions(texts: Iterable[str] | None, hint: str) -> tuple[Condition,
     --------
     >>> from boostmetric.cli.conditions import parse_conditions
     >>> parse_conditions(["y!=150"], "--where")
-    (Condition(column='y', value='150', equal=False),)
+    (Condition(column='y', value='150', sign='!='),)
     """
     found = []
     for text in texts or ():
-        left, sign, value = text.partition("=")
-        column = left.removesuffix("!")
-        if not sign or not column.strip():
-            raise typer.BadParameter(f"{text!r} is not of the form COLUMN=VALUE or COLUMN!=VALUE.", param_hint=hint)
-        found.append(Condition(column, value, equal=column == left))
+        parts = re.fullmatch(r"(\s*[^\s=<>!].*?)(!=|<=|>=|=|<|>)(.*)", text, re.DOTALL)
+        if parts is None:
+            raise typer.BadParameter(
+                f"{text!r} is not of the form COLUMN=VALUE, or with !=, <, <=, > or >= in place of =.", param_hint=hint
+            )
+        column, sign, value = parts.groups()
+        if sign in _ORDERS and not _is_number(value):
+            message = f"{text!r}: a number must follow {sign}. Text is compared with = and != only."
+            raise typer.BadParameter(message, param_hint=hint)
+        found.append(Condition(column, value, sign))
     return tuple(found)
 
 
@@ -60,9 +70,30 @@ def rows_where(table: "PointTable", conditions: Sequence[Condition]) -> "NDArray
 
     mask = np.ones(len(table), dtype=bool)
     for condition in conditions:
-        same = _rows_with(table, condition)
-        mask &= same if condition.equal else ~same
+        if condition.sign in _ORDERS:
+            mask &= _rows_in_order(table, condition)
+        else:
+            same = _rows_with(table, condition)
+            mask &= same if condition.sign == "=" else ~same
     return mask
+
+
+def _rows_in_order(table: "PointTable", condition: Condition) -> "NDArray[np.bool_]":
+    import numpy as np
+
+    from boostmetric.arrays.errors import shown
+    from boostmetric.tables import TableError
+
+    values = table.kept[condition.column]
+    if values.dtype == object:  # in CSV fractions are read as text
+        texts = values.tolist()
+        if (text := next((text for text in texts if not _is_number(text)), None)) is not None:
+            raise TableError(
+                f"{table.source}: column {condition.column!r} has {shown(text)}, which is not a number, so "
+                f"{condition} cannot be decided. Use = or !=."
+            )
+        values = np.array(list(map(float, texts)))
+    return np.asarray(_ORDERS[condition.sign](values, float(condition.value)), dtype=bool)
 
 
 def _rows_with(table: "PointTable", condition: Condition) -> "NDArray[np.bool_]":
@@ -83,6 +114,13 @@ def _rows_with(table: "PointTable", condition: Condition) -> "NDArray[np.bool_]"
             f"{listed(there)}."
         )
     return same
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return not math.isnan(float(text))
+    except ValueError:
+        return False
 
 
 def _whole(text: str) -> int | None:

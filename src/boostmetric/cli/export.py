@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from boostmetric.cli.output import Force, Json, Model, Rank, answer, check_new, paragraph
+from boostmetric.cli.output import Force, Json, Model, Rank, answer, check_new, check_writable, paragraph
 from boostmetric.cli.tasks import load_model
 
 _NEXT = {
@@ -64,6 +64,7 @@ def export(
                 f"{output} exists already. A folder that is not empty is never replaced: name a new one.",
                 param_hint="--output",
             )
+        check_writable(output)
     else:
         check_new(output, force)
 

@@ -10,7 +10,7 @@ import typer
 
 from boostmetric.cli.commands import INTERRUPTED, message_of, say
 from boostmetric.cli.conditions import parse_conditions
-from boostmetric.cli.output import Force, Json, answer, check_new
+from boostmetric.cli.output import Force, Json, answer, check_model_name, check_new
 from boostmetric.cli.points import Columns, Id, Ignore, Label, Reading, Vector, Where
 from boostmetric.cli.tasks import FEEDBACK, Comparisons, Headline, Kind, Names, Queries, parse_names
 
@@ -230,7 +230,7 @@ def fit(
     }
 
     from boostmetric import BoostMetric, ComparisonBoostMetric
-    from boostmetric.cli import fit_run
+    from boostmetric.cli import fit_run, model_output
     from boostmetric.cli.fit_data import ComparedData, Feedback, HoldOut, LabelledData, SharedData, are_parquet
     from boostmetric.engines.ray import RayEngine
 
@@ -242,7 +242,9 @@ def fit(
         )
     # A model beside a checkpoint was left by an interrupted fit, which may replace it.
     if not dry_run:
+        ctx.with_resource(model_output.claimed(output))
         check_new(output, force or resume, "--resume continues the fit that left it" if checkpoint.exists() else "")
+        check_model_name(output)
     cluster = RayEngine(address, workers, workers_per_process) if engine else None
     choose = setting == "recommended"
     learner = ComparisonBoostMetric if comparisons else BoostMetric
@@ -282,7 +284,7 @@ def fit(
         kept = f"To continue, run the same command with --resume ({checkpoint})." if checkpoint.exists() else ""
         say(f"Stopped at once. No model was written. {kept}".rstrip())
         raise typer.Exit(INTERRUPTED) from None
-    outcome.metric.save(output)
+    model_output.save_or_rescue(outcome.metric, output, checkpoint)
     resumes = outcome.interrupted and outcome.can_resume
     if not resumes:
         checkpoint.unlink(missing_ok=True)
@@ -313,7 +315,7 @@ def _next_steps(output: Path, points: Sequence[str], reading: Reading, queries: 
         label = f"--label {shlex.quote(reading.label)}{reading.typed}"
         tested = f"{model} TEST_POINTS {label} --reference {file}"
         # If rows were chosen by a column, the other rows of the file can be tested on.
-        named = [condition for condition in reading.where if condition.equal]
+        named = [condition for condition in reading.where if condition.sign == "="]
         if named:
             others = [shlex.quote(f"--where={other}") for other in reading.where if other.column != named[0].column]
             choice = shlex.quote(named[0].column)

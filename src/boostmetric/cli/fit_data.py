@@ -182,6 +182,8 @@ class LabelledData(FitData):
             train, other = reading.read_two(files, hold_out.where)
             return cls(train, other, f"where {' and '.join(map(str, hold_out.where))}")
         table = reading.read(files)
+        if len(table) < 2:
+            raise TableError(f"{table.source}: one row is too few to learn from. Give several rows of each class.")
         if hold_out.files:
             return cls(table, reading.read_others(hold_out.files), hold_out.from_files)
         fraction = fraction_to_hold_out(len(table)) if hold_out.fraction is None else hold_out.fraction

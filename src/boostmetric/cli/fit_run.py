@@ -142,7 +142,7 @@ def _described(estimator: Any) -> MahalanobisMetric:
 
 
 class Interrupt:
-    """Ends a fit in order when Ctrl-C is pressed, after the current iteration; pressed again, at once.
+    """Ends a fit in order on Ctrl-C or SIGTERM, after the current iteration; the second time, at once.
 
     While folds choose the setting, it ends the choice: what did best so far is learned.
 
@@ -155,20 +155,24 @@ class Interrupt:
     def __init__(self, *, choosing: bool) -> None:
         self.asked = self.chosen_early = False
         self._choosing = choosing
-        self._before: Any = None
+        self._before: list[dict[signal.Signals, Any]] = []  # a stack: a fit enters its callbacks again
 
     def on_candidate(self, candidate: Any) -> bool:
         """Answer whether to choose from what was tried so far."""
         return self.chosen_early
 
     def __enter__(self) -> Self:
+        before = {}
         if threading.current_thread() is threading.main_thread():  # no other may do so
-            self._before = signal.signal(signal.SIGINT, self._on_signal)
+            for number in (signal.SIGINT, signal.SIGTERM):
+                if signal.getsignal(number) is not signal.SIG_IGN:
+                    before[number] = signal.signal(number, self._on_signal)
+        self._before.append(before)
         return self
 
     def __exit__(self, *error: object) -> None:
-        if self._before is not None:
-            signal.signal(signal.SIGINT, self._before)
+        for number, handler in self._before.pop().items():
+            signal.signal(number, handler)
 
     def on_iteration(self, record: Iteration) -> bool:
         """Answer whether to stop."""

@@ -3,6 +3,7 @@
 import json
 import shutil
 import sys
+import tempfile
 import textwrap
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,6 +18,9 @@ Model = Annotated[
 ]
 
 
+_OTHER_FORMATS = (".pkl", ".pickle", ".joblib", ".npy", ".npz", ".json", ".csv", ".tsv", ".parquet", ".onnx", ".faiss")
+
+
 def check_new(path: Path, force: bool, otherwise: str = "") -> None:
     """Refuse an output that exists, or cannot be written; `otherwise` says what else can be done."""
     if path.is_dir():
@@ -24,6 +28,27 @@ def check_new(path: Path, force: bool, otherwise: str = "") -> None:
     if path.exists() and not force:
         remedy = f"Use --force to replace it{otherwise and f'; {otherwise}'}."
         raise typer.BadParameter(f"{path} exists already. {remedy}", param_hint="--output")
+    check_writable(path)
+
+
+def check_model_name(path: Path) -> None:
+    """Refuse a name that promises another format than a model's."""
+    if path.suffix.lower() in _OTHER_FORMATS:
+        message = f"{path} would be a safetensors file all the same. Call it {path.with_suffix('.safetensors')}."
+        raise typer.BadParameter(message, param_hint="--output")
+
+
+def check_writable(path: Path) -> None:
+    """Refuse an output whose folder, or the nearest one above that exists, cannot be written; before any work."""
+    folder = path.absolute().parent
+    try:
+        while not folder.exists():
+            folder = folder.parent
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        message = f"{path} cannot be written: {folder}: {error.strerror}. Give another name."
+        raise typer.BadParameter(message, param_hint="--output") from None
 
 
 def check_suffix(path: Path, known: tuple[str, ...]) -> None:

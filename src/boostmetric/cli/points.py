@@ -44,7 +44,7 @@ Where = Annotated[
     list[str] | None,
     typer.Option(
         metavar="COLUMN=VALUE",
-        help="Use only rows with this value (COLUMN!=VALUE: without it). Can be repeated.",
+        help="Use only rows with this value (also !=, and <, <=, >, >= for numbers; in quotes). Can be repeated.",
         rich_help_panel=_PANEL,
     ),
 ]

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from boostmetric.metric import MahalanobisMetric
     from boostmetric.tables import PointTable
 
+_POINTS = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".npz", ".npy")
 _PANEL = "Labels: where to search"
 FEEDBACK = "Comparisons and grades, instead of labels"
 
@@ -241,6 +242,10 @@ def load_model(path: Path, rank: int | None = None) -> "MahalanobisMetric":
     """Load a model, and cut it to `rank` dimensions if given."""
     from boostmetric.metric import MahalanobisMetric
 
+    if path.suffix.lower() in _POINTS:
+        raise typer.BadParameter(
+            f"{path} is not a model but a table. The model comes first, then the points.", param_hint="MODEL"
+        )
     return cut(MahalanobisMetric.load(path), rank)
 
 
@@ -248,7 +253,9 @@ def cut(metric: "MahalanobisMetric", rank: int | None) -> "MahalanobisMetric":
     """The best approximation of a rank no larger than the metric has."""
     full = len(metric.truncate().components)
     if rank is not None and rank > full:
-        raise ValueError(f"The model has rank {full:,}, so it cannot be cut to {rank:,} dimensions. Lower --rank.")
+        raise typer.BadParameter(
+            f"The model has rank {full:,}, so it cannot be cut to {rank:,} dimensions.", param_hint="--rank"
+        )
     return metric if rank is None else metric.truncate(rank)
 
 

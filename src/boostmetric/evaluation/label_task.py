@@ -109,8 +109,9 @@ class LabelTask:
         classes, labels = np.unique(known, return_inverse=True)
         if len(classes) < 2:
             raise ValueError(
-                f"All {len(known)} searched points have the label {classes.tolist()[0]!r}, so every answer is right. "
-                "Check that the labels are class labels."
+                f"All {len(known)} searched points have the label {classes.tolist()[0]!r}, so the answers are the same "
+                "under every distance. Search among points of several classes, and check that the labels are class "
+                "labels."
             )
         cuts, voters = check_cuts("k", k, n_searched), check_cuts("n_neighbors", n_neighbors, n_searched)
         if np.ndim(n_neighbors):  # in the order given: the first is the headline

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import check_array
 
+from boostmetric.arrays.errors import ParameterError
 from boostmetric.arrays.frame import Given
 from boostmetric.arrays.types import FloatArray, IntArray
 from boostmetric.arrays.validation import check_count, checked
@@ -148,9 +149,9 @@ def check_cuts(name: str, cuts: int | Sequence[int], n_searched: int) -> tuple[i
     for cut in given:
         check_count(name, cut)
         if cut > n_searched:
-            raise ValueError(
-                f"{name}={cut} asks for more results than the {n_searched} points that a query can find. Lower {name}, "
-                "or search among more points."
+            raise ParameterError(
+                f"{{{name}}}={cut} asks for more results than the {n_searched} points that a query can find. Lower "
+                f"{{{name}}}, or search among more points."
             )
     return tuple(sorted({int(cut) for cut in given}))
 

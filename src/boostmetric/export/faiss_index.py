@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from boostmetric.arrays.errors import ParameterError
 from boostmetric.export.matrix import Learned, metric_of, rounded
 from boostmetric.metric import MahalanobisMetric
 from boostmetric.optional import require
@@ -66,9 +67,12 @@ def to_faiss(metric: MahalanobisMetric | Learned, path: str | os.PathLike[str], 
         inner = faiss.index_factory(n_components, index, faiss.METRIC_L2)
     except RuntimeError as error:
         reason = str(error).rpartition(": ")[2]
-        raise ValueError(
-            f"faiss cannot make an index with {n_components} dimensions from the description {index!r}: {reason}. "
-            "Its wiki lists what faiss.index_factory accepts; 'Flat' and 'HNSW32' always work."
+        raise ParameterError(
+            "faiss cannot make an index with {n} dimensions from {index}={given!r}: {reason}. Its wiki lists what "
+            "faiss.index_factory accepts; 'Flat' and 'HNSW32' always work.",
+            n=n_components,
+            given=index,
+            reason=reason,
         ) from error
     if learned.normalize:
         written = faiss.IndexPreTransform(faiss.NormalizationTransform(n_components, 2.0), inner)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import math
 import os
 import shutil
@@ -75,17 +76,25 @@ def _header(file: IO[bytes], size: int) -> tuple[tuple[int, ...], np.dtype[Any]]
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Provide a temporary file beside `path`; it is renamed to `path` at the end, or removed on an error."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{path.stem}-", suffix=path.suffix, dir=path.parent)
+    """Provide a temporary file beside `path`; it is renamed to `path` at the end, or removed on an error.
+
+    Raises
+    ------
+    OSError
+        With the name of `path`, whatever the writer raised, if the disk is full or the folder cannot be written.
+    """
+    with _naming(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=f".{path.stem}-", suffix=path.suffix, dir=path.parent)
     os.close(handle)
     temporary = Path(name)
     try:
-        yield temporary
-        with temporary.open("rb+") as written:
-            os.fsync(written)  # on disk before the rename, in case the machine stops
-        temporary.chmod(0o666 & ~_umask())
-        temporary.replace(path)
+        with _naming(path, temporary):
+            yield temporary
+            with temporary.open("rb+") as written:
+                os.fsync(written)  # on disk before the rename, in case the machine stops
+            temporary.chmod(0o666 & ~_umask())
+            temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -99,23 +108,64 @@ def new_folder(path: Path) -> Iterator[Path]:
     FileExistsError
         If `path` exists and is not an empty folder. A full folder cannot be replaced in one step, and may hold files
         that we did not write.
+    OSError
+        As `replacing`.
     """
     if path.exists() and not (path.is_dir() and not any(path.iterdir())):
         raise FileExistsError(f"{path} already exists. Remove it, or name a new folder.")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
+    with _naming(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
     try:
-        yield temporary
-        for file in temporary.rglob("*"):
-            if file.is_file():
-                with file.open("rb+") as written:
-                    os.fsync(written)
-        temporary.chmod(0o777 & ~_umask())
-        if path.exists():
-            path.rmdir()  # empty; Windows cannot rename to an existing folder
-        temporary.rename(path)
+        with _naming(path, temporary):
+            yield temporary
+            for file in temporary.rglob("*"):
+                if file.is_file():
+                    with file.open("rb+") as written:
+                        os.fsync(written)
+                    file.chmod(0o666 & ~_umask())  # safetensors gives access to the owner only
+            temporary.chmod(0o777 & ~_umask())
+            if path.exists():
+                path.rmdir()  # empty; Windows cannot rename to an existing folder
+            temporary.rename(path)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+@contextmanager
+def _naming(path: Path, temporary: Path | None = None) -> Iterator[None]:
+    """Turn an error of writing, of the disk or of a library, into an OSError that names `path`.
+
+    safetensors and faiss have errors of their own for a full disk, and NumPy's names neither the reason nor the file.
+    """
+    try:
+        yield
+    except Exception as error:
+        number = _number_of(error, temporary)
+        if number is None:
+            raise
+        raise OSError(number, os.strerror(number), str(path)) from error
+
+
+def _number_of(error: Exception, temporary: Path | None) -> int | None:
+    """The number of the system's error because of which nothing can be written; None if the error is another."""
+    if isinstance(error, OSError) and error.errno is not None:
+        name = error.filename
+        is_other = (
+            isinstance(name, str) and temporary is not None and temporary not in (Path(name), *Path(name).parents)
+        )
+        return None if is_other else error.errno
+    if temporary is None:
+        return None
+    target = temporary / "more" if temporary.is_dir() else temporary
+    try:  # what was written is still there: if the disk was full, it is now
+        with target.open("ab") as file:
+            file.write(bytes(2**20))
+            file.flush()
+            os.fsync(file)
+    except OSError as full:
+        return full.errno
+    return errno.ENOSPC if f"os error {errno.ENOSPC}" in str(error) else None
 
 
 def _umask() -> int:

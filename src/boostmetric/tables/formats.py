@@ -112,6 +112,9 @@ class CsvTable(_TextTable):
         if header != counted and all(map(is_number, header)):
             problem = f"numbers ({listed(header, 3)}) where the names of the columns should be."
             raise self.error(f"{problem} Add a line of names at the top, or save the matrix as .npy.", line=1)
+        if fractions := [field for field in header if is_number(field) and not field.strip().lstrip("+-").isdigit()]:
+            problem = f"{listed(fractions, 3)} among the names of the columns: the file seems to have no header."
+            raise self.error(f"{problem} Add a line of names at the top.", line=1)
 
     def chunks(self, wanted: Wanted) -> Iterator[dict[str, Any]]:
         """Yield blocks of rows. Quotes are checked first, because pyarrow accepts invalid ones."""
@@ -341,7 +344,10 @@ _REMEDIES = {
 def open_tables(source: FilePaths) -> TableSet[Table]:
     """Open a file, several files, or the files of a pattern such as ``"points/*.parquet"``, sorted by name."""
     files: list[Path] = []
-    for path in map(Path, [source] if isinstance(source, (str, os.PathLike)) else source):
+    sources = [source] if isinstance(source, (str, os.PathLike)) else source
+    if addresses := [one for one in sources if isinstance(one, str) and "://" in one]:
+        raise TableError(f"{addresses[0]} is an address. Download the file, and give its name.")
+    for path in map(Path, sources):
         found = [path]
         if not path.exists() and glob.has_magic(str(path)):
             found = sorted(map(Path, glob.glob(str(path), recursive=True)))  # noqa: PTH207, a pattern may be absolute

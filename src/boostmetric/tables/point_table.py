@@ -38,7 +38,7 @@ class PointColumns(NamedTuple):
     @property
     def claimed(self) -> dict[str, str]:
         """Columns that are not features, and what they are."""
-        keep = dict.fromkeys(several(self.keep), "to keep")
+        keep = dict.fromkeys(several(self.keep), "")
         others = {self.id: "of ids", self.label: "of labels"}
         return {name: what for name, what in (others | keep | others).items() if name is not None}
 

@@ -81,7 +81,7 @@ class Chunk:
         return self._names(name, "iu", partial(_name, what="id", remedy=_FIX_NAME.format("Ids")))
 
     def classes(self, name: str, *, blank: bool = False) -> Ids:
-        """As `ids`, but 3.0 is 3, and true and false are 1 and 0; `blank` allows missing values."""
+        """As `ids`, but 3.0 is 3, and true and false are 1 and 0; `blank` allows missing values and fractions."""
         return self._names(name, "biu", partial(_name, what="class", remedy=_FIX_NAME.format("Classes"), blank=blank))
 
     def marks(self, name: str, words: Mapping[str, int], remedy: str) -> NDArray[np.int64]:
@@ -194,6 +194,8 @@ def _name(value: Any, what: str, remedy: str, blank: bool = False) -> int | str:
         return ""
     if what == "class" and isinstance(value, (bool, float)) and float(value).is_integer():
         value = int(value)
+    if blank and isinstance(value, float):
+        return str(value)
     if not isinstance(value, str) and type(value) is not int:
         raise _Unusable(f"{shown(value)} cannot be {'an' if what == 'id' else 'a'} {what}", remedy)
     return value
@@ -202,7 +204,7 @@ def _name(value: Any, what: str, remedy: str, blank: bool = False) -> int | str:
 def _mark(value: Any, words: Mapping[str, int], remedy: str) -> int:
     if (word := _word(str(value))) in words:
         return words[word]
-    raise _Unusable("no value") if _is_blank(value) else _Unusable(f"{shown(value)} is neither", remedy)
+    raise _Unusable("no value") if _is_blank(value) else _Unusable(f"{shown(value)} is not understood", remedy)
 
 
 @lru_cache
