@@ -73,7 +73,7 @@ def earlier(sets: list[str]) -> tuple[dict[str, dict[str, float]], dict[str, flo
             continue
         rows = json.loads(path.read_text(encoding="utf-8"))["rows"]
         for row in rows:
-            if "learner" in row and (not names or row["learner"] in names):
+            if "learner" in row and row["learner"] in (names or LEARNERS):
                 seconds[names.get(row["learner"], row["learner"])] = row["seconds a fit"]
         by_set = {row["set"]: row for row in rows if "set" in row}
         for learner in (key for key in by_set[sets[0]] if key in names or key in LEARNERS):
