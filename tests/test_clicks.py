@@ -169,7 +169,7 @@ def test_readers_who_may_go_on():
     lists = simulated_reading(stay, relevant, 8000, seed=0)
     rows = flat(lists)
     _, log = _log(*rows)
-    assert continuation(log)[:3] == pytest.approx(stay[:3], abs=0.05)
+    assert continuation(log)[0][:3] == pytest.approx(stay[:3], abs=0.05)
     found = propensities(rows, "dependent")
     expected = []
     for _, documents, _ in lists:
@@ -178,6 +178,19 @@ def test_readers_who_may_go_on():
             expected.append(reached)
             reached *= 1 - relevant[document] * (1 - stay[place])
     assert np.abs(found - expected).max() < 0.08
+
+
+def test_readers_of_a_ranking_that_never_changes():
+    """Each query has its own relevant documents, which are clicked whenever they are looked at."""
+    rng = np.random.default_rng(0)
+    relevant = rng.random((100, 10)) < 0.6
+    lists = []
+    for query in np.repeat(np.arange(100), 13).tolist():
+        leaves = relevant[query] & (rng.random(10) > 0.6)
+        lists.append((100 + query, np.arange(10), relevant[query] & (np.cumsum(leaves) - leaves == 0)))
+    rows = flat(lists)
+    expected = (0.6 ** (np.cumsum(relevant, axis=1) - relevant))[rows[0] - 100, rows[2] - 1]
+    assert np.abs(propensities(rows, "dependent") - expected).mean() < 0.06
 
 
 # --- learning ---------------------------------------------------------------------------------------------------------

@@ -112,60 +112,57 @@ def after_first_click(log: ClickLog) -> FloatArray:
             f"{int(several.sum())} of {len(several)} lists have more than one click, and the cascade model has users "
             'leave after the first. Use the model "dependent", which has them go on or leave after each.'
         )
-    return _reading_down(log, np.zeros(int(log.place.max()) + 1))
+    last = _last_click(log)[log.documents.row]
+    looks = np.where((log.place <= last) | (last < 0), 1.0, 0.0)
+    return _reading_down(log, np.zeros(int(log.place.max()) + 1), looks)
 
 
 def after_every_click(log: ClickLog) -> FloatArray:
     """Propensity of each row if users leave after a click with a chance that depends on its position."""
-    return _reading_down(log, continuation(log))
+    return _reading_down(log, *continuation(log))
 
 
-def continuation(log: ClickLog) -> FloatArray:
-    """Chance to go on reading after a click at each place, by expectation maximisation.
+def continuation(log: ClickLog) -> tuple[FloatArray, FloatArray]:
+    """Estimate the chance to go on after a click at each place, and of a look at each row, given the clicks.
 
-    What is hidden is whether users went on after their last click and liked nothing further down. The chance of a click
-    on an examined result is taken to depend on its place alone here.
+    By expectation maximisation: what is hidden is whether users went on after their last click and liked
+    nothing further down. Each document has a chance of its own to be clicked for its query once it is examined, drawn
+    towards the mean of all. With a chance for each place alone, users who leave look like users who go on and like
+    nothing.
     """
-    place, sizes = log.place, log.documents.sizes
-    n = int(place.max()) + 1
+    place, row, result = log.place, log.documents.row, log.result
+    n, n_lists = int(place.max()) + 1, len(log.query)
     clicks = np.bincount(place[log.clicked], minlength=n)
     last = _last_click(log)
-    # Lists of equal length and last click are alike.
-    (end, last), count = np.unique(np.stack([sizes, last]), axis=1, return_counts=True)
     some = last >= 0
-    here = np.arange(n)
-    for_sure = np.where(some[:, None], here <= last[:, None], here < end[:, None])
-    below = (here > last[:, None]) & (here < end[:, None]) & some[:, None]
-    not_last = clicks - np.bincount(last[some], count[some], minlength=n)
-    chance, liked = np.full(n, 0.5), np.full(n, 0.5)
+    below = (place > last[row]) & some[row]
+    not_last = clicks - np.bincount(last[some], minlength=n)
+    chance, looks = np.full(n, 0.5), np.where(below, 0.5, 1.0)
     for _ in range(_EM_ROUNDS):
-        nothing = np.exp((below * np.log1p(-liked)).sum(axis=1))
-        stay = np.where(some, chance[last], 1.0) * nothing
-        posterior = np.where(some, stay / (1.0 - np.where(some, chance[last], 0.0) + stay), 1.0)
-        went_on = np.bincount(last[some], (posterior * count)[some], minlength=n)
-        examined = (count[:, None] * (for_sure + below * posterior[:, None])).sum(axis=0)
-        liked = np.minimum((clicks + 0.5) / (examined + 1.0), 1.0 - 1e-9)
+        passed = np.where(below, np.log1p(-np.minimum(_attraction(log, looks, result), 1.0 - 1e-9)), 0.0)
+        stay = chance[last] * np.exp(np.bincount(row, passed, minlength=n_lists))
+        posterior = np.where(some, stay / (1.0 - chance[last] + stay), 1.0)
+        looks = np.where(below, posterior[row], 1.0)
+        went_on = np.bincount(last[some], posterior[some], minlength=n)
         chance = np.minimum((not_last + went_on + 0.5) / (clicks + 1.0), 1.0 - 1e-9)
-    return chance
+    return chance, looks
 
 
-def _reading_down(log: ClickLog, chance: FloatArray) -> FloatArray:
-    """Propensity of each row if users read from the top, and go on after a click with a chance for each place."""
+def _reading_down(log: ClickLog, chance: FloatArray, looks: FloatArray) -> FloatArray:
+    """Propensity of each row if users read from the top, and go on after a click with a chance for each place.
+
+    `looks` says how likely each row was looked at, given the clicks of its list.
+    """
     place, row = log.place, log.documents.row
-    last = _last_click(log)[row]
-    # Rows below the last click were examined if the user went on, and then liked nothing that was left.
-    surely = (place <= last) | (last < 0)
-    looks = np.where(surely, 1.0, chance[np.maximum(last, 0)])
-    attraction = _attraction(log, looks)
+    attraction = _attraction(log, looks, log.result)
     passed = np.log1p(-np.minimum(attraction * (1.0 - chance[place]), 1.0 - 1e-12))
     total = np.concatenate([[0.0], np.cumsum(passed)])
     above = total[:-1] - total[log.documents.bounds[row]]
     return np.asarray(np.exp(np.minimum(above, 0.0)))
 
 
-def _attraction(log: ClickLog, looks: FloatArray) -> FloatArray:
+def _attraction(log: ClickLog, looks: FloatArray, result: IntArray) -> FloatArray:
     """Chance of a click on each row's document for its query once it is examined, drawn towards the mean of all."""
-    result = log.result
     mean = (log.clicked.sum() + 0.5) / (looks.sum() + 1.0)
     clicks, examined = np.bincount(result, log.clicked), np.bincount(result, looks)
     return np.asarray(np.minimum((clicks + _PRIOR_LOOKS * mean) / (examined + _PRIOR_LOOKS), 1.0)[result])
