@@ -83,6 +83,17 @@ def test_a_hat_is_that_of_the_paper(opened):
     assert oracle.matvec(directions[0]) == pytest.approx(expected @ directions[0], rel=1e-6, abs=1e-7)
 
 
+@pytest.mark.parametrize("opened", ["all"], indirect=True)
+def test_a_hat_stays_finite_where_far_distances_differ_by_more_than_single_precision_holds(opened):
+    _, oracle, _ = opened
+    direction = np.eye(oracle.n_features)[:1]
+    oracle.rebuild(direction, np.array([5000.0]))
+    found = oracle.gram()
+    assert np.isfinite(found).all()
+    assert np.isfinite(oracle.probe(np.eye(oracle.n_features)[1:4], np.zeros(3)).first).all()
+    assert found @ direction[0] == pytest.approx(oracle.matvec(direction[0]), rel=1e-4, abs=1e-4 * np.abs(found).max())
+
+
 def test_slopes_of_several_directions_are_those_of_a_hat(opened):
     _, oracle, _ = opened
     directions = np.random.default_rng(1).standard_normal((5, oracle.n_features)) / 5

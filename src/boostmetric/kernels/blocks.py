@@ -241,9 +241,10 @@ def block_products(e, left, right, columns, values, factor, out, column_sums):
 
 @kernel
 def block_tile(e, left, right, row, column, factor, out, column_sums):
-    """Copy the tile of e that begins at a row and a column, in the precision of `out`; add e' factor to column_sums.
+    """Copy a tile of e, its rows multiplied by their factors, in the precision of `out`; add its sums to column_sums.
 
-    What lies outside the two ranges of a row is 0.
+    The tile begins at a row and a column. What lies outside the two ranges of a row is 0. An exponential alone may be
+    beyond the range of single precision; with its factor it is not.
     """
     n_columns = e.shape[1]
     n_rows, width = out.shape
@@ -255,9 +256,9 @@ def block_tile(e, left, right, row, column, factor, out, column_sums):
             if left[i] <= place < right[i]:
                 store(out, r * width + k, splat(0.0))
                 continue
-            exponential = load(e, i * n_columns + place)
-            store(out, r * width + k, exponential)
-            store(column_sums, place, multiply_add(f, exponential, load(column_sums, place)))
+            weight = f * load(e, i * n_columns + place)
+            store(out, r * width + k, weight)
+            store(column_sums, place, weight + load(column_sums, place))
 
 
 @kernel

@@ -188,12 +188,12 @@ class BlockShard(PairShard):
         exponent = int(np.frexp(degree.max())[1])
         weighted = points[:, :n_features] * np.sqrt(np.ldexp(0.5 * degree, -exponent)).astype(np.float32)[:, None]
         half = (weighted.T @ weighted).astype(np.float64)
-        rows = sums[:, :n_features] * np.ldexp(factor[:n_rows, None], -exponent)
+        rows = np.ldexp(sums[:, :n_features], -exponent)
         half -= points[self._own, :n_features].T @ rows.astype(np.float32)
         return np.asarray(np.ldexp(half + half.T, exponent))
 
     def _products(self, values: NDArray[np.float32]) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """E values, E' factor and the factors of the rows, where E holds the exponentials of the far pairs.
+        """E values, the column sums of E, and factors, where E holds the far pairs' exponentials times their row's factor.
 
         E is rounded to single precision, tile by tile; sums over tiles are in double.
         """
@@ -261,7 +261,7 @@ class BlockShard(PairShard):
         sums, column_sums, factor = self._products(np.ascontiguousarray(z.T, dtype=np.float32))
         n_rows, own = len(self._own), z[:, self._own]
         factor = factor[:n_rows]
-        far = (own**2) @ (factor * self._far_sum[:n_rows]) - 2 * (own * factor * sums.T).sum(axis=1)
+        far = (own**2) @ (factor * self._far_sum[:n_rows]) - 2 * (own * sums.T).sum(axis=1)
         far += (z**2) @ column_sums
         return np.asarray(super()._gains(directions) + far / self._mass)
 
