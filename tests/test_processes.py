@@ -75,6 +75,29 @@ def test_a_fit_that_fails_in_a_thread_disturbs_no_other():
     assert blas_threads() == before
 
 
+def test_blas_libraries_loaded_between_fits_are_limited_and_others_not_searched_for_again():
+    script = """
+from threadpoolctl import threadpool_info
+from boostmetric.parallel import blas
+
+searches, search = [], blas.ThreadpoolController
+blas.ThreadpoolController = lambda: searches.append(1) or search()
+
+def threads():
+    with blas.single_threaded_blas():
+        return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+found = [threads(), threads()]
+import numpy
+found += [threads(), threads()]
+import scipy.linalg
+found += [threads(), threads()]
+everywhere = [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+print([set(limits) for limits in found[2:]] == 4 * [{1}], len(found[-1]) == len(everywhere), len(searches))
+"""
+    assert run(script, environment={"OPENBLAS_NUM_THREADS": "2"}) == "True True 3"
+
+
 @pytest.mark.parametrize("backend", ["loky", "multiprocessing", "threading"])
 def test_under_joblib(backend):
     alone = [fit(seed).tobytes() for seed in range(4)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Lock
@@ -19,6 +20,7 @@ class _User:
 _blas_lock = Lock()
 _blas_users: WeakSet[_User] = WeakSet()
 _blas: ThreadpoolController | None = None
+_n_modules = 0  # imported when `_blas` was made
 _blas_limits: Any = None  # the numbers of threads before the first fit began
 
 
@@ -52,7 +54,7 @@ def single_threaded_blas() -> Iterator[None]:
         with _blas_lock:
             _blas_users.add(user)
             if _blas is None or _blas_limits is None:
-                _blas = ThreadpoolController().select(user_api="blas")  # again: libraries may have been loaded
+                _blas = _libraries()
                 _blas_limits = _blas.limit(limits=None)
             _blas.limit(limits=1)
         yield
@@ -62,3 +64,13 @@ def single_threaded_blas() -> Iterator[None]:
             if not _blas_users and _blas_limits is not None:
                 _blas_limits.restore_original_limits()
                 _blas_limits = None
+
+
+def _libraries() -> ThreadpoolController:
+    """BLAS libraries of this process, searched for only after imports: a search takes longer than many fits."""
+    global _n_modules
+    if _blas is not None and len(sys.modules) == _n_modules:
+        return _blas
+    found = ThreadpoolController().select(user_api="blas")
+    _n_modules = len(sys.modules)
+    return found
