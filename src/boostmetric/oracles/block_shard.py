@@ -193,7 +193,7 @@ class BlockShard(PairShard):
         return np.asarray(np.ldexp(half + half.T, exponent))
 
     def _products(self, values: NDArray[np.float32]) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """E values, the column sums of E, and factors, where E holds the far pairs' exponentials times their row's factor.
+        """E values, the column sums of E, and factors, E being exponentials of far pairs times their row's factor.
 
         E is rounded to single precision, tile by tile; sums over tiles are in double.
         """
