@@ -547,6 +547,32 @@ def test_evaluate_grades_and_comparisons(folder, wine, model):
     assert compared["headline"] == "comparison accuracy"
 
 
+def test_a_model_is_compared_with_an_earlier_one(wine, model, tmp_path):
+    metric = MahalanobisMetric.load(model)
+    names = metric.feature_names
+    weak = tmp_path / "weak.st"
+    # Columns may have been in another order when the other model was learned.
+    MahalanobisMetric(np.eye(13), feature_names=names[::-1]).save(weak)
+    base = json_of("evaluate", model, wine, *TESTED)
+    found = json_of("evaluate", model, wine, *TESTED, "--against", weak, "--require", "better")
+    assert found["against"] == str(weak)
+    assert found["compared_with"] == "earlier"
+    assert found["required"] == {"verdict": "better", "met": True}
+    assert found["scores"] == base["scores"]  # the other model is the base, with its columns in another order
+    result = run("evaluate", weak, wine, *TESTED, "--against", model, "--require", "not-worse", code=3)
+    assert "Worse, keep the earlier metric: " in result.stdout
+    assert message(result) == "The verdict is 'worse', so --require not-worse is not met."
+    run("evaluate", model, wine, *TESTED, "--against", model, "--require", "not-worse")
+    result = run("evaluate", model, wine, *TESTED, "--against", model, "--require", "better", "--json", code=3)
+    assert json.loads(result.stdout)["required"] == {"verdict": "better", "met": False}
+    MahalanobisMetric(np.eye(13), feature_names=["colour", *names[1:]]).save(weak)
+    result = run("evaluate", model, wine, *TESTED, "--against", weak, code=1)
+    assert "was learned from other columns: 'colour', which the other model does not have" in message(result)
+    MahalanobisMetric(np.eye(2)).save(weak)
+    result = run("evaluate", model, wine, *TESTED, "--against", weak, code=1)
+    assert "was learned from 2 features, and the other model from 13" in message(result)
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [

@@ -437,6 +437,55 @@ def test_a_score_beside_the_headline_may_contradict_it(result, verdict, says):
     assert re.search(says, result.sentence)
 
 
+def test_an_earlier_metric_may_take_the_place_of_the_base():
+    X, y = labelled()
+    good, fair = FIRST, MahalanobisMetric(np.diag([1.0, 0.5, 0.5]))
+    against_base = [evaluate(metric, X, y) for metric in (fair, good)]
+    result = evaluate(good, X, y, against=fair)
+    for earlier, new, row in zip(*(one.rows for one in against_base), result.rows, strict=True):
+        assert (row.base, row.learned) == (earlier.learned, new.learned)
+    assert result.verdict == "better"
+    assert result.table()[0][1:3] == ["earlier", "new"]
+    assert result.as_dict()["compared_with"] == "earlier"
+    worse = evaluate(fair, X, y, against=good)
+    assert worse.sentence.startswith("Worse, keep the earlier metric: ")
+    same = evaluate(good, X, y, against=good)
+    assert same.verdict == "no difference"
+    assert same.sentence.startswith("No difference found, the interval contains 0: ")
+    met = {one.verdict: (one.meets("better"), one.meets("not-worse")) for one in (result, same, worse)}
+    assert met == {"better": (True, True), "no difference": (False, True), "worse": (False, False)}
+    with pytest.raises(ValueError, match="metric is None"):
+        evaluate(None, X, y, against=good)
+    with pytest.raises(ValueError, match="requirement must be one of"):
+        result.meets("best")
+
+
+def test_an_earlier_metric_is_compared_in_all_scores_of_rankings():
+    rng = np.random.default_rng(0)
+    queries, documents = rng.standard_normal((30, 3)), rng.standard_normal((40, 3))
+    near = abs(queries[:, None, 0] - documents[None, :, 0]) < 0.5
+    relevance = np.argwhere(near & near.any(axis=1, keepdims=True))
+    relevance = np.column_stack([relevance, np.ones(len(relevance))])
+    fair = MahalanobisMetric(np.diag([1.0, 0.3, 0.3]))
+    result = evaluate_rankings(FIRST, queries, documents, relevance, against=fair)
+    earlier = evaluate_rankings(fair, queries, documents, relevance)
+    assert any("query side" in row.name for row in result.rows)
+    assert [row.base for row in result.rows] == [row.learned for row in earlier.rows]
+
+
+@pytest.mark.parametrize("verdict", ["too few", "mixed", "doubtful", "base only"])
+def test_a_requirement_is_not_met_where_too_little_is_known(verdict):
+    result = {
+        "too few": made(0.0, 1.0, 1.0, 1.0, n_clusters=5),
+        "mixed": with_other(made(0.88, 0.93, 0.04, 0.06), 0.842, 0.073, -0.8, -0.7),
+        "doubtful": with_other(made(0.88, 0.93, 0.04, 0.06), 0.3, 0.4, 0.05, 0.15, chance=0.5),
+        "base only": replace(made(0.5, 0.5, 0.0, 0.0), rows=(Row("1-NN accuracy", 0.5, None, None, None, None),)),
+    }[verdict]
+    assert result.verdict == verdict
+    assert not result.meets("better")
+    assert not result.meets("not-worse")
+
+
 def test_comparisons_that_contradict_the_base_are_an_alarm():
     # Users of a search box click what is of their class; what stood above was skipped.
     rng = np.random.default_rng(0)

@@ -193,6 +193,22 @@ def test_a_table_must_have_the_features_of_the_metric():
     assert metric.transform(table[["b", "a"]].set_axis([0, 1], axis=1)).tolist() == [[5.0]]  # columns without names
 
 
+def test_features_may_come_in_another_order():
+    metric = MahalanobisMetric(
+        [[1.0, 2.0, 3.0]], feature_names=["a", "b", "c"], directions=[[1.0, 2.0, 3.0]], step_sizes=[1.0], normalize=True
+    )
+    other = metric.reorder(["c", "a", "b"])
+    X = np.random.default_rng(0).random((4, 3))
+    np.testing.assert_array_equal(other.transform(X[:, [2, 0, 1]]), metric.transform(X))
+    np.testing.assert_array_equal(other.directions, [[3.0, 1.0, 2.0]])
+    with pytest.raises(ValueError, match="'b' is missing"):
+        metric.reorder(["a", "x", "c"])
+    with pytest.raises(ValueError, match="the metric has no names"):
+        MahalanobisMetric([[1.0]]).reorder(["a"])
+    with pytest.raises(ValueError, match="have the same name"):
+        MahalanobisMetric([[1.0, 2.0]], feature_names=["a", "a"]).reorder(["a", "a"])
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [

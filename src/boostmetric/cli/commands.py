@@ -15,7 +15,7 @@ from typer.core import TyperCommand
 
 from boostmetric.arrays.errors import NamesParameters, ParameterError
 
-INTERRUPTED = 130
+NOT_MET, INTERRUPTED = 3, 130
 
 # Library names whose options are called differently.
 _ALIASES = {

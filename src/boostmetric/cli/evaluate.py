@@ -1,9 +1,11 @@
-"""``boostmetric evaluate``: compare a model with the base on points it was not learned from."""
+"""``boostmetric evaluate``: compare a model with the base, or with an earlier model, on other points."""
 
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
 import typer
 
+from boostmetric.cli.commands import NOT_MET, say
 from boostmetric.cli.output import Json, Model, answer, paragraph, whole_numbers
 from boostmetric.cli.points import Columns, Id, Ignore, Label, PointFiles, Reading, Vector, Where
 from boostmetric.cli.tasks import (
@@ -17,6 +19,7 @@ from boostmetric.cli.tasks import (
     Relevance,
     Testing,
     cut,
+    load_earlier,
     load_model,
     read_task,
 )
@@ -49,14 +52,22 @@ def evaluate(
         str | None,
         typer.Option(help="Also evaluate the model cut to this many dimensions; separate several by commas."),
     ] = None,
+    against: Annotated[
+        Path | None,
+        typer.Option(metavar="MODEL", help="Compare with this model, such as yesterday's, instead of the base."),
+    ] = None,
+    require: Annotated[
+        Literal["better", "not-worse"] | None,
+        typer.Option(help="End with code 3 unless the verdict is better, or (not-worse) its interval contains 0."),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Random seed of the bootstrap.")] = 0,
     as_json: Json = False,
 ) -> None:
-    """Compare a model with the Euclidean distance on points it was not learned from.
+    """Compare a model with the Euclidean distance, or with another model, on points it was not learned from.
 
     Labels (--label), graded documents (--relevance) or comparisons (--comparisons) say what is right. The verdict is
-    better, no headroom or worse, by the interval of the difference in the headline score; mixed, if another important
-    score contradicts it; or doubtful, if one is below chance.
+    better, no headroom (with --against, no difference) or worse, by the interval of the difference in the headline
+    score; mixed, if another important score contradicts it; or doubtful, if one is below chance.
     """
     testing = Testing(reference, reference_where, relevance, comparisons, kind, queries, names)
     testing.check(label, needed=True)
@@ -68,6 +79,7 @@ def evaluate(
     from boostmetric.evaluation import compare
 
     metric = load_model(model)
+    earlier = None if against is None else load_earlier(against, metric)
     shorter = [cut(metric, size) for size in ranks]
     tested = read_task(metric, points, reading, testing, cuts, votes)
     names = [name for task in (tested.task, *tested.beside) for name in task.names]
@@ -76,13 +88,17 @@ def evaluate(
             f"There is no score {headline!r}. Available: {', '.join(names)}.", param_hint="--headline"
         )
     result, *of_shorter = [
-        compare(one, tested.task, beside=tested.beside, headline=headline, random_state=seed)
+        compare(one, tested.task, beside=tested.beside, headline=headline, against=earlier, random_state=seed)
         for one in (metric, *shorter)
     ]
     found: dict[str, Any] = {"model": str(model), "rank": len(metric.components), "normalize": metric.normalize}
-    found |= result.as_dict()
+    found |= {"against": None if against is None else str(against), **result.as_dict()}
+    found["required"] = None if require is None else {"verdict": require, "met": result.meets(require)}
     found["cut"] = [{"rank": size, **one.as_dict()} for size, one in zip(ranks, of_shorter, strict=True)]
     lines = [*str(result).splitlines()[:-1], paragraph(result.sentence)]
     for size, one in zip(ranks, of_shorter, strict=True):
         lines += ["", paragraph(f"Cut to {size} of {len(metric.components)} dimensions. {one.sentence}")]
     answer(found, "\n".join(lines), as_json=as_json)
+    if require is not None and not result.meets(require):
+        say(f"The verdict is {result.verdict!r}, so --require {require} is not met.")
+        raise typer.Exit(NOT_MET)

@@ -249,6 +249,28 @@ def load_model(path: Path, rank: int | None = None) -> "MahalanobisMetric":
     return cut(MahalanobisMetric.load(path), rank)
 
 
+def load_earlier(path: Path, metric: "MahalanobisMetric") -> "MahalanobisMetric":
+    """Load another model of the same points; columns may have been in another order when it was learned."""
+    from boostmetric.arrays.errors import listed, plural
+
+    earlier = load_model(path)
+    needed, has = metric.components.shape[1], earlier.components.shape[1]
+    if has != needed:
+        raise ValueError(
+            f"{path} was learned from {plural(has, 'feature')}, and the other model from {needed:,}. Both must be "
+            "models of the same points."
+        )
+    names, others = metric.feature_names, earlier.feature_names
+    if names is None or others is None or names == others:
+        return earlier
+    if missing := [name for name in others if name not in names]:
+        raise ValueError(
+            f"{path} was learned from other columns: {listed(missing)}, which the other model does not have. Both must "
+            "be models of the same points."
+        )
+    return earlier.reorder(names)
+
+
 def cut(metric: "MahalanobisMetric", rank: int | None) -> "MahalanobisMetric":
     """The best approximation of a rank no larger than the metric has."""
     full = len(metric.truncate().components)

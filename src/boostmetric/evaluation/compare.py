@@ -1,4 +1,4 @@
-"""Compare a learned metric with the base: the Euclidean distance between the points as given."""
+"""Compare a learned metric with the base, the Euclidean distance between the points as given, or an earlier metric."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from boostmetric.evaluation.ranking_scores import Gain
 from boostmetric.evaluation.ranking_task import RankingTask
 from boostmetric.evaluation.task import ScoreSample, Task
 from boostmetric.evaluation.verdict import Evaluation, Row
+from boostmetric.metric import MahalanobisMetric
 from boostmetric.metric.mahalanobis import as_metric
 
 Random = int | np.random.RandomState | None
@@ -36,6 +37,7 @@ def evaluate(
     n_neighbors: int | Sequence[int] = 3,
     by: Clusters = "query",
     headline: str | None = None,
+    against: Any = None,
     n_bootstrap: int = 1000,
     random_state: Random = 0,
 ) -> Evaluation:
@@ -61,6 +63,8 @@ def evaluate(
     headline : str, optional
         The score that decides the verdict; by default the mean of the k-NN accuracy (the first, if there are several)
         and MAP. See `Evaluation.verdict` for when another score overrules it.
+    against : fitted learner or MahalanobisMetric, optional
+        An earlier metric to compare with, in place of the base.
     n_bootstrap : int, default=1000
         Number of bootstrap draws.
     random_state : int, RandomState or None, default=0
@@ -91,7 +95,7 @@ def evaluate(
     'Better: mean of 3-NN and MAP@5 0.974 -> 1.000, difference 0.026 (95 % interval 0.010 to 0.046, 200 queries).'
     """
     task = LabelTask.of(X, y, reference=reference, k=k, n_neighbors=n_neighbors, by=by)
-    return compare(metric, task, headline=headline, n_bootstrap=n_bootstrap, random_state=random_state)
+    return compare(metric, task, headline=headline, against=against, n_bootstrap=n_bootstrap, random_state=random_state)
 
 
 def evaluate_rankings(
@@ -104,6 +108,7 @@ def evaluate_rankings(
     gain: Gain = "linear",
     relevant_above: float = 0.0,
     headline: str | None = None,
+    against: Any = None,
     n_bootstrap: int = 1000,
     random_state: Random = 0,
 ) -> Evaluation:
@@ -127,7 +132,7 @@ def evaluate_rankings(
         For all scores but nDCG, a document is relevant if its grade is larger than this.
     headline : str, optional
         The score that decides the verdict; by default nDCG at the largest k.
-    n_bootstrap, random_state
+    against, n_bootstrap, random_state
         As in `evaluate`. Queries are resampled.
 
     Returns
@@ -147,7 +152,7 @@ def evaluate_rankings(
     0.815
     """
     task = RankingTask.of(queries, documents, relevance, k=k, gain=gain, relevant_above=relevant_above)
-    return compare(metric, task, headline=headline, n_bootstrap=n_bootstrap, random_state=random_state)
+    return compare(metric, task, headline=headline, against=against, n_bootstrap=n_bootstrap, random_state=random_state)
 
 
 def evaluate_comparisons(
@@ -156,6 +161,7 @@ def evaluate_comparisons(
     points: Any,
     *,
     y: ArrayLike | None = None,
+    against: Any = None,
     n_bootstrap: int = 1000,
     random_state: Random = 0,
 ) -> Evaluation:
@@ -171,7 +177,7 @@ def evaluate_comparisons(
     points : {array-like, sparse matrix} of shape (n_points, n_features), or Points
     y : array-like of shape (n_pairs,), optional
         For rows (i, j): 1 for similar, -1 for dissimilar.
-    n_bootstrap, random_state
+    against, n_bootstrap, random_state
         As in `evaluate`. Anchors are resampled with all their comparisons; if there is one anchor or none, pairs are.
 
     Returns
@@ -193,9 +199,8 @@ def evaluate_comparisons(
     >>> evaluate_comparisons(MahalanobisMetric([[1.0, 0.0]]), t, points).verdict
     'better'
     """
-    return compare(
-        metric, ComparisonTask.of(comparisons, points, y), n_bootstrap=n_bootstrap, random_state=random_state
-    )
+    task = ComparisonTask.of(comparisons, points, y)
+    return compare(metric, task, against=against, n_bootstrap=n_bootstrap, random_state=random_state)
 
 
 def compare(
@@ -204,14 +209,15 @@ def compare(
     *,
     headline: str | None = None,
     beside: Sequence[Task] = (),
+    against: Any = None,
     n_bootstrap: int = 1000,
     random_state: Random = 0,
 ) -> Evaluation:
-    """Compare a metric with the base on any task; see `evaluate`, which builds a task from labels.
+    """Compare a metric with the base, or an earlier one, on any task; see `evaluate`, which builds one from labels.
 
     Parameters
     ----------
-    metric, headline, n_bootstrap, random_state
+    metric, headline, against, n_bootstrap, random_state
         As in `evaluate`.
     task : LabelTask, RankingTask or ComparisonTask
     beside : sequence of tasks
@@ -221,14 +227,16 @@ def compare(
     -------
     Evaluation
     """
-    learned = as_metric(metric)
+    learned, earlier = as_metric(metric), as_metric(against)
+    if learned is None and earlier is not None:
+        raise ValueError("metric is None, so there is nothing to compare `against` with. Pass a metric.")
     check_count("n_bootstrap", n_bootstrap)
     rng = check_random_state(random_state)
     names = [name for one in (task, *beside) for name in one.names]
     if headline is not None:
         check_choice("headline", headline, names)
-    base = task.measure(task.points)
-    after = None if learned is None else task.measure([learned.transform(points) for points in task.points])
+    base = task.measure(_mapped(task, earlier))
+    after = None if learned is None else task.measure(_mapped(task, learned))
     evaluation = Evaluation(
         rows=_rows(task, base, after, n_bootstrap, rng),
         headline=task.headline,
@@ -241,17 +249,24 @@ def compare(
         base_values=base[0].values,
         learned_values=None if after is None else after[0].values,
         important=task.important,
+        other="base" if earlier is None else "earlier",
     )
     if isinstance(task, RankingTask) and learned is not None:
-        points = query_side_points(learned, task.points[0], task.points[-1])
-        mapped = task.measure(points)
+        if earlier is not None:
+            base = task.measure(query_side_points(earlier, task.points[0], task.points[-1]))
+        mapped = task.measure(query_side_points(learned, task.points[0], task.points[-1]))
         column = task.names.index(task.headline)
         row = _rows(task, base, mapped, n_bootstrap, rng)[column]
         evaluation = evaluation.beside([replace(row, name=f"{row.name} (query side)")])
     for other in beside:
-        also = compare(learned, other, n_bootstrap=n_bootstrap, random_state=rng)
+        also = compare(learned, other, against=earlier, n_bootstrap=n_bootstrap, random_state=rng)
         evaluation = evaluation.beside(also.rows, also.important)
     return evaluation if headline is None else evaluation.judged_by(headline)
+
+
+def _mapped(task: Task, metric: MahalanobisMetric | None) -> Sequence[Any]:
+    """The points of a task under a metric; as given without one."""
+    return task.points if metric is None else [metric.transform(points) for points in task.points]
 
 
 def _rows(

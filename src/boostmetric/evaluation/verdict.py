@@ -13,10 +13,21 @@ from boostmetric.arrays.validation import check_choice
 from boostmetric.evaluation.bootstrap import CONFIDENCE
 from boostmetric.evaluation.task import text_of
 
-Verdict = Literal["better", "no headroom", "worse", "mixed", "doubtful", "too few", "base only"]
+Verdict = Literal["better", "no headroom", "no difference", "worse", "mixed", "doubtful", "too few", "base only"]
+Requirement = Literal["better", "not-worse"]
+Other = Literal["base", "earlier"]
 
 COMPARISON_ACCURACY = "comparison accuracy"
-HEADER = ("score", "base", "learned", "difference", "95 % interval")
+HEADERS: dict[Other, tuple[str, ...]] = {
+    "base": ("score", "base", "learned", "difference", "95 % interval"),
+    "earlier": ("score", "earlier", "new", "difference", "95 % interval"),
+}
+_CALLED: dict[Other, str] = {"base": "base", "earlier": "earlier metric"}
+# Verdicts that meet a requirement. Neither is met where too little is known.
+_MET: dict[Requirement, tuple[Verdict, ...]] = {
+    "better": ("better",),
+    "not-worse": ("better", "no headroom", "no difference"),
+}
 _CAUSE = (
     "Such comparisons contradict the distance that ranked them: they were taken from its own ranking (what was clicked "
     "over what was skipped above it, or its nearest negatives only), so they say where it was wrong, and not where it "
@@ -107,6 +118,8 @@ class Evaluation:
         Names of the scores that must not be clearly worse for the verdict "better".
     notes : tuple of str
         Sentences about what the scores cannot say.
+    other : {"base", "earlier"}
+        What the metric is compared with: the base, or an earlier metric, whose scores then take the base's places.
 
     Examples
     --------
@@ -140,6 +153,7 @@ class Evaluation:
     learned_values: FloatArray | None = field(repr=False, compare=False)
     important: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    other: Other = "base"
 
     def __getitem__(self, name: str) -> Row:
         for row in self.rows:
@@ -167,13 +181,22 @@ class Evaluation:
         is_higher = difference > 0 or (difference == 0 and ties == "learned")
         return is_higher and self.verdict not in ("mixed", "doubtful")
 
+    def meets(self, requirement: Requirement) -> bool:
+        """Whether the verdict is "better", or with "not-worse" one whose interval contains 0.
+
+        The other verdicts meet neither, "too few" included.
+        """
+        check_choice("requirement", requirement, _MET)
+        return self.verdict in _MET[requirement]
+
     @property
     def verdict(self) -> Verdict:
         """Verdict, from the intervals of the differences in the headline score and the important scores beside it.
 
         "doubtful" if the learned metric is below chance in one of them, or the base far below chance; "mixed" if one is
         clearly better and another clearly worse, or the headline inconclusive and another clearly worse. Else "better"
-        if the interval of the headline lies above 0, "worse" if it lies below 0, and "no headroom" if it contains 0.
+        if the interval of the headline lies above 0, "worse" if it lies below 0, and "no headroom" if it contains 0
+        ("no difference" from an earlier metric).
         "too few" if fewer than six queries (or classes, or anchors) were resampled; "base only" if there is no learned
         metric.
         """
@@ -189,7 +212,9 @@ class Evaluation:
             return "mixed" if any(other.is_clearly_better for other in others) else "worse"
         if any(other.is_clearly_worse for other in others):
             return "mixed"
-        return "better" if row.low > 0 else "no headroom"
+        if row.low > 0:
+            return "better"
+        return "no headroom" if self.other == "base" else "no difference"
 
     @property
     def _deciding(self) -> list[Row]:
@@ -216,9 +241,10 @@ class Evaluation:
         opening = {
             "too few": f"Too few {self.clusters} to tell ({self.n_clusters})",
             "better": "Better",
-            "worse": "Worse, keep the base",
+            "worse": f"Worse, keep the {_CALLED[self.other]}",
             "mixed": "Mixed",
-            "doubtful": "Doubtful, keep the base",
+            "doubtful": f"Doubtful, keep the {_CALLED[self.other]}",
+            "no difference": "No difference found, the interval contains 0",
         }.get(self.verdict)
         if opening is None:
             near = f"No headroom, the base is already near the ceiling of {row.ceiling:.3f}"
@@ -254,14 +280,13 @@ class Evaluation:
                 )
             if row.starts_below_chance(self.n_clusters):
                 cause = _CAUSE if row.name == COMPARISON_ACCURACY else "Check that the labels belong to these points."
-                sentences.append(
-                    f"The base's {row.name} of {row.base:.3f} is far below chance ({row.chance:.3f}). {cause}"
-                )
+                score = f"The {_CALLED[self.other]}'s {row.name} of {row.base:.3f}"
+                sentences.append(f"{score} is far below chance ({row.chance:.3f}). {cause}")
         return sentences
 
     def table(self) -> list[list[str]]:
         """The scores as text; the first row is the header."""
-        rows = [list(HEADER)]
+        rows = [list(HEADERS[self.other])]
         for row in self.rows:
             cells = [row.name, f"{row.base:.4f}"]
             if row.learned is None:
@@ -277,6 +302,7 @@ class Evaluation:
             "verdict": self.verdict,
             "sentence": self.sentence,
             "headline": self.headline,
+            "compared_with": self.other,
             "at_ceiling": self.at_ceiling,
             "size": self.size,
             "important": list(self.important),
@@ -292,7 +318,7 @@ class Evaluation:
 
     def __str__(self) -> str:
         table = self.table()
-        widths = [max(len(row[column]) for row in table) for column in range(len(HEADER))]
+        widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
         lines = [
             "  ".join(
                 cell.rjust(width) if place else cell.ljust(width)

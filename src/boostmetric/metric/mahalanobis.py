@@ -271,6 +271,39 @@ class MahalanobisMetric:
             shorter.components, feature_names=self.feature_names, about=self.about, normalize=self.normalize
         )
 
+    def reorder(self, feature_names: Sequence[str]) -> MahalanobisMetric:
+        """The same metric for features in another order.
+
+        Parameters
+        ----------
+        feature_names : sequence of str
+            The names of its features, in the order that points will have them in.
+
+        Examples
+        --------
+        >>> from boostmetric import MahalanobisMetric
+        >>> MahalanobisMetric([[2.0, 0.5]], feature_names=["height", "width"]).reorder(["width", "height"]).components
+        array([[0.5, 2. ]])
+        """
+        wanted = _checked_names(feature_names, self.components.shape[1])
+        names = self.feature_names
+        if wanted is None or names is None or sorted(names) != sorted(wanted):
+            missing = [name for name in names or [] if name not in (wanted or [])]
+            found = f"{missing[0]!r} is missing" if missing else f"the metric has {'names' if names else 'no names'}"
+            raise ValueError(f"feature_names must be the names of the metric's features, in any order: {found}.")
+        if len(set(names)) < len(names):
+            raise ValueError("Some features of the metric have the same name, so they cannot be ordered by name.")
+        order = [names.index(name) for name in wanted]
+        directions = None if self.directions is None else self.directions[:, order]
+        return MahalanobisMetric(
+            self.components[:, order],
+            feature_names=wanted,
+            directions=directions,
+            step_sizes=self.step_sizes,
+            about=self.about,
+            normalize=self.normalize,
+        )
+
     def _of_rank(self, rank: int | None, narrow: FloatArray | None = None) -> MahalanobisMetric:
         """Same as `truncate`; `narrow` holds the components in an orthonormal basis of a smaller space."""
         left, singular, right = np.linalg.svd(self.components if narrow is None else narrow, full_matrices=False)
