@@ -21,6 +21,8 @@ from boostmetric.evaluation import (
     RankingTask,
     Row,
     bootstrap,
+    class_gains,
+    compare,
     evaluate,
     evaluate_comparisons,
     evaluate_rankings,
@@ -333,6 +335,57 @@ def test_classes_may_be_resampled():
     assert [row.high for row in result.rows] == high.tolist()
 
 
+def test_gains_of_classes_are_means_of_their_queries():
+    X, labels = labelled()
+    metric, task = MahalanobisMetric(np.diag([1.0, 0.3, 0.3])), LabelTask.of(X, labels, k=5)
+    for headline in (None, "recall@5 (any)"):
+        result = compare(metric, task, headline=headline, n_bootstrap=20)
+        column = task.names.index(result.headline)
+        gains = class_gains(result, task)
+        assert [gain.difference for gain in gains] == sorted((gain.difference for gain in gains), reverse=True)
+        for gain in gains:
+            of_class = labels == gain.label
+            assert gain.n_queries == of_class.sum()
+            assert gain.base == pytest.approx(result.base_values[of_class, column].mean())
+            assert gain.learned == pytest.approx(result.learned_values[of_class, column].mean())
+            assert -1.0 <= gain.low <= gain.difference <= gain.high <= 1.0
+        assert np.average(
+            [gain.learned for gain in gains], weights=[gain.n_queries for gain in gains]
+        ) == pytest.approx(result[result.headline].learned)
+
+
+def gains_of(y, differences):
+    """Gains where the queries of classes `y` gain so much."""
+    X, labels = labelled()
+    task = LabelTask.of(X, labels, k=1, n_neighbors=1)
+    result = compare(FIRST, task, n_bootstrap=1)
+    values = np.zeros((len(y), len(task.names)))
+    result = replace(result, base_values=values, learned_values=values + np.asarray(differences)[:, None])
+    return class_gains(result, replace(task, right=np.asarray(y), classes=np.arange(max(y) + 1)))
+
+
+@pytest.mark.parametrize("size", [2, 10, 30])
+def test_intervals_of_classes_hold_the_truth_as_often_as_they_say(size):
+    steps, hits = np.array([-1.0, -0.5, 0.0, 0.5, 1.0]), []
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        shares = rng.dirichlet([0.3, 0.5, 4.0, 0.5, 0.5], 60)
+        drawn = np.concatenate([rng.choice(steps, size, p=share) for share in shares])
+        truth = shares @ steps
+        hits += [gain.low <= truth[gain.label] <= gain.high for gain in gains_of(np.repeat(np.arange(60), size), drawn)]
+    assert 0.93 < np.mean(hits) < 0.99
+
+
+def test_one_query_is_not_certain():
+    """All queries of the classes 0 and 1 gain as much, which a bootstrap would call certain."""
+    gains = {gain.label: gain for gain in gains_of([0, 1, 1, *[2] * 20], [1.0, 0.5, 0.5, *[0.5, -0.5] * 10])}
+    assert gains[0].low < 0 < gains[0].difference
+    assert gains[1].low < 0
+    assert gains[2].high - gains[2].low < gains[1].high - gains[1].low
+    alone = gains_of([0, 1, 2], [1.0, 0.0, -1.0])  # no class has a variance of its own
+    assert all(gain.low < 0 < gain.high for gain in alone)
+
+
 def test_results_do_not_depend_on_chance():
     X, y = labelled()
     assert evaluate(FIRST, X, y) == evaluate(FIRST, X, y)
@@ -603,6 +656,7 @@ AB = ["a", "a", "b", "b"]
         (lambda: evaluate(None, SMALL, AB), r"k=5 asks for more results than the 3 points that a query can find"),
         (lambda: evaluate(None, SMALL, AB, k=1, n_neighbors=4), "n_neighbors=4 asks for more results than the 3"),
         (lambda: evaluate(None, SMALL, AB, k=[]), "k is empty"),
+        (lambda: class_gains(evaluate(None, SMALL, AB, k=1), None), "evaluation is of the base alone"),
         (lambda: evaluate(None, SMALL, AB, k=1.5), "k must be a whole number of at least 1. Got 1.5"),
         (lambda: evaluate(None, SMALL, AB[:3], k=1), "inconsistent numbers of samples"),
         (lambda: evaluate(None, SMALL, ["a"] * 4, k=1), "All 4 searched points have the label 'a'"),

@@ -14,7 +14,7 @@ from sklearn.datasets import load_wine
 
 from boostmetric import BoostMetric, MahalanobisMetric
 from boostmetric.baselines import RCA
-from boostmetric.evaluation import ComparisonTask, LabelTask, RankingTask, compare
+from boostmetric.evaluation import ComparisonTask, LabelTask, RankingTask, class_gains, compare
 from boostmetric.report import heading, paragraph, table, write_model_report, write_page
 from boostmetric.report.charts import bar_chart, line_chart, ticks
 from boostmetric.report.facts import facts
@@ -30,6 +30,7 @@ X, Y, NAMES = WINE.data, WINE.target_names[WINE.target], WINE.feature_names
 SECTIONS = [
     "What was learned",
     "Before and after",
+    "Class by class",
     "How short the vectors can get",
     "Spectrum",
     "Convergence",
@@ -179,7 +180,7 @@ def test_text_is_escaped_and_html_is_not():
 def test_points_only(model, path):
     write_model_report(path, model.get_metric(), points=X, ids=np.arange(len(X)) + 1000)
     page = read(path)
-    assert page.texts["h2"] == [name for name in SECTIONS if name not in ("Before and after", SECTIONS[2])]
+    assert page.texts["h2"] == [name for name in SECTIONS if name not in SECTIONS[1:4]]
     data = view_data(page)
     assert data["ids"][:2] == ["1000", "1001"]
     assert data["classes"] == [""]
@@ -229,7 +230,7 @@ def test_comparisons(path):
     task = ComparisonTask.of(triplets, points)
     write_model_report(path, MahalanobisMetric([[1.0, 0.0]]), task, n_bootstrap=20)
     page = read(path)
-    assert page.texts["h2"] == SECTIONS
+    assert page.texts["h2"] == [name for name in SECTIONS if name != "Class by class"]
     assert "comparison accuracy" in path.read_text(encoding="utf-8")
     assert not any(span.get("class") == "right" for span in page.of("span"))
 
@@ -254,10 +255,53 @@ def test_many_points_are_sampled_and_said_so(path):
     assert "2,000 of 2,500 points, drawn at random" in text
     data = view_data(page)
     assert len(data["ids"]) == len(set(data["ids"])) == MOST_POINTS
-    assert "40 labels: too many for colours" in text
+    assert "The points of the other 32 classes are grey." in text
+    assert "Largest:" in text
     assert data["classes"][:3] == ["0", "1", "2"]
     for name in data["ids"][:50]:
         assert data["labels"][data["ids"].index(name)] == int(name.removeprefix("point ")) % 40
+
+
+@pytest.fixture
+def many():
+    """Forty classes of twelve, and a metric that helps some of them and harms others."""
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(40), 12)
+    points = rng.standard_normal((40, 4))[y] + 0.4 * rng.standard_normal((len(y), 4))
+    return LabelTask.of(points, [f"kind {label}" for label in y]), MahalanobisMetric(np.diag([2.0, 1.0, 1.0, 0.7]))
+
+
+def test_of_many_classes_those_that_changed_most_are_coloured(many, path):
+    task, metric = many
+    write_model_report(path, metric, task, n_bootstrap=20)
+    evaluation = compare(metric, task, n_bootstrap=20)
+    gains = class_gains(evaluation, task)
+    page, text = read(path), path.read_text(encoding="utf-8")
+    gained = [gain.label for gain in gains if gain.difference > 0][:5]
+    lost = [gain.label for gain in reversed(gains) if gain.difference < 0][:5]
+    assert len(gained) == len(lost) == 5
+    data = view_data(page)
+    shown = [data["classes"][int(button["data-class"])] for button in page.of("button")]
+    assert shown == gained + lost
+    style = {label: f"c{place}" for place, label in enumerate(gained)}
+    style |= {label: f"c{place} ring" for place, label in enumerate(lost)}
+    picture = re.search(r'<figure class="before">.*?</figure>', text)[0]
+    dots = re.findall(r'r="4" class="([^"]*)"', picture)
+    assert dots == [style.get(data["classes"][number], "other") for number in data["labels"]]
+    assert dots == sorted(dots, key=lambda kind: kind != "other")  # drawn over the others
+    for gain in gains:  # all are in the table that opens
+        assert f"<td>{gain.label}</td><td>12</td><td>{gain.base:.3f}</td><td>{gain.learned:.3f}</td>" in text
+    assert text.count(f"<td>{gains[0].label}</td>") == 2
+    assert "All 40 classes" in text
+
+
+def test_no_class_changes(path):
+    points = np.arange(24.0)[:, None]
+    write_model_report(path, MahalanobisMetric([[1.0]]), LabelTask.of(points, np.arange(24) // 2, k=1), n_bootstrap=20)
+    text = path.read_text(encoding="utf-8")
+    assert "It rises in 0 of 12 classes, in 0 of them with an interval above 0, and falls in 0" in text
+    assert "+0.000 to +0.000" in text
+    assert "Largest:" in text
 
 
 def test_the_same_seed_gives_the_same_page(model, task, path):

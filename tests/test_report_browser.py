@@ -54,7 +54,7 @@ def label_of(when):
 
 
 def test_loads_with_all_its_parts(page):
-    assert page.js("document.querySelectorAll('h2').length") == 8
+    assert page.js("document.querySelectorAll('h2').length") == 9
     assert page.js(f"{DOTS}.length") == N  # the second picture is taken into the first
     assert page.js("document.querySelector('fieldset').hidden") is False
     assert page.js("document.documentElement.scrollWidth <= innerWidth")
@@ -138,6 +138,32 @@ def test_a_class_in_the_legend_stands_out(page):
     assert lit == [label == classes[1] for label in LABELS]
     page.click(*page.middle(button))
     assert page.js("document.querySelectorAll('circle.lit').length") == 0
+
+
+def test_of_many_classes_a_grey_one_lights_up(page, tmp_path):
+    rng = np.random.default_rng(0)
+    labels = [f"class {row % 30}" for row in range(120)]
+    points = rng.standard_normal((30, 3))[np.arange(120) % 30] + 0.3 * rng.standard_normal((120, 3))
+    path = tmp_path / "many.html"
+    task = LabelTask.of(points, labels)
+    write_model_report(path, MahalanobisMetric(np.diag([2.0, 1.0, 0.5])), task, n_bootstrap=20)
+    page.open(path)
+    page.requests.clear()
+    page.move(*page.middle(f"{DOTS}[0]"))
+    page.until(f"!{TIP}.hidden")
+    assert page.js(f"{DOTS}[0].classList.contains('other')")
+    shown = page.js(f"{TIP}.querySelector('span').textContent")
+    lit = page.js(f"Array.from({DOTS}).filter(dot => dot.classList.contains('lit')).length")
+    assert lit == labels.count(shown) == 4
+    assert page.js("getComputedStyle(document.querySelector('circle.lit')).fill") == "rgb(230, 159, 0)"
+    page.move(*page.middle("document.querySelector('h1')"))
+    button = "document.querySelector('.legend:last-of-type li:last-child button')"
+    page.click(*page.middle(button))
+    place = int(page.js(f"{button}.dataset.class"))
+    named = page.js("JSON.parse(document.getElementById('view-data').textContent)")
+    lit = page.js(f"Array.from({DOTS}, dot => dot.classList.contains('lit'))")
+    assert lit == [number == place for number in named["labels"]]
+    assert page.js(f"{button}.textContent").strip() == named["classes"][place]
 
 
 def test_without_javascript_both_pictures_are_there(page, report):

@@ -1,5 +1,6 @@
 """Evaluate a learned metric against the base: scores, intervals, and a verdict."""
 
+from boostmetric.evaluation.class_gains import ClassGain, class_gains
 from boostmetric.evaluation.compare import (
     compare,
     evaluate,
@@ -24,6 +25,7 @@ from boostmetric.evaluation.splitting import fraction_to_hold_out, split_classes
 from boostmetric.evaluation.verdict import Evaluation, Row
 
 __all__ = [
+    "ClassGain",
     "ComparisonTask",
     "Evaluation",
     "Kept",
@@ -31,6 +33,7 @@ __all__ = [
     "RankingTask",
     "Row",
     "average_precision_at_k",
+    "class_gains",
     "compare",
     "evaluate",
     "evaluate_comparisons",

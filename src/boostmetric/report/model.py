@@ -12,10 +12,11 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
 from boostmetric.arrays.validation import check_count
-from boostmetric.evaluation import compare, scores_by_rank
+from boostmetric.evaluation import ClassGain, LabelTask, class_gains, compare, scores_by_rank
 from boostmetric.evaluation.task import Task
 from boostmetric.metric.mahalanobis import MahalanobisMetric, as_metric
 from boostmetric.report.charts import bar_chart, line_chart
+from boostmetric.report.classes import classes_block
 from boostmetric.report.facts import facts_block
 from boostmetric.report.features import features_block
 from boostmetric.report.judging import Pictures, judging_block
@@ -51,10 +52,10 @@ def write_model_report(
 ) -> None:
     """Write a report on a learned metric as one self-contained HTML page.
 
-    It shows what was learned; the verdict, and scores before and after with intervals; the score against the number of
-    dimensions; the spectrum; the course of training, if the model records it; a picture of the points before and after;
-    the features with the most weight; nearest neighbours of some queries before and after. Sections that need a task or
-    points are left out if there are none.
+    It shows what was learned; the verdict, and scores before and after with intervals; gains and losses of each class;
+    the score against the number of dimensions; the spectrum; the course of training, if the model records it; a picture
+    of the points before and after; the features with the most weight; nearest neighbours of some queries before and
+    after. Sections that need a task or points are left out if there are none.
 
     Parameters
     ----------
@@ -117,21 +118,26 @@ def write_model_report(
     subject = subject_of(task, points, ids, labels, reference_ids, reference_labels)
     rng = check_random_state(random_state)
 
+    gains: list[ClassGain] = []
     sections: list[Section] = [("What was learned", facts_block(learned))]
     if task is not None:
         evaluation = compare(learned, task, headline=headline, beside=beside, n_bootstrap=n_bootstrap, random_state=rng)
         sections.append(("Before and after", [verdict_block(evaluation), *scores_block(evaluation)]))
+        own = evaluation if evaluation.headline in task.names else evaluation.judged_by(task.headline)
+        if isinstance(task, LabelTask):
+            gains = class_gains(own, task)
+            sections.append(("Class by class", classes_block(gains, own.headline)))
         full = len(learned.truncate().components)
-        by_rank = scores_by_rank(learned, task, ranks=ranks_to_try(full), score=evaluation.headline)
-        base = evaluation[evaluation.headline].base
-        shorter = ranks_block(by_rank, base, evaluation.headline, learned.components.shape[1])
+        by_rank = scores_by_rank(learned, task, ranks=ranks_to_try(full), score=own.headline)
+        base = own[own.headline].base
+        shorter = ranks_block(by_rank, base, own.headline, learned.components.shape[1])
         sections.append(("How short the vectors can get", shorter))
     if judging := judging_block(learned, pictures):
         sections.append(("How people judged", judging))
     sections.append(("Spectrum", _spectrum(learned)))
     sections.append(("Convergence", _convergence(learned)))
     if subject is not None:
-        sections.append(("The points in two dimensions", view_block(subject.shown, learned, rng)))
+        sections.append(("The points in two dimensions", view_block(subject.shown, learned, rng, gains)))
     sections.append(("Features", features_block(learned, None if subject is None else subject.asked.points)))
     if subject is not None and subject.searched.points.shape[0] > 1:
         sample = sample_of_queries(subject, learned, sample_queries, rng)
