@@ -16,6 +16,8 @@ _contents = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(_kernel
 _user = os.getuid() if hasattr(os, "getuid") else "own"  # on Windows the folder is the user's own already
 _cache = Path(tempfile.gettempdir()) / f"boostmetric-kernels-{_user}-{_contents}"
 os.environ.setdefault("NUMBA_CACHE_DIR", str(_cache))
+# The date in model files, so that they can be compared byte by byte.
+os.environ["SOURCE_DATE_EPOCH"] = "1800000000"
 
 import hypothesis
 import numpy as np

@@ -10,6 +10,7 @@ from boostmetric.cli.demo import demo
 from boostmetric.cli.evaluate import evaluate
 from boostmetric.cli.export import export
 from boostmetric.cli.fit import fit
+from boostmetric.cli.info import info
 from boostmetric.cli.judge import judge
 from boostmetric.cli.mine import mine
 from boostmetric.cli.neighbors import neighbors
@@ -31,7 +32,7 @@ def _paragraphs(text: str | None) -> str:
     return "\n\n".join(" ".join(part.split()) for part in (text or "").split("\n\n"))
 
 
-for command in (demo, fit, evaluate, transform, search, mine, neighbors, judge, export, report, paper):
+for command in (demo, fit, evaluate, transform, search, mine, neighbors, judge, export, report, info, paper):
     app.command(cls=FileCommand, help=_paragraphs(command.__doc__))(command)
 
 

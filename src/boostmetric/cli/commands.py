@@ -1,5 +1,6 @@
 """What all commands share: plain errors and warnings, and exit codes."""
 
+import shlex
 import signal
 import sys
 import threading
@@ -61,6 +62,28 @@ class FileCommand(TyperCommand):
             except KeyboardInterrupt:
                 say("Interrupted.")
                 raise typer.Exit(INTERRUPTED) from None
+
+
+# They say nothing about a result.
+_NOT_RECORDED = ("jobs", "quiet", "as_json", "force", "output", "resume")
+
+
+def typed(ctx: Any) -> str:
+    """The command with its options, for the record; without those that say where to write or how to run."""
+    arguments, options = [], []
+    for parameter in ctx.command.params:
+        value = ctx.params.get(parameter.name)
+        source = ctx.get_parameter_source(parameter.name)
+        if parameter.name in _NOT_RECORDED or source is None or source.name.startswith("DEFAULT") or value is None:
+            continue
+        values = [str(one) for one in (value if isinstance(value, list | tuple) else [value])]
+        if parameter.param_type_name == "argument":
+            arguments += values
+        elif isinstance(value, bool):
+            options.append((parameter.opts if value else parameter.secondary_opts)[0])
+        else:
+            options += [text for one in values for text in (parameter.opts[0], one)]
+    return shlex.join(["boostmetric", ctx.info_name, *arguments, *options])
 
 
 def message_of(error: Exception, command: Any) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from boostmetric.cli.commands import INTERRUPTED, message_of, say
+from boostmetric.cli.commands import INTERRUPTED, message_of, say, typed
 from boostmetric.cli.conditions import parse_conditions
 from boostmetric.cli.output import Force, Json, answer, check_model_name, check_new
 from boostmetric.cli.points import Columns, Id, Ignore, Label, Reading, Vector, Where
@@ -166,6 +166,9 @@ def fit(
         ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Random seed.", rich_help_panel=_LEARNING)] = 0,
+    tag: Annotated[
+        str | None, typer.Option(help="A name for the model file to hold, such as a date or a commit.")
+    ] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue an interrupted fit; repeat its other options.")
     ] = False,
@@ -233,6 +236,7 @@ def fit(
     from boostmetric.cli import fit_run, model_output
     from boostmetric.cli.fit_data import ComparedData, Feedback, HoldOut, LabelledData, SharedData, are_parquet
     from boostmetric.engines.ray import RayEngine
+    from boostmetric.storage.origin import origin
 
     checkpoint = fit_run.checkpoint_of(output)
     if resume and not checkpoint.exists():
@@ -271,6 +275,8 @@ def fit(
         found = {"dry_run": True, "setting": setting, "data": data.as_dict(), "description": described}
         answer(found, f"{described}\nNothing was learned (--dry-run).", as_json=as_json)
         return
+    read = {"points": points, "comparisons": comparisons, "queries": queries, "validation": validation}
+    made_from = fit_run.records_of(read, hashed=not isinstance(data, SharedData))
     if not quiet and not as_json:
         say(described)
     if checkpoint.exists() and not resume:
@@ -284,6 +290,7 @@ def fit(
         kept = f"To continue, run the same command with --resume ({checkpoint})." if checkpoint.exists() else ""
         say(f"Stopped at once. No model was written. {kept}".rstrip())
         raise typer.Exit(INTERRUPTED) from None
+    outcome.metric.about["origin"] = origin(command=typed(ctx), tag=tag, files=made_from)
     model_output.save_or_rescue(outcome.metric, output, checkpoint)
     resumes = outcome.interrupted and outcome.can_resume
     if not resumes:

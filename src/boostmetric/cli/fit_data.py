@@ -449,7 +449,12 @@ class SharedData(FitData):
 
     def as_dict(self) -> dict[str, Any]:
         """Sizes, for JSON and the model file."""
-        return {"n_features": self.features.n_features, "n_rows": self.train.n_rows, "validation": self.how}
+        return {
+            "n_features": self.features.n_features,
+            "n_rows": self.train.n_rows,
+            "validation": self.how,
+            "fingerprint": self.train.fingerprint,  # of the footers: this process reads no rows
+        }
 
 
 def are_parquet(*sources: Sequence[str] | None) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from copy import copy
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ from boostmetric.evaluation.keeping import base_of, is_base
 from boostmetric.metric import MahalanobisMetric
 from boostmetric.metric.starts import start_in_words
 from boostmetric.solver.result import Iteration
+from boostmetric.storage.origin import file_record
+from boostmetric.tables.formats import files_of
 
 # A checkpoint after this many iterations, or seconds: it is small, and quickly written.
 _EVERY, _SECONDS = 10, 30.0
@@ -129,6 +132,7 @@ def run(
     )
     metric.feature_names = data.features.feature_names
     metric.about["data"] = data.as_dict()
+    metric.about["scores"] = _scores(outcome)
     # Not of a metric that was rejected.
     training = {**_chosen(outcome), "n_iter": 0} if kept_base else metric.about["training"]
     metric.about["training"] = {**training, "stop_reason": _why(outcome)}
@@ -251,7 +255,6 @@ def as_text(outcome: FitOutcome, output: Path, *, chosen: bool, next_steps: list
 
 def as_dict(outcome: FitOutcome, data: FitData, output: Path) -> dict[str, Any]:
     """The result, for JSON."""
-    errors = _validation_errors(outcome.estimator)
     return {
         "model": str(output),
         "interrupted": outcome.interrupted,
@@ -264,10 +267,28 @@ def as_dict(outcome: FitOutcome, data: FitData, output: Path) -> dict[str, Any]:
         "stop_reason": _why(outcome),
         "seconds": outcome.seconds,
         "data": data.as_dict(),
+        **_scores(outcome),
+    }
+
+
+def _scores(outcome: FitOutcome) -> dict[str, Any]:
+    """What was measured, for JSON and the model file."""
+    errors = _validation_errors(outcome.estimator)
+    return {
         "evaluation": None if outcome.evaluation is None else outcome.evaluation.as_dict(),
         "rejected": None if outcome.rejected is None else outcome.rejected.as_dict(),
         "validation_error": None if errors is None else {"base": errors[0], "chosen": errors[1]},
     }
+
+
+def records_of(sources: Mapping[str, Sequence[str] | None], *, hashed: bool) -> list[dict[str, Any]]:
+    """Name, size and checksum of every file that is read, for the model file; by role."""
+    return [
+        file_record(path, role, hashed=hashed)
+        for role, source in sources.items()
+        for path in (files_of(source) if source else ())
+        if path.is_file()
+    ]
 
 
 def _in_spite_of(outcome: FitOutcome, *, chosen: bool) -> str:

@@ -78,12 +78,11 @@ def answer(result: dict[str, Any], text: str, *, as_json: bool) -> None:
 
 
 def paragraph(text: str, indent: str = "") -> str:
-    """Wrap a text to the width of the terminal; leave it as one line without one."""
+    """Wrap a text to the width of the terminal, lines after the first indented; leave it as one line without one."""
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 10**6
     return textwrap.fill(
         text,
         max(width, 40),
-        initial_indent=indent,
         subsequent_indent=indent,
         break_long_words=False,
         break_on_hyphens=False,

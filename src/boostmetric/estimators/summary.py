@@ -16,6 +16,8 @@ from boostmetric.solver.result import Iteration
 _LONGEST_TEXT = 200
 _MOST_ITERATIONS = 200
 _ADDRESS = re.compile(r"\bat 0x[0-9A-Fa-f]+")
+# They change nothing about a metric, only how long it takes and what is shown.
+_HOW_IT_RAN = ("n_jobs", "verbose")
 # The file has these already: in the shapes of its arrays, and as an entry of its own.
 _LEFT_OUT = ("n_features_in_", "normalize_")
 
@@ -26,14 +28,15 @@ def summary(learner: BaseEstimator) -> dict[str, Any]:
     Returns
     -------
     dict
-        "estimator": "name" and "parameters", those that are no values of JSON as text; "library": the version of
-        boostmetric; "training": every fitted attribute that is a number or a text, without its last underscore, and of
-        the last iteration the "loss", the fraction of comparisons "satisfied", and of those "held_out" which are.
-        Numbers that are not known (NaN) are left out. "history" has the same three of at most 200 iterations, evenly
-        spread and with six digits, as lists beside their numbers ("iteration"), with None for what is not known: enough
-        to draw how learning went.
+        "estimator": "name" and "parameters" (all but `n_jobs` and `verbose`), those that are no values of JSON as
+        text; "library": the version of boostmetric; "training": every fitted attribute that is a number or a text,
+        without its last underscore, and of the last iteration the "loss", the fraction of comparisons "satisfied", and
+        of those "held_out" which are. Numbers that are not known (NaN) are left out. "history" has the same three of
+        at most 200 iterations, evenly spread and with six digits, as lists beside their numbers ("iteration"), with
+        None for what is not known: enough to draw how learning went.
     """
-    parameters = {name: plain(value) for name, value in learner.get_params(deep=False).items()}
+    given = learner.get_params(deep=False)
+    parameters = {name: plain(value) for name, value in given.items() if name not in _HOW_IT_RAN}
     return {
         "estimator": {"name": type(learner).__name__, "parameters": parameters},
         "library": __version__,

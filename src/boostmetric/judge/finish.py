@@ -18,6 +18,7 @@ from boostmetric.judge.sitting import Objects
 from boostmetric.metric import MahalanobisMetric
 from boostmetric.report import write_model_report
 from boostmetric.storage.files import replacing
+from boostmetric.storage.origin import file_record, origin
 
 _N_HARDEST = 6
 _LEAST_REPEATED = 5  # questions, before a ceiling is told
@@ -68,6 +69,7 @@ def finish(file: AnswerFile, objects: Objects, outputs: Outputs) -> dict[str, An
     metric.feature_names = objects.feature_names
     metric.about["data"] = {"n_points": len(objects.points), "kind": file.mode.name, "n_answers": len(everything)}
     metric.about["judging"] = {**lesson.result, "mode": file.mode.name, "hardest": hardest(record, lesson, objects)}
+    metric.about["origin"] = origin(files=[file_record(file.path, "answers")])
     with replacing(outputs.model) as temporary:
         metric.save(temporary)
     pictures = None if objects.pictures is None else dict(zip(objects.ids.tolist(), objects.pictures, strict=True))

@@ -14,13 +14,16 @@ from boostmetric import baselines
 from boostmetric.estimators.summary import plain
 from boostmetric.metric import MahalanobisMetric
 from boostmetric.report.page import Html, html, percent
+from boostmetric.storage.origin import in_words
 
 _SHARES = {"satisfied": "Comparisons satisfied", "held_out": "Held-out comparisons satisfied"}
 
 
 def facts_block(metric: MahalanobisMetric) -> list[Html]:
     """List of facts, followed by all recorded details in a collapsed section."""
-    items = "".join(f"<div><dt>{html(name)}</dt><dd>{html(value)}</dd></div>" for name, value in facts(metric))
+    written = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, boostmetric {boostmetric.__version__}"
+    listed = [*facts(metric), ("Report written", written)]
+    items = "".join(f"<div><dt>{html(name)}</dt><dd>{html(value)}</dd></div>" for name, value in listed)
     everything = "".join(
         f"<tr><td>{html(name)}</td><td>{html(value)}</td></tr>" for name, value in _flat("", metric.about)
     )
@@ -61,9 +64,40 @@ def facts(metric: MahalanobisMetric) -> list[tuple[str, str]]:
     for key, name in _SHARES.items():
         if isinstance(training.get(key), float):
             listed.append((name, percent(training[key], 1)))
-    if "library" in about:
-        listed.append(("Library", f"boostmetric {about['library']}"))
-    listed.append(("Report written", f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, boostmetric {boostmetric.__version__}"))
+    return [*listed, *_measured(about), *_origin(about)]
+
+
+def _measured(about: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What the metric was learned from, and what it scored."""
+    listed = []
+    data, scores = _mapping(about, "data"), _mapping(about, "scores")
+    sizes = [f"{name.removeprefix('n_')} {value:,}" for name, value in data.items() if type(value) is int]
+    if sizes:
+        listed.append(("Data", ", ".join(sizes)))
+    if "validation" in data:
+        listed.append(("Validated on", str(data["validation"])))
+    for key, name in (("evaluation", "Scores"), ("rejected", "Rejected")):
+        if "sentence" in (found := _mapping(scores, key)):
+            listed.append((name, str(found["sentence"])))
+    errors = _mapping(scores, "validation_error")
+    if all(isinstance(errors.get(which), float) for which in ("base", "chosen")):
+        listed.append(("Validation error", f"base {percent(errors['base'], 1)}, chosen {percent(errors['chosen'], 1)}"))
+    return listed
+
+
+def _origin(about: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """When, by which command and versions, and from which files."""
+    origin = _mapping(about, "origin")
+    listed = []
+    for key, name in (("date", "Date"), ("tag", "Tag"), ("command", "Command")):
+        if origin.get(key) is not None:
+            listed.append((name, str(origin[key])))
+    files = origin.get("files")
+    records = files if isinstance(files, list) else []
+    listed += [("File", in_words(record)) for record in records if isinstance(record, Mapping)]
+    versions = _mapping(origin, "versions") or ({"boostmetric": about["library"]} if "library" in about else {})
+    if versions:
+        listed.append(("Versions", ", ".join(f"{name} {number}" for name, number in versions.items())))
     return listed
 
 

@@ -343,6 +343,11 @@ _REMEDIES = {
 
 def open_tables(source: FilePaths) -> TableSet[Table]:
     """Open a file, several files, or the files of a pattern such as ``"points/*.parquet"``, sorted by name."""
+    return TableSet([_open(path) for path in files_of(source)])
+
+
+def files_of(source: FilePaths) -> list[Path]:
+    """Paths of a file, several files, or the files of a pattern, sorted by name."""
     files: list[Path] = []
     sources = [source] if isinstance(source, (str, os.PathLike)) else source
     if addresses := [one for one in sources if isinstance(one, str) and "://" in one]:
@@ -356,7 +361,7 @@ def open_tables(source: FilePaths) -> TableSet[Table]:
         files += found
     if not files:
         raise TableError("No file is given: at least one is needed.")
-    return TableSet([_open(path) for path in files])
+    return files
 
 
 def open_parquet(source: FilePaths, reader: str, otherwise: str) -> TableSet[ParquetTable]:
