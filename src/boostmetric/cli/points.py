@@ -1,7 +1,7 @@
 """Reading points from files: options that are the same in every command."""
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
@@ -48,6 +48,7 @@ Where = Annotated[
         rich_help_panel=_PANEL,
     ),
 ]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
 
 
 @dataclass(frozen=True)
@@ -71,10 +72,12 @@ class Reading:
         columns: Sequence[str] | None,
         ignore: Sequence[str] | None,
         where: Sequence[str] | None,
+        keep: Sequence[str] | None = None,
     ) -> "Reading":
         """Parse the options."""
         named = None if columns is None else separated(columns)
-        return cls(id, label, vector, named, separated(ignore or ()), parse_conditions(where, "--where"))
+        conditions = parse_conditions(where, "--where")
+        return cls(id, label, vector, named, separated(ignore or ()), conditions, separated(keep or ()))
 
     @property
     def typed(self) -> str:
@@ -94,6 +97,13 @@ class Reading:
         table = self._table(files, self.where)
         return self._chosen(table, rows_where(table, self.where)) if self.where else table
 
+    def open(self, files: Sequence[str]) -> "PointTable":
+        """All rows that satisfy the conditions, with features that stay in the files (`open_points`)."""
+        from boostmetric.tables import open_points
+
+        table = self._table(files, self.where, open_points)
+        return self._chosen(table, rows_where(table, self.where)) if self.where else table
+
     def read_others(self, files: Sequence[str]) -> "PointTable":
         """All rows of other files; conditions apply to the points only."""
         return self._table(files, ())
@@ -109,10 +119,15 @@ class Reading:
         first = rows_where(table, self.where) & ~others
         return self._chosen(table, first), self._chosen(table, others, other_conditions(self.where, second))
 
-    def _table(self, files: Sequence[str], conditions: Sequence[Condition]) -> "PointTable":
+    def _table(
+        self,
+        files: Sequence[str],
+        conditions: Sequence[Condition],
+        reader: "Callable[..., PointTable] | None" = None,
+    ) -> "PointTable":
         from boostmetric.tables import read_points
 
-        return read_points(
+        return (reader or read_points)(
             list(files),
             id=self.id,
             label=self.label,

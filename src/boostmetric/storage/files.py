@@ -65,13 +65,50 @@ def array_headers(path: Path) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]
 
 
 def _header(file: IO[bytes], size: int) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    version = np.lib.format.read_magic(file)
-    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, _, dtype = read(file)
+    shape, _, dtype = _layout(file)
     needed = math.prod(shape) * dtype.itemsize
     if not dtype.hasobject and size - file.tell() < needed:  # before memory is asked for
         raise EOFError(f"{needed:,} bytes of numbers should follow, and {size - file.tell():,} do")
     return tuple(map(int, shape)), dtype
+
+
+def array_blocks(path: Path, name: str, n_rows: int) -> Iterator[NDArray[Any]]:
+    """Yield an array of an npz file, or that of an npy file, in blocks of rows; at least one block.
+
+    A new memory map for each block of an npy file, so that what was read does not count as memory of this process.
+    """
+    if path.suffix.lower() != ".npz":
+        n, start = 1, 0
+        while start < max(n, 1):
+            mapped = whole_array(np.load(path, mmap_mode="r", allow_pickle=False))
+            n = len(mapped)
+            yield np.array(mapped[start : start + n_rows])
+            del mapped
+            start += n_rows
+        return
+    with ZipFile(path) as archive, archive.open(f"{name}.npy") as part:
+        shape, by_columns, dtype = _layout(part)
+        if by_columns and len(shape) > 1:
+            with np.load(path, allow_pickle=False) as loaded:
+                whole = whole_array(loaded[name])
+            yield from (whole[start : start + n_rows] for start in range(0, max(len(whole), 1), n_rows))
+            return
+        row = math.prod(shape[1:]) * dtype.itemsize
+        for start in range(0, max(shape[0], 1), n_rows):
+            size = min(n_rows, shape[0] - start)
+            data = part.read(size * row)
+            if len(data) < size * row:
+                raise EOFError(f"{shape[0]:,} rows should be there, and {start + len(data) // row:,} are")
+            yield whole_array(np.frombuffer(data, dtype=dtype, count=size * math.prod(shape[1:]))).reshape(
+                size, *shape[1:]
+            )
+
+
+def _layout(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Shape of an array, whether it is stored by columns, and its type; the file is then at its numbers."""
+    version = np.lib.format.read_magic(file)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    return read(file)
 
 
 @contextmanager

@@ -7,6 +7,7 @@
 from boostmetric.tables.comparison_files import ComparisonFiles
 from boostmetric.tables.comparison_table import ComparisonTable, read_comparisons, read_positives, read_relevance
 from boostmetric.tables.complaints import TableError, TableNotFoundError
+from boostmetric.tables.file_points import open_points
 from boostmetric.tables.point_table import PointTable, read_points
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "PointTable",
     "TableError",
     "TableNotFoundError",
+    "open_points",
     "read_comparisons",
     "read_points",
     "read_positives",

@@ -183,7 +183,7 @@ def read_comparisons(
 def stack(points: PointTable, queries: PointTable | None) -> NDArray[Any]:
     """Stack queries above documents."""
     if queries is None:
-        return points.points
+        return np.asarray(points.points)
     if queries.n_features != points.n_features:
         has = f"{queries.source} has {plural(queries.n_features, 'feature')}, {points.source} has"
         raise TableError(f"{has} {points.n_features:,}. Queries and documents must have the same features.")

@@ -8,6 +8,7 @@ import gzip
 import hashlib
 import io
 import json
+import math
 import os
 import zlib
 from abc import abstractmethod
@@ -24,7 +25,7 @@ from numpy.typing import NDArray
 
 from boostmetric.arrays.errors import listed, shown
 from boostmetric.optional import require
-from boostmetric.storage.files import BROKEN, array_headers, whole_array
+from boostmetric.storage.files import BROKEN, array_blocks, array_headers, whole_array
 from boostmetric.tables.answer_table import SUFFIX as ANSWERS
 from boostmetric.tables.answer_table import AnswerTable
 from boostmetric.tables.complaints import TableError, TableNotFoundError, reading
@@ -250,22 +251,42 @@ class ArrayTable(Table):
         self.columns = named | beside | named
 
     def chunks(self, wanted: Wanted) -> Iterator[dict[str, Any]]:
-        """Yield all rows at once: an array that needs no conversion is not copied."""
-        values = {name: self._array(name) for name in wanted.columns}
-        for name, array in values.items():
-            if array.ndim == 0:
+        """Yield blocks of rows."""
+        shapes = {name: self._shape(name) for name in wanted.columns}
+        for name, (shape, _) in shapes.items():
+            if not shape:
                 raise self.error(f"{name!r} is one value, where one for each row is needed. Name another array.")
-        if len(set(map(len, values.values()))) > 1:
-            sizes = ", ".join(f"{name!r} has {len(array):,}" for name, array in values.items())
+        if len({shape[0] for shape, _ in shapes.values()}) > 1:
+            sizes = ", ".join(f"{name!r} has {shape[0]:,}" for name, (shape, _) in shapes.items())
             raise self.error(f"the arrays must have equally many rows, but {sizes}.")
-        yield {name: array.astype(object) if array.dtype.kind == "U" else array for name, array in values.items()}
+        widest = max(math.prod(shape[1:]) * dtype.itemsize for shape, dtype in shapes.values())
+        size = max(1, BYTES_PER_CHUNK // max(1, widest))
+        with reading(self.path, BROKEN, self.format):
+            for blocks in zip(*(self._blocks(name, size) for name in shapes), strict=True):
+                yield {
+                    name: block.astype(object) if block.dtype.kind == "U" else block
+                    for name, block in zip(shapes, blocks, strict=True)
+                }
 
-    def _array(self, name: str) -> NDArray[Any]:
+    def _shape(self, name: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
         if name in self._named:
-            return self._named[name]
+            return self._named[name].shape, self._named[name].dtype
+        self._refuse_objects(name)
+        return self.shapes[name]
+
+    def _blocks(self, name: str, size: int) -> Iterator[NDArray[Any]]:
+        if name not in self._named:
+            return array_blocks(self.path, name, size)
+        array = self._named[name]
+        return (array[start : start + size] for start in range(0, max(1, len(array)), size))
+
+    def _refuse_objects(self, name: str) -> None:
         if self.shapes[name][1].hasobject:
             problem = "holds Python objects, which are not loaded because loading them can run code."
             raise self.error(f"{problem} Save arrays of numbers or of text.")
+
+    def _array(self, name: str) -> NDArray[Any]:
+        self._refuse_objects(name)
         with reading(self.path, BROKEN, self.format):
             loaded = np.load(self.path, allow_pickle=False)
             if self.format == "npy":
@@ -322,8 +343,10 @@ class ParquetTable(Table):
     def _opened(self) -> Iterator[Any]:
         parquet = require("pyarrow.parquet", "data", "Reading Parquet files")
         broken = (self._arrow.ArrowException, OSError, ValueError, KeyError)  # names that are not text, ...
-        # Without pre_buffer: it fetches the columns of all row groups ahead.
-        with reading(self.path, broken, self.format), parquet.ParquetFile(self.path, pre_buffer=False) as file:
+        # Without pre_buffer: it fetches the columns of all row groups ahead. With a buffer: else all of a row group's
+        # column is fetched, which may hold a million vectors.
+        how = {"pre_buffer": False, "buffer_size": BYTES_PER_BLOCK}
+        with reading(self.path, broken, self.format), parquet.ParquetFile(self.path, **how) as file:
             yield file
 
 

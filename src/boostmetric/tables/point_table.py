@@ -161,11 +161,12 @@ def several(names: str | Sequence[str]) -> list[str]:
 
 
 class Origin(NamedTuple):
-    """Format of the file of points, and its columns."""
+    """Format of the file of points, the columns asked for, and those of its first file."""
 
     format: str
     features: Features
     columns: PointColumns
+    found: tuple[Column, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,7 +176,7 @@ class PointTable:
     Attributes
     ----------
     points : ndarray of shape (n_points, n_features)
-        float32 or float64, all finite.
+        float32 or float64, all finite. From `boostmetric.tables.open_points`, points in blocks instead.
     ids : ndarray of shape (n_points,), optional
         int64 if all ids are whole numbers, otherwise an object array of str. All differ.
     labels : ndarray of shape (n_points,), optional
@@ -198,7 +199,7 @@ class PointTable:
     array([ 2,  0, -1])
     """
 
-    points: NDArray[Any]
+    points: Any
     ids: NDArray[Any] | None = None
     labels: NDArray[Any] | None = None
     feature_names: list[str] | None = None
@@ -242,6 +243,18 @@ class PointTable:
         ids, labels = (None if values is None else values[rows] for values in (self.ids, self.labels))
         kept = {name: values[rows] for name, values in self.kept.items()}
         return replace(self, points=self.points[rows], ids=ids, labels=labels, kept=kept)
+
+    def numbers_kept(self, name: str) -> NDArray[Any]:
+        """A kept column, as numbers if it was read from a column of numbers; NaN where it has no value."""
+        values = self.kept[name]
+        found = self.origin.found if self.origin else ()
+        typed = [column for column in found if column.name == name and not isinstance(column.example, str)]
+        if values.dtype != object or [column.kind for column in typed] != ["number"]:
+            return values  # of CSV too: 007 is no number
+        try:
+            return np.array([float(text or "nan") for text in values.tolist()])
+        except ValueError:
+            return values
 
     def describe(self) -> str:
         """Describe what was read: file, format, features, ids and labels, one line each."""
@@ -328,39 +341,63 @@ def read_points(
     return read_some_points(open_tables(path), PointColumns(id, label, vector, columns, ignore, keep))
 
 
+class NamedColumns:
+    """Ids, labels and kept columns of points, collected chunk by chunk."""
+
+    def __init__(self, asked: PointColumns) -> None:
+        self._asked = asked
+        self._rows, self._ids, self._labels = list[NDArray[np.int64]](), list[Ids](), list[Ids]()
+        self._kept = {name: list[Ids]() for name in several(asked.keep)}
+
+    def add(self, chunk: Chunk, chosen: Any = slice(None), ids: Ids | None = None) -> None:
+        """Add the chosen rows of a chunk; `ids` are its ids, if they were read already."""
+        asked = self._asked
+        if ids is not None or asked.id is not None:
+            self._rows.append(chunk.rows[chosen])
+            self._ids.append((chunk.ids(asked.id or "") if ids is None else ids)[chosen])
+        if asked.label is not None:
+            self._labels.append(chunk.classes(asked.label)[chosen])
+        for name, parts in self._kept.items():
+            parts.append(chunk.classes(name, blank=True)[chosen])
+
+    def checked(self, table_set: TableSet[Table]) -> dict[str, Any]:
+        """Attributes of a `PointTable`; ids that are there twice are refused."""
+        ids, labels = (joined(parts) if parts else None for parts in (self._ids, self._labels))
+        if self._asked.id is not None and ids is not None:
+            refuse_repeated_ids(table_set.location, ids, joined(self._rows), self._asked.id)
+        if labels is not None and labels.dtype == object:
+            labels = labels.astype(str)
+        return {"ids": ids, "labels": labels, "kept": {name: joined(parts) for name, parts in self._kept.items()}}
+
+
+def late_columns(features: Features, asked: PointColumns) -> Sequence[str]:
+    """Patterns of columns that may come late in JSON lines: any, unless all columns of numbers are features."""
+    return several(asked.ignore) if features.chosen else ("*",)
+
+
 def read_some_points(table_set: TableSet[Table], asked: PointColumns, only: Ids | None = None) -> PointTable:
     """As `read_points`; of `only`, the known ones of these ids, or row numbers, which then become ids, are kept."""
-    features, id, label = features_of(table_set, asked), asked.id, asked.label
-    known = None if only is None else Identifiers(only)
+    features, known = features_of(table_set, asked), None if only is None else Identifiers(only)
     expected, n, width = (table_set.n_rows or 0) if only is None else len(only), 0, None
-    points = np.empty((0, 0), dtype=features.dtype)
-    rows, ids, labels = list[NDArray[np.int64]](), list[Ids](), list[Ids]()
-    kept = {name: list[Ids]() for name in several(asked.keep)}
-    late = several(asked.ignore) if features.chosen else ("*",)
-    for chunk in table_set.chunks(Wanted(list(asked.claimed), features.names, late)):
-        block, names = features.of(chunk, width), chunk.rows if id is None else chunk.ids(id)
-        chosen, width = slice(None) if known is None else known.find(names) >= 0, block.shape[1]
+    points, named = np.empty((0, 0), dtype=features.dtype), NamedColumns(asked)
+    for chunk in table_set.chunks(Wanted(list(asked.claimed), features.names, late_columns(features, asked))):
+        block, ids = features.of(chunk, width), None
+        chosen: Any = slice(None)
+        width = block.shape[1]
+        if known is not None:
+            ids = chunk.rows if asked.id is None else chunk.ids(asked.id)
+            chosen = known.find(ids) >= 0
         points = _appended(points, n, block[chosen], expected)
         n += len(block[chosen])
-        if id is not None or known is not None:
-            rows.append(chunk.rows[chosen])
-            ids.append(names[chosen])
-        if label is not None:
-            labels.append(chunk.classes(label)[chosen])
-        for name, parts in kept.items():
-            parts.append(chunk.classes(name, blank=True)[chosen])
-    if id is not None:
-        refuse_repeated_ids(table_set.location, joined(ids), joined(rows), id)
+        named.add(chunk, chosen, ids)
+    columns = named.checked(table_set)
     if width == 0:
         raise table_set.error(f"the vectors in column {features.names[0]!r} are empty.")
     if len(points) > n:
         points.resize((n, points.shape[1]), refcheck=False)
-    all_ids, classes = joined(ids) if ids else None, joined(labels) if labels else None
-    if classes is not None and classes.dtype == object:
-        classes = classes.astype(str)
     feature_names = None if features.is_vector else list(features.names)
-    all_kept, origin = {name: joined(parts) for name, parts in kept.items()}, Origin(table_set.format, features, asked)
-    return PointTable(points, all_ids, classes, feature_names, all_kept, str(table_set), origin)
+    origin = Origin(table_set.format, features, asked, tuple(table_set.first.columns.values()))
+    return PointTable(points, feature_names=feature_names, source=str(table_set), origin=origin, **columns)
 
 
 def _appended(array: NDArray[Any], n: int, block: NDArray[Any], expected: int) -> NDArray[Any]:

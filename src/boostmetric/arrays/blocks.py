@@ -1,0 +1,47 @@
+"""Points that are read block by block, because they may not fit into memory."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+ROWS = 2**13
+"""Points in a block. Fewer take longer, more take memory."""
+
+
+class PointBlocks(ABC):
+    """Points in blocks of consecutive rows, which can be read several times.
+
+    Attributes
+    ----------
+    shape : tuple (n_points, n_features)
+    dtype : dtype
+    """
+
+    ndim = 2
+    shape: tuple[int, int]
+    dtype: np.dtype[Any]
+
+    @abstractmethod
+    def blocks(self) -> Iterator[NDArray[Any]]:
+        """Yield the points, `ROWS` at a time; the last block may be shorter."""
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def map(self, function: Callable[[NDArray[Any]], NDArray[Any]], n_features: int) -> PointBlocks:
+        """Points that `function` makes of each block when it is read, in double precision."""
+        return _Mapped(self, function, n_features)
+
+
+class _Mapped(PointBlocks):
+    def __init__(self, points: PointBlocks, function: Callable[[NDArray[Any]], NDArray[Any]], n_features: int) -> None:
+        self._points, self._function = points, function
+        self.shape, self.dtype = (len(points), n_features), np.dtype(np.float64)
+
+    def blocks(self) -> Iterator[NDArray[Any]]:
+        return map(self._function, self._points.blocks())
