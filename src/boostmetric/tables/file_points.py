@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boostmetric.arrays.blocks import ROWS, PointBlocks
 from boostmetric.arrays.errors import plural
+from boostmetric.arrays.point_blocks import ROWS, PointBlocks
 from boostmetric.tables.formats import FilePaths, open_tables
 from boostmetric.tables.point_table import (
     Features,
