@@ -608,6 +608,15 @@ def test_report(folder, wine, model, tmp_path):
     run("report", model, wine, "--id", "bottle", "-o", tmp_path / "points.html")
     graded = ["--relevance", folder / "grades.csv", "--queries", folder / "queries.csv", "--id", "bottle"]
     run("report", model, wine, *graded, "-o", tmp_path / "graded.html")
+    said = tmp_path / "said.jsonl"
+    rows = [{"vector": [float(row % 3), row / 30], "said": f"is it {row}?", "kind": "ab"[row % 2]} for row in range(30)]
+    said.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    small = tmp_path / "small.safetensors"
+    MahalanobisMetric([[1.0, 2.0]]).save(small)
+    run("report", small, said, "--label", "kind", "--text", "said", "-o", tmp_path / "said.html")
+    assert '<span class="id">is it 7?</span> <span class="label">b</span>' in (tmp_path / "said.html").read_text()
+    unknown = run("report", small, said, "--label", "kind", "--text", "words", "-o", tmp_path / "x.html", code=1)
+    assert "'words'" in message(unknown)
     assert "no POINTS" in message(run("report", model, "--label", "kind", "-o", tmp_path / "x.html", code=2))
 
 

@@ -5,6 +5,7 @@ import re
 from html.parser import HTMLParser
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -22,7 +23,7 @@ from boostmetric.report.neighbors import sample_of_queries
 from boostmetric.report.page import Html, data_block
 from boostmetric.report.projection import principal_plane, turned
 from boostmetric.report.scores import enough, ranks_to_try
-from boostmetric.report.subject import subject_of
+from boostmetric.report.subject import Names, subject_of
 from boostmetric.report.view import MOST_POINTS
 
 WINE = load_wine()
@@ -43,7 +44,7 @@ WICKED = "</script><script>alert(1)</script><!-- \"&'<img src=x onerror=alert(2)
 
 @pytest.fixture(scope="module")
 def model():
-    return BoostMetric.paper(max_iter=15).fit(X[::2], Y[::2])
+    return BoostMetric.paper(max_iter=15).fit(pd.DataFrame(X, columns=NAMES)[::2], Y[::2])
 
 
 @pytest.fixture(scope="module")
@@ -230,7 +231,7 @@ def test_comparisons(path):
     task = ComparisonTask.of(triplets, points)
     write_model_report(path, MahalanobisMetric([[1.0, 0.0]]), task, n_bootstrap=20)
     page = read(path)
-    assert page.texts["h2"] == [name for name in SECTIONS if name != "Class by class"]
+    assert page.texts["h2"] == [name for name in SECTIONS if name not in ("Class by class", "Features")]
     assert "comparison accuracy" in path.read_text(encoding="utf-8")
     assert not any(span.get("class") == "right" for span in page.of("span"))
 
@@ -238,12 +239,15 @@ def test_comparisons(path):
 def test_sparse_points_give_the_page_of_dense_ones(model, path):
     dense = np.round(X[::3] * (X[::3] > np.median(X, axis=0)), 1)
     for points in (dense, sparse.csr_array(dense)):
-        write_model_report(path, MahalanobisMetric(model.components_), LabelTask.of(points, Y[::3]), n_bootstrap=20)
+        write_model_report(path, model.get_metric(), LabelTask.of(points, Y[::3]), n_bootstrap=20)
         page = read(path)
-        features = re.findall(r"<td>feature \d+</td>.*?</tr>", path.read_text(encoding="utf-8"))
+        features = re.findall(
+            rf"<td>(?:{'|'.join(map(re.escape, NAMES))})</td>.*?</tr>", path.read_text(encoding="utf-8")
+        )
         places = [(float(dot["cx"]), float(dot["cy"])) for dot in page.of("circle") if "cx" in dot and "class" in dot]
         if points is dense:
             expected = features, places
+    assert len(features) == 12
     assert features == expected[0]
     np.testing.assert_allclose(places, expected[1], atol=0.2)
 
@@ -360,6 +364,42 @@ def test_unit_length_is_said_where_it_matters(model, task, path):
         assert text.count("This is before vectors are scaled to unit length.") == 2  # spectrum and features
 
 
+@pytest.mark.parametrize(
+    ("names", "shown"),
+    [
+        (None, False),
+        (["f0", "f1", "f2"], False),
+        (["1", "2", "3"], False),
+        (["dim_1", "dim_2", "dim_3"], False),
+        (["f2", "f1", "f0"], True),  # numbered by somebody who meant something
+        (["year_2019", "year_2020", "year_2021"], True),
+        (["f0", "f1", "colour"], True),
+        (["f0", "g1", "h2"], True),
+    ],
+)
+def test_features_are_shown_if_their_names_say_something(names, shown, path):
+    write_model_report(path, MahalanobisMetric(np.diag([3.0, 2.0, 1.0]), feature_names=names))
+    assert ("Features" in read(path).texts["h2"]) == shown
+
+
+def test_texts_stand_in_place_of_ids(path):
+    points = np.arange(12.0)[:, None]
+    texts = [f"where is my <order> {row}?" for row in range(12)]
+    names = {"ids": [f"id-{row}" for row in range(12)], "texts": texts}
+    write_model_report(path, MahalanobisMetric([[2.0]]), points=points, **names)
+    page = read(path)
+    assert view_data(page)["ids"] == texts
+    cards = re.findall(r'<li><span class="id">(.*?)</span> <small>(id-\d+)</small>', path.read_text(encoding="utf-8"))
+    assert cards
+    for text, id in cards:
+        assert text == f"where is my &lt;order&gt; {id[3:]}?"
+    task = RankingTask.of(points[:4], points[4:], [[row, row, 1.0] for row in range(4)], k=1)
+    names = {"texts": texts[:4], "reference_texts": texts[4:]}
+    write_model_report(path, MahalanobisMetric([[2.0]]), task, **names, n_bootstrap=5)
+    assert view_data(read(path))["ids"] == texts
+    assert "document 0" not in path.read_text(encoding="utf-8")
+
+
 def test_a_zero_metric_and_equal_points(path):
     metric = MahalanobisMetric(np.zeros((1, 3)))
     write_model_report(path, metric, points=np.ones((5, 3)))
@@ -370,7 +410,7 @@ def test_a_zero_metric_and_equal_points(path):
 def test_neighbors_are_those_of_brute_force_and_never_the_query_itself(model):
     metric = model.get_metric()
     points = np.vstack([X, X[:10]])  # some twice
-    subject = subject_of(None, points, None, None, None, None)
+    subject = subject_of(None, points, Names())
     sample = sample_of_queries(subject, metric, 60, np.random.RandomState(0))
     assert sample.n_asked == len(points)
     mapped = metric.transform(points)
@@ -386,7 +426,7 @@ def test_neighbors_are_those_of_brute_force_and_never_the_query_itself(model):
 
 
 def test_a_metric_that_changes_nothing_has_no_changed_neighbors():
-    subject = subject_of(None, X, None, None, None, None)
+    subject = subject_of(None, X, Names())
     sample = sample_of_queries(subject, MahalanobisMetric(np.eye(13)), 5, np.random.RandomState(0))
     assert sample.kept == 1.0
     assert [one.why for one in sample.queries] == ["drawn at random"] * 2
@@ -455,6 +495,13 @@ def test_charts_with_gaps_and_with_one_value():
     [
         ({"ids": ["a"]}, ValueError, "There are 1 ids, but 89 points"),
         ({"reference_labels": ["a"]}, ValueError, "There are 1 reference_labels, but 89 points"),
+        ({"texts": ["a"]}, ValueError, "There are 1 texts, but 89 points"),
+        ({"reference_texts": ["a"]}, ValueError, "There are 1 reference_texts, but 89 points"),
+        (
+            {"task": None, "points": X, "reference_texts": [1]},
+            ValueError,
+            "reference_texts are given, but",
+        ),
         ({"ids": "abc"}, ValueError, "ids must be a list"),
         ({"points": X}, ValueError, "Both a task and points"),
         ({"task": None, "ids": [1]}, ValueError, "neither a task nor points"),

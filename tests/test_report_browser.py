@@ -27,7 +27,7 @@ def report(tmp_path_factory):
     rng = np.random.default_rng(0)
     points = rng.standard_normal((N, 3)) * [0.3, 3.0, 3.0] + np.outer(np.arange(N) % 2, [3.0, 0.0, 0.0])
     path = tmp_path_factory.mktemp("report") / "report.html"
-    metric = MahalanobisMetric([[1.0, 0.0, 0.0], [0.0, 0.1, 0.0]])
+    metric = MahalanobisMetric([[1.0, 0.0, 0.0], [0.0, 0.1, 0.0]], feature_names=["tells", "hardly", "nothing"])
     write_model_report(path, metric, LabelTask.of(points, LABELS), ids=IDS, n_bootstrap=20)
     return path
 

@@ -3,13 +3,15 @@
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from boostmetric.cli.conditions import Condition, other_conditions, parse_conditions, rows_where
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from boostmetric.metric import MahalanobisMetric
     from boostmetric.tables import PointTable
 
@@ -49,6 +51,10 @@ Where = Annotated[
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
+Text = Annotated[
+    str | None,
+    typer.Option(help="Column of texts, such as sentences, to show in place of ids.", rich_help_panel=_PANEL),
+]
 
 
 @dataclass(frozen=True)
@@ -62,6 +68,7 @@ class Reading:
     ignore: tuple[str, ...] = ()
     where: tuple[Condition, ...] = ()
     keep: tuple[str, ...] = ()
+    text: str | None = None
 
     @classmethod
     def of(
@@ -85,6 +92,10 @@ class Reading:
         named = {"id": self.id, "vector": self.vector, "columns": self.columns, "ignore": self.ignore}
         given = {name: value if isinstance(value, str) else ",".join(value) for name, value in named.items() if value}
         return "".join(f" --{name} {shlex.quote(value)}" for name, value in given.items())
+
+    def texts(self, table: "PointTable") -> "NDArray[Any] | None":
+        """The texts of points that were read; None if no column of texts is named."""
+        return None if self.text is None else table.kept[self.text]
 
     def for_model(self, metric: "MahalanobisMetric") -> "Reading":
         """The same, with the features of a model by name unless others are asked for."""
@@ -127,6 +138,7 @@ class Reading:
     ) -> "PointTable":
         from boostmetric.tables import read_points
 
+        texts = () if self.text is None else (self.text,)
         return (reader or read_points)(
             list(files),
             id=self.id,
@@ -134,7 +146,7 @@ class Reading:
             vector=self.vector,
             columns=self.columns,
             ignore=self.ignore,
-            keep=list(dict.fromkeys([*self.keep, *(condition.column for condition in conditions)])),
+            keep=list(dict.fromkeys([*self.keep, *texts, *(condition.column for condition in conditions)])),
         )
 
     def _chosen(

@@ -1,12 +1,13 @@
 """``boostmetric report``: one HTML page about a model."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from boostmetric.cli.output import Force, Json, Model, answer, check_new
-from boostmetric.cli.points import Columns, Id, Ignore, Label, Reading, Vector, Where
+from boostmetric.cli.points import Columns, Id, Ignore, Label, Reading, Text, Vector, Where
 from boostmetric.cli.tasks import (
     Comparisons,
     Kind,
@@ -35,6 +36,7 @@ def report(
     output: Annotated[Path, typer.Option("--output", "-o", help="Page to write.")] = Path("report.html"),
     id: Id = None,
     label: Label = None,
+    text: Text = None,
     vector: Vector = None,
     columns: Columns = None,
     ignore: Ignore = None,
@@ -63,7 +65,7 @@ def report(
     check_new(output, force)
     testing = Testing(reference, reference_where, relevance, comparisons, kind, queries, names)
     testing.check(label, needed=False)
-    reading = Reading.of(id, label, vector, columns, ignore, where)
+    reading = replace(Reading.of(id, label, vector, columns, ignore, where), text=text)
     if not points and (reading != Reading() or testing != Testing()):
         raise typer.BadParameter("There are options about points, but no POINTS.", param_hint="POINTS")
     if images is not None and not points:

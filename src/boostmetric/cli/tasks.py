@@ -172,11 +172,11 @@ def read_task(
         if table.judgements is not None:
             ranked = RankingTask.among(table.points, table.n_queries, table.judgements, k or (1, 5, 10))
         if ranked is None:
-            return Tested(compared, {"ids": _both(queries, points)})
-        called = {"ids": points.ids}
+            return Tested(compared, _called(reading, points) if queries is None else _both(reading, queries, points))
+        called = _called(reading, points)
         if queries is not None and table.judgements is not None:
             judged = np.unique(table.judgements[:, 0].astype(np.int64))
-            called = {"ids": queries.take(judged).ids, "reference_ids": points.ids}
+            called = _called(reading, queries.take(judged), points)
         return Tested(ranked, called, [compared])
     reference = None
     if testing.reference_where:
@@ -187,14 +187,13 @@ def read_task(
             reference = reading.read_others(testing.reference)
     check_features(metric, asked, *([] if reference is None else [reference]))
     if asked.labels is None:
-        return Tested(None, {"points": asked.points, "ids": asked.ids})
+        return Tested(None, {"points": asked.points, **_called(reading, asked)})
     searched = len(asked) - 1 if reference is None else len(reference)
     same: Any = None if reference is None else (reference.points, reference.labels)
     task = LabelTask.of(
         asked.points, asked.labels, reference=same, k=_cuts(k, searched), n_neighbors=_votes(neighbors, searched)
     )
-    called = {"ids": asked.ids}
-    return Tested(task, called if reference is None else {**called, "reference_ids": reference.ids})
+    return Tested(task, _called(reading, asked, reference))
 
 
 def _rankings(
@@ -215,7 +214,7 @@ def _rankings(
     check_features(metric, documents, *([] if queries is None else [queries]))
     if queries is None:
         cuts = _cuts(k, len(documents) - 1)
-        return Tested(task.of(documents.points, None, relevance, k=cuts), {"ids": documents.ids})
+        return Tested(task.of(documents.points, None, relevance, k=cuts), _called(reading, documents))
     # Queries without judgements are not asked; there may be many.
     judged, number = np.unique(relevance[:, 0].astype(np.int64), return_inverse=True)
     asked = queries.take(judged)
@@ -223,7 +222,7 @@ def _rankings(
     cuts = _cuts(k, len(documents))
     return Tested(
         task.of(asked.points, documents.points, relevance, k=cuts),
-        {"ids": asked.ids, "reference_ids": documents.ids},
+        _called(reading, asked, documents),
     )
 
 
@@ -281,13 +280,19 @@ def cut(metric: "MahalanobisMetric", rank: int | None) -> "MahalanobisMetric":
     return metric if rank is None else metric.truncate(rank)
 
 
-def _both(queries: "PointTable | None", points: "PointTable") -> Any:
-    """Ids of queries followed by points; None if one of them has none."""
-    if queries is None:
-        return points.ids
-    if queries.ids is None or points.ids is None:
-        return None
-    return [*queries.ids.tolist(), *points.ids.tolist()]
+def _called(reading: Reading, asked: "PointTable", searched: "PointTable | None" = None) -> dict[str, Any]:
+    """Ids and texts of the points that are asked about, and of those that are searched if they are others."""
+    called = {"ids": asked.ids, "texts": reading.texts(asked)}
+    return called if searched is None else called | {f"reference_{k}": v for k, v in _called(reading, searched).items()}
+
+
+def _both(reading: Reading, queries: "PointTable", points: "PointTable") -> dict[str, Any]:
+    """Ids and texts of queries followed by points; None where one of them has none."""
+    pairs = zip(_called(reading, queries).items(), _called(reading, points).values(), strict=True)
+    return {
+        name: None if first is None or second is None else [*first.tolist(), *second.tolist()]
+        for (name, first), second in pairs
+    }
 
 
 def _cuts(k: Sequence[int] | None, searched: int) -> Sequence[int]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
 import numpy as np
 
 from boostmetric.arrays.frame import Given, centre_and_scale
@@ -14,12 +17,15 @@ _MINUS = "\u2212"  # as wide as the plus
 
 
 def features_block(metric: MahalanobisMetric, points: Given | None) -> list[Html]:
-    """Features with the most weight, and the leading components as sums of features.
+    """Features with the most weight, and the leading components as sums of features; nothing of anonymous features.
 
+    The number of a dimension of an embedding says nothing to anybody.
     A weight alone says little: a feature in kilograms has a million times the weight of the same feature in grams. If
     there are points, weights are multiplied by variances, which cancels the units.
     """
-    names = metric.feature_names or [f"feature {number}" for number in range(metric.components.shape[1])]
+    names = metric.feature_names
+    if names is None or _are_numbered(names):
+        return []
     weight = np.square(metric.components).sum(axis=0)
     if points is None:
         order = np.argsort(-weight, kind="stable")[:_MOST_FEATURES]
@@ -42,6 +48,16 @@ def features_block(metric: MahalanobisMetric, points: Given | None) -> list[Html
     )
     blocks = [paragraph(text), table(["feature", "share before", "share after", "weight"], rows)]
     return [*blocks, *_components(metric, names, np.sqrt(variance), ", each feature in units of its spread")]
+
+
+def _are_numbered(names: Sequence[str]) -> bool:
+    """Whether names are numbers from 0 or 1 on, after a common prefix such as "f" or "dim_"."""
+    found = [re.fullmatch(r"(.*?)(\d+)", name, re.DOTALL) for name in names]
+    parts = [match.groups() for match in found if match is not None]
+    numbers = [int(number) for _, number in parts]
+    first = numbers[0] if numbers else 0
+    same = len({prefix for prefix, _ in parts}) == 1 and len(parts) == len(names) > 1
+    return same and first in (0, 1) and numbers == list(range(first, first + len(names)))
 
 
 def _components(metric: MahalanobisMetric, names: list[str], spread: FloatArray, units: str) -> list[Html]:

@@ -23,7 +23,7 @@ from boostmetric.report.judging import Pictures, judging_block
 from boostmetric.report.neighbors import neighbors_block, sample_of_queries
 from boostmetric.report.page import Html, heading, paragraph, part, percent, write_page
 from boostmetric.report.scores import ranks_block, ranks_to_try, scores_block, verdict_block
-from boostmetric.report.subject import subject_of
+from boostmetric.report.subject import Names, subject_of
 from boostmetric.report.view import view_block
 
 _MOST_BARS = 80
@@ -42,6 +42,8 @@ def write_model_report(
     labels: ArrayLike | None = None,
     reference_ids: ArrayLike | None = None,
     reference_labels: ArrayLike | None = None,
+    texts: ArrayLike | None = None,
+    reference_texts: ArrayLike | None = None,
     pictures: Pictures | None = None,
     title: str | None = None,
     headline: str | None = None,
@@ -54,8 +56,8 @@ def write_model_report(
 
     It shows what was learned; the verdict, and scores before and after with intervals; gains and losses of each class;
     the score against the number of dimensions; the spectrum; the course of training, if the model records it; a picture
-    of the points before and after; the features with the most weight; nearest neighbours of some queries before and
-    after. Sections that need a task or points are left out if there are none.
+    of the points before and after; the features with the most weight, if they have names; nearest neighbours of some
+    queries before and after. Sections that need a task or points are left out if there are none.
 
     Parameters
     ----------
@@ -74,6 +76,8 @@ def write_model_report(
         which always decide what is right; other labels are only shown.
     reference_ids, reference_labels : array-like of shape (n_reference,), optional
         Ids and labels of the reference of a `LabelTask`, or of the documents of a `RankingTask`.
+    texts, reference_texts : array-like, optional
+        What the points are, such as sentences; shown in place of their ids, or in the lists of neighbours beside them.
     pictures : mapping of id to Path, optional
         Pictures of points, for a metric that was learned from judgements (``boostmetric judge``).
     title : str, optional
@@ -115,7 +119,8 @@ def write_model_report(
     check_count("sample_queries", sample_queries)
     if title is not None and not isinstance(title, str):
         raise TypeError(f"title must be a string. Got {title!r}.")
-    subject = subject_of(task, points, ids, labels, reference_ids, reference_labels)
+    names = Names(ids, labels, texts, reference_ids, reference_labels, reference_texts)
+    subject = subject_of(task, points, names)
     rng = check_random_state(random_state)
 
     gains: list[ClassGain] = []
@@ -138,7 +143,8 @@ def write_model_report(
     sections.append(("Convergence", _convergence(learned)))
     if subject is not None:
         sections.append(("The points in two dimensions", view_block(subject.shown, learned, rng, gains)))
-    sections.append(("Features", features_block(learned, None if subject is None else subject.asked.points)))
+    if features := features_block(learned, None if subject is None else subject.asked.points):
+        sections.append(("Features", features))
     if subject is not None and subject.searched.points.shape[0] > 1:
         sample = sample_of_queries(subject, learned, sample_queries, rng)
         sections.append(("Nearest neighbours", neighbors_block(subject, sample)))

@@ -142,7 +142,9 @@ def _item(subject: Subject, query: int, row: int, *, new: bool) -> str:
 
 
 def _name(named: Named, row: int) -> str:
-    label = named.label(row)
-    return f'<span class="id">{html(named.name(row))}</span>' + (
-        f' <span class="label">{html(label)}</span>' if label else ""
+    label, key = named.label(row), named.id_beside(row)
+    return (
+        f'<span class="id">{html(named.name(row))}</span>'
+        + (f' <span class="label">{html(label)}</span>' if label else "")
+        + (f" <small>{html(key)}</small>" if key else "")
     )
