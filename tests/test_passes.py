@@ -171,7 +171,8 @@ def test_each_pass_finds_its_comparisons_under_the_metric_so_far():
     asked = []
 
     class Watched(Labelled):
-        def problem(self, under=None):
+        def problem(self, under=None, n_passes=0):
+            assert n_passes == len(asked)
             asked.append(under)
             return super().problem(under)
 

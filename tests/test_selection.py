@@ -270,17 +270,18 @@ def test_the_worse_half_is_given_up_and_so_is_what_gets_no_better():
     assert sorted(most)[: len(most) // 2] == [2] * (len(most) // 2)
 
 
-def test_anchors_are_drawn_again_for_every_metric():
+def test_anchors_are_drawn_again_for_every_pass():
     sample = DrawnAnchors(10, seed=3)
-    first, again, other = (sample.drawn(50, None, under) for under in (np.eye(2), np.eye(2), 2 * np.eye(2)))
+    first, again, other = (sample.drawn(50, None, n_passes) for n_passes in (0, 0, 1))
     assert first.sum() == other.sum() == 10
     assert np.array_equal(first, again)
     assert not np.array_equal(first, other)
-    assert sample.drawn(10, None, None) is None
+    assert sample.drawn(10, None, 0) is None
     data = Labelled(np.random.default_rng(0).standard_normal((50, 3)), np.arange(50) % 2, None, 3, 4, sample=sample)
-    comparisons = data.problem(np.eye(3)).comparisons
-    assert comparisons.n_groups == 10
-    assert set(comparisons.anchors) == set(np.flatnonzero(sample.drawn(50, None, np.eye(3))))
+    for n_passes in (0, 2):
+        comparisons = data.problem(np.eye(3), n_passes).comparisons
+        assert comparisons.n_groups == 10
+        assert set(comparisons.anchors) == set(np.flatnonzero(sample.drawn(50, None, n_passes)))
 
 
 @pytest.mark.filterwarnings("ignore:.*fewer than n_neighbors")

@@ -74,7 +74,7 @@ class Passes:
     def __iter__(self) -> Iterator[Boosted]:
         plan, progress = self.plan, self.plan.start
         while True:
-            problem, held_out = self._found(progress.found_under)
+            problem, held_out = self._found(progress.found_under, len(progress.pass_ends))
             progress = replace(resumed(progress, held_out, plan.settings.solver), best=self.best, score=self.score)
             n_pass, n_before = len(progress.pass_ends), progress.pass_ends[-1] if progress.pass_ends else 0
             boosted = solve(
@@ -91,12 +91,12 @@ class Passes:
                 return
             progress = boosted.next_pass()
 
-    def _found(self, under: FloatArray | None) -> Found:
+    def _found(self, under: FloatArray | None, n_passes: int) -> Found:
         """Find comparisons under a metric; the last are cached, since a pass begins with the metric scored last."""
         if self._last is None or not np.array_equal(self._last[0], under):  # type: ignore[arg-type]
             plan = self.plan
-            problem = plan.source.problem(under)
-            held_out = None if plan.held_out is None else plan.held_out.problem(under)
+            problem = plan.source.problem(under, n_passes)
+            held_out = None if plan.held_out is None else plan.held_out.problem(under, n_passes)
             if plan.split is not None and held_out is None:
                 try:
                     problem, held_out = problem.split(*plan.split)
@@ -121,7 +121,7 @@ class Passes:
     def judge(self, progress: Progress) -> float:
         """Fraction of the held-out comparisons, found under the metric itself, that it satisfies."""
         components = progress.linear_map()
-        held_out = self._found(components).held_out
+        held_out = self._found(components, len(progress.pass_ends) + 1).held_out
         assert held_out is not None
         return satisfied(held_out, components, self.plan.settings.backend)
 
@@ -129,7 +129,7 @@ class Passes:
         """Return an earlier metric as the result."""
         if not isinstance(best, Boosted):  # the start, or read from a checkpoint
             begins = not best.history
-            problem = self._found(best.found_under).problem
+            problem = self._found(best.found_under, len(best.pass_ends)).problem
             best = solve(problem, self.plan.settings, start=best, reweigh=begins, max_iter=len(best.history))
             reason = StopReason.KEPT_START if begins else reason
         return replace(best, stop_reason=reason, best=None, score=None)

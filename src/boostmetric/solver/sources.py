@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, Protocol
-from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,8 +35,11 @@ class Source(Protocol):
         """The points that are in the memory of this process."""
         ...
 
-    def problem(self, under: FloatArray | None) -> Learnable:
-        """Find comparisons under the metric of a linear map; None is the Euclidean distance."""
+    def problem(self, under: FloatArray | None, n_passes: int) -> Learnable:
+        """Find comparisons under the metric of a linear map; None is the Euclidean distance.
+
+        `n_passes` is how many passes were made: a source that draws a sample for each draws another for each number.
+        """
         ...
 
     def start(self, init: Init) -> FloatArray | None:
@@ -46,7 +48,7 @@ class Source(Protocol):
 
 
 class DrawnAnchors(NamedTuple):
-    """A sample of the anchors, drawn again for every metric.
+    """A sample of the anchors, drawn again for every pass.
 
     Attributes
     ----------
@@ -59,12 +61,11 @@ class DrawnAnchors(NamedTuple):
     n: int
     seed: int
 
-    def drawn(self, n_samples: int, weights: NDArray[Any] | None, under: FloatArray | None) -> NDArray[Any] | None:
-        """Weights of the samples: zero unless drawn, for which the metric decides beside the seed."""
+    def drawn(self, n_samples: int, weights: NDArray[Any] | None, n_passes: int) -> NDArray[Any] | None:
+        """Weights of the samples: zero unless drawn."""
         if n_samples <= self.n:
             return weights
-        digest = 0 if under is None else crc32(np.ascontiguousarray(under).data)
-        is_drawn = np.random.default_rng((self.seed, digest)).permutation(n_samples) < self.n
+        is_drawn = np.random.default_rng((self.seed, n_passes)).permutation(n_samples) < self.n
         return np.where(is_drawn, 1.0 if weights is None else weights, 0.0)
 
 
@@ -111,10 +112,10 @@ class Labelled:
         weights = None if self.weights is None else self.weights[rows]
         return replace(self, X=self.X[rows], y=self.y[rows], weights=weights)
 
-    def problem(self, under: FloatArray | None = None) -> Problem:
+    def problem(self, under: FloatArray | None = None, n_passes: int = 0) -> Problem:
         """Find comparisons with the targets and impostors that are nearest under a metric."""
         mapped = self.X if under is None else mapped_points(MahalanobisMetric(under), self.X)[0]
-        weights = self.weights if self.sample is None else self.sample.drawn(len(self.y), self.weights, under)
+        weights = self.weights if self.sample is None else self.sample.drawn(len(self.y), self.weights, n_passes)
         mining = (self.n_neighbors, self.n_impostors, weights)
         mined = Comparisons._mined(mapped, self.y, *mining, quiet=True, device=self.device)
         # Samples are tested on the classes that they are learned from.
@@ -150,7 +151,7 @@ class Compared:
         """The points that are in the memory of this process."""
         return self.given.points_at_hand
 
-    def problem(self, under: FloatArray | None = None) -> Learnable:
+    def problem(self, under: FloatArray | None = None, n_passes: int = 0) -> Learnable:
         """The given comparisons, under every metric."""
         return self.given
 
