@@ -1,13 +1,16 @@
 """The recommended setting: what it chooses from, how it judges, and what it promises."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_iris, load_wine
+from sklearn.decomposition import PCA
 
 from boostmetric import BoostMetric, MahalanobisMetric
 from boostmetric.callbacks import Checkpoint
-from boostmetric.estimators.selection import Candidate, Choice, Recipe, choose, soft_losses
+from boostmetric.estimators.selection import Candidate, Choice, Recipe, choose, is_better, soft_losses
 from boostmetric.evaluation import knn_error
 from boostmetric.metric.starts import STARTS
 from boostmetric.solver.plan import Settings
@@ -29,8 +32,9 @@ def test_candidates_are_all_starts_and_passes_from_the_best():
     *compared, unit = metric.candidates_
     assert unit.normalize
     starts = [candidate for candidate in compared if candidate.n_passes == 0]
-    assert [start.recipe.init for start in starts] == list(STARTS[1:])
-    best = min(starts, key=lambda start: start.loss)
+    whole = [start for start in starts if start.recipe.rank is None]
+    assert [start.recipe.init for start in whole] == list(STARTS[1:])
+    best = min(whole, key=lambda start: start.loss)
     learned = [candidate for candidate in compared if candidate.n_passes]
     assert {candidate.recipe.init for candidate in learned} == {best.recipe.init, "standardized"}
     assert {(c.recipe.n_neighbors, c.recipe.n_impostors) for c in learned} == {(3, 3), (5, 10), (10, 20)}
@@ -39,7 +43,8 @@ def test_candidates_are_all_starts_and_passes_from_the_best():
     assert chosen.error < metric.candidates_[0].error
     assert (metric.init_, metric.n_passes_) == (chosen.recipe.init, chosen.n_passes)
     assert (metric.n_neighbors_, metric.n_impostors_) == (chosen.recipe.n_neighbors, chosen.recipe.n_impostors)
-    assert len(others) == (chosen.n_passes > 0)
+    assert len(others) == (2 if chosen.n_passes else 0)
+    assert len({candidate.recipe for candidate in metric.chosen_}) == len(metric.chosen_)
 
 
 def test_errors_are_those_on_the_eval_set():
@@ -79,7 +84,8 @@ def test_a_callback_may_have_seen_enough_candidates():
     watch = Enough()
     metric = BoostMetric.recommended(**QUICK, callbacks=[watch]).fit(*data)
     assert watch.candidates == metric.candidates_
-    assert [candidate.n_passes for candidate in metric.candidates_ if not candidate.normalize] == [0] * 6 + [1]
+    whole = [candidate for candidate in metric.candidates_ if candidate.recipe.rank is None]
+    assert [candidate.n_passes for candidate in whole if not candidate.normalize] == [0] * 6 + [1]
     assert watch.numbers == list(range(1, metric.n_iter_ + 1))  # trials are not watched, the fit is
 
 
@@ -88,7 +94,7 @@ def test_a_fit_goes_on_from_its_checkpoint_to_the_same_metric(fail_after, tmp_pa
     data = labelled("balance")
     whole = BoostMetric.recommended(**QUICK).fit(*data)
     assert whole.n_passes_ == 2
-    assert len(whole.chosen_) == 2
+    assert len(whole.chosen_) == 3
     path = tmp_path / "fit.npz"
     with pytest.raises(KeyboardInterrupt):
         BoostMetric.recommended(**QUICK, callbacks=[Checkpoint(path, every=1), Watch(fail_after)]).fit(*data)
@@ -167,7 +173,7 @@ def test_a_start_that_is_kept_is_said():
 EUCLIDEAN, RCA = (Recipe(init, "stagewise", 5, 10, 1) for init in ("identity", "rca"))
 
 
-def test_the_smallest_loss_is_chosen_and_few_samples_get_a_second():
+def test_the_smallest_loss_is_chosen_and_few_samples_get_two_more():
     def found(*figures):
         return [Candidate(recipe, n, np.full(4, loss), np.zeros(4)) for recipe, n, loss in figures]
 
@@ -175,6 +181,8 @@ def test_the_smallest_loss_is_chosen_and_few_samples_get_a_second():
     assert choose(every, 100) == [every[3], every[2]]  # the fewest passes among equals
     assert choose(every, 10_000) == [every[3]]
     assert choose(every[:2], 100) == [every[1]]  # a start is not averaged
+    more = found(*((Recipe("rca", "stagewise", n, 10, 1), 1, 0.1 + n / 100) for n in range(1, 5)))
+    assert choose([*every, *more], 100) == [every[3], *more[:2]]
 
 
 def test_what_is_better_by_chance_is_not_chosen():
@@ -238,6 +246,44 @@ def test_trials_never_see_what_they_are_judged_on():
     assert set(seen) == set(seen[:5])
     n_starts = len({candidate.recipe.init for candidate in found if candidate.n_passes})
     assert len(found) == 6 + 3 * n_starts  # six starts, and a pass with three sizes
+
+
+def rings_among_noise():
+    """Two classes, one around the other in the directions of most variance."""
+    rng = np.random.default_rng(0)
+    y = np.arange(240) % 2
+    angles = rng.uniform(0, 2 * np.pi, 240)
+    rings = (2 + 4 * y)[:, None] * np.column_stack([np.cos(angles), np.sin(angles)])
+    return np.column_stack([rings, 1.2 * rng.standard_normal((240, 14))]), y
+
+
+def test_starts_are_judged_with_fewer_directions_as_long_as_that_is_better():
+    found = candidates_of(Labelled(*rings_among_noise(), None, 3, 3), lambda train, recipe: iter([np.eye(16)] * 2))
+    for init in STARTS[1:]:
+        of_start = [candidate for candidate in found if candidate.recipe.init == init and not candidate.n_passes]
+        ranks = [candidate.recipe.rank for candidate in of_start]
+        first = 1 if init == "lda" else 16  # LDA has a direction fewer than classes
+        halved = [None, *(-(-first // 2**i) for i in range(1, len(ranks)))]
+        assert ranks == halved
+        assert all(is_better(fewer, more, 1.0) for more, fewer in pairwise(of_start))
+    assert any(candidate.recipe.rank is not None for candidate in found)
+    assert all(candidate.recipe.rank is None for candidate in found if candidate.n_passes)
+
+
+def test_principal_directions_are_those_of_the_mapped_samples():
+    components = np.random.default_rng(0).standard_normal((5, 13))
+    found = Labelled(X, Y, None, 3, 3, start_rank=2).start(components)
+    expected = PCA(2).fit_transform(X @ components.T)
+    assert np.abs((X - X.mean(axis=0)) @ found.T) == pytest.approx(np.abs(expected), rel=1e-6, abs=1e-6)
+
+
+def test_a_few_directions_of_a_start_can_be_the_result():
+    metric = BoostMetric.recommended(random_state=0, max_iter=1, n_passes=1, n_impostors=1).fit(*rings_among_noise())
+    (chosen,) = metric.chosen_
+    assert chosen.recipe.rank is not None
+    assert metric.stop_reason_ is StopReason.KEPT_START
+    assert len(metric.components_) == chosen.recipe.rank
+    assert f"of rank {chosen.recipe.rank}" in str(chosen.recipe)
 
 
 def test_large_data_are_validated_on_once():

@@ -328,8 +328,8 @@ def _setting(outcome: FitOutcome) -> str:
     if "n_neighbors" in chosen:
         words.append(plural(chosen["n_passes"], "pass", "passes"))
     words.append(plural(estimator.n_iter_, "iteration"))
-    if len(getattr(estimator, "chosen_", ())) > 1:
-        words.append(f"averaged with {estimator.chosen_[1].recipe}")
+    if others := getattr(estimator, "chosen_", ())[1:]:
+        words.append(f"averaged with {', and with '.join(str(other.recipe) for other in others)}")
     return ", ".join(words)
 
 

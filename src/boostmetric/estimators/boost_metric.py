@@ -93,7 +93,8 @@ class BoostMetric(Boosting):
         such as an earlier model's ``get_metric()``, or the array of its components. Targets and impostors are the
         nearest in this metric; with "zero" in the Euclidean distance. "auto" chooses among all named here but "zero",
         and how many passes are best, from none to `n_passes`, by the neighbours of samples that are left out (or of the
-        `eval_set`); then it learns from all samples.
+        `eval_set`); then it learns from all samples. If no passes are best, it keeps the start, perhaps only some of
+        its principal directions.
     %(early_stopping)s
     validation_fraction : float, default=0.1
         Fraction of the anchors to hold out, see `Comparisons.split`; used with `early_stopping` and `n_passes`.
@@ -123,7 +124,7 @@ class BoostMetric(Boosting):
     candidates_ : list of Candidate
         What "auto" chose from: recipe, number of passes, and validation error of each.
     chosen_ : list of Candidate
-        What it chose; with few samples there are two, the mean of whose metrics is the result.
+        What it chose; with few samples there are up to three, the mean of whose metrics is the result.
     %(fit_attributes)s
     %(about_the_fit)s
 

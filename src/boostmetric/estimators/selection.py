@@ -7,9 +7,9 @@ picks a neighbour at random, nearer ones more likely, and its loss is minus the 
 neighbour has its label (Goldberger et al., "Neighbourhood components analysis", 2004). That changes smoothly with the
 metric, unlike counted errors, and so tells more metrics apart; by itself it favours few dimensions too much.
 
-First the starts are judged. Then trials begin from the best of them, and after a few passes only the better half goes
-on (successive halving; Jamieson and Talwalkar, 2016). With few samples the best is so partly by chance, and the mean of
-the two best metrics does better than either.
+First the starts are judged, and whether fewer of their principal directions do better. Then trials begin from the best
+of them, and after a few passes only the better half goes on (successive halving; Jamieson and Talwalkar, 2016). With
+few samples the best is so partly by chance, and the mean of the best three metrics does better than each.
 """
 
 from __future__ import annotations
@@ -62,8 +62,10 @@ _N_NEIGHBORS = 20
 _WIDTHS = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, np.inf)
 _LEAST_PROBABILITY = 0.05
 _WEIGHT_OF_SOFT = 0.5
-# By how many standard errors the loss must be smaller than that of the Euclidean distance, and at unit length smaller
-# than without.
+# The result is the mean of so many metrics at most.
+_MOST_AVERAGED = 3
+# By how many standard errors the loss must be smaller than that of the Euclidean distance, or with more directions of a
+# start; and at unit length smaller than without.
 _STANDARD_ERRORS, _STANDARD_ERRORS_OF_UNIT_LENGTH = 1.0, 2.0
 # Numbers of neighbours whose errors are averaged.
 _VOTERS = (1, 3, 5)
@@ -80,6 +82,8 @@ class Recipe:
     n_neighbors : int
     n_impostors : int or "all"
     block_size : int
+    rank : int, optional
+        How many of the principal directions of the start are used; by default all.
     """
 
     init: Init
@@ -87,9 +91,11 @@ class Recipe:
     n_neighbors: int
     n_impostors: NImpostors
     block_size: int
+    rank: int | None = None
 
     def __str__(self) -> str:
-        return f"{start_in_words(self.init)}, {self.n_neighbors} targets, {self.n_impostors} impostors, {self.solver}"
+        start = start_in_words(self.init) + ("" if self.rank is None else f" of rank {self.rank}")
+        return f"{start}, {self.n_neighbors} targets, {self.n_impostors} impostors, {self.solver}"
 
     def max_iter(self, single: int, n_passes: int) -> tuple[int, ...]:
         """Most iterations of each pass, if single stagewise iterations were `single`."""
@@ -98,7 +104,7 @@ class Recipe:
 
     def applied_to(self, data: Labelled) -> Labelled:
         """The samples, compared as the recipe says."""
-        return replace(data, n_neighbors=self.n_neighbors, n_impostors=self.n_impostors)
+        return replace(data, n_neighbors=self.n_neighbors, n_impostors=self.n_impostors, start_rank=self.rank)
 
 
 @dataclass(frozen=True)
@@ -277,14 +283,16 @@ class Choice:
         done = 0
         for init in inits:
             on_step(done, total, start_in_words(init))
-            found.append(self._judged(folds, Recipe(init, *self._ways[0]), 0, self._starts(folds, init)))
             done += 1
-            if on_candidate(found[-1]):
-                return found
-        leading = found[-1:]
+            for start in self._begun_with(folds, init):
+                found.append(start)
+                if on_candidate(start):
+                    return found
+        whole = [start for start in found if start.recipe.rank is None]
+        leading = whole[-1:]
         if is_auto(self._init):
-            good = next(start for start in found if start.recipe.init == _GOOD_START)
-            leading = list({id(start): start for start in (_best(found), good)}.values())
+            good = next(start for start in whole if start.recipe.init == _GOOD_START)
+            leading = list({id(start): start for start in (_best(whole), good)}.values())
         trials = [
             Trial(recipe, start, [self._follow(fold.train, recipe) for fold in folds])
             for start, way in product(leading, self._ways)
@@ -309,6 +317,21 @@ class Choice:
         if self._held_out is not None:
             return [Fold(self._data, self._held_out, np.arange(len(self._held_out.y)))]
         return list(_folds(self._data, self._settings.rng))
+
+    def _begun_with(self, folds: Sequence[Fold], init: Init) -> Iterator[Candidate]:
+        """Judge a start, then half of its principal directions, and half of these, as long as that is better."""
+        recipe, maps = Recipe(init, *self._ways[0]), self._starts(folds, init)
+        start = self._judged(folds, recipe, 0, maps)
+        yield start
+        rank = min(map(len, maps)) if is_auto(self._init) and self._rank is None else 1
+        while rank > 1:
+            rank = -(-rank // 2)
+            maps = [fold.train.principal(each, rank) for fold, each in zip(folds, maps, strict=True)]
+            fewer = self._judged(folds, replace(recipe, rank=rank), 0, maps)
+            if not is_better(fewer, start, _STANDARD_ERRORS):
+                return
+            start = fewer
+            yield start
 
     def _starts(self, folds: Sequence[Fold], init: Init) -> list[FloatArray]:
         """Linear maps of a start."""
@@ -367,7 +390,7 @@ class Choice:
 
 
 def choose(found: Sequence[Candidate], n_samples: int) -> list[Candidate]:
-    """The candidate of the smallest loss; in small data, if it was learned, with the best of another recipe.
+    """The candidate of the smallest loss; in small data, if it was learned, with the best of two other recipes.
 
     Candidates that are not better than the Euclidean distance by more than one standard error are left out: among many,
     one of them is a little better by chance (Breiman et al., "Classification and regression trees", 1984).
@@ -381,11 +404,15 @@ def choose(found: Sequence[Candidate], n_samples: int) -> list[Candidate]:
     """
     base = found[0]
     found = [base, *(candidate for candidate in found if is_better(candidate, base, _STANDARD_ERRORS))]
-    chosen = _best(found)
-    if not chosen.n_passes or n_samples >= FEW_ROWS:
-        return [chosen]
-    others = [other for other in found if other.n_passes and other.recipe != chosen.recipe]
-    return [chosen, _best(others)] if others else [chosen]
+    best = _best(found)
+    if not best.n_passes or n_samples >= FEW_ROWS:
+        return [best]
+    learned = [candidate for candidate in found if candidate.n_passes]
+    chosen: list[Candidate] = []
+    while learned and len(chosen) < _MOST_AVERAGED:
+        chosen.append(_best(learned))
+        learned = [candidate for candidate in learned if candidate.recipe is not chosen[-1].recipe]
+    return chosen
 
 
 def is_better(candidate: Candidate, other: Candidate, standard_errors: float) -> bool:

@@ -7,6 +7,7 @@ given comparisons, in memory or in files, are the same under every metric.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
@@ -18,7 +19,7 @@ from boostmetric.comparisons import Comparisons
 from boostmetric.comparisons.labels import warn_of_small_classes
 from boostmetric.metric import MahalanobisMetric
 from boostmetric.metric.mapped_points import mapped_points
-from boostmetric.metric.starts import Init, starting_components
+from boostmetric.metric.starts import Init, scatter, starting_components
 from boostmetric.solver.problem import Learnable, Problem
 
 
@@ -87,6 +88,8 @@ class Labelled:
         Where to search targets and impostors, see `boostmetric.parallel.devices`.
     sample : DrawnAnchors, optional
         Which samples to compare with others, in each pass; by default all.
+    start_rank : int, optional
+        How many principal directions of a start are used; by default all.
     """
 
     X: Given
@@ -96,6 +99,7 @@ class Labelled:
     n_impostors: int | Literal["all"]
     device: str = "cpu"
     sample: DrawnAnchors | None = None
+    start_rank: int | None = None
 
     @property
     def n_features(self) -> int:
@@ -123,7 +127,20 @@ class Labelled:
 
     def start(self, init: Init) -> FloatArray | None:
         """Linear map of the metric to start from."""
-        return starting_components(init, self.X, self.y)
+        components = starting_components(init, self.X, self.y)
+        if components is None or self.start_rank is None:
+            return components
+        return self.principal(components, self.start_rank)
+
+    def principal(self, components: FloatArray, rank: int) -> FloatArray:
+        """A linear map followed by the projection onto the principal directions of the mapped samples."""
+        _, vectors = np.linalg.eigh(components @ self.scatter @ components.T)
+        return np.asarray(vectors[:, ::-1][:, :rank].T @ components)
+
+    @cached_property
+    def scatter(self) -> FloatArray:
+        """Covariance of the features, up to a factor."""
+        return scatter(self.X)
 
     def warn_of_small_classes(self) -> None:
         """Warn about classes with too few samples for `n_neighbors` targets."""
