@@ -126,6 +126,7 @@ class Baseline(MetricLearner):
                 "comparisons must refer to rows of X by number: (i, j, k) or (i, j, k, l), or be Comparisons. Got "
                 f"shape {np.shape(comparisons)}."
             )
+        self._learned_order = True
         return Problem(samples, as_comparisons(rows, None, weights)).restricted()
 
     def _set_threshold(

@@ -35,6 +35,7 @@ from boostmetric.estimators.learner import all_or_nothing
 from boostmetric.estimators.parameters import documented
 from boostmetric.estimators.sklearn_callbacks import with_callbacks
 from boostmetric.metric import MahalanobisMetric
+from boostmetric.metric.closer_pair import near_and_far
 from boostmetric.metric.starts import PLAIN_STARTS, check_init
 from boostmetric.solver.file_problem import FileProblem
 from boostmetric.solver.learn import SOLVERS
@@ -427,7 +428,7 @@ class ComparisonBoostMetric(Boosting):
                     "to pairs, or ask pair_distance."
                 )
             return np.asarray(self.threshold_ - squared_distance(mapped, rows))
-        near, far = (rows[:, [0, 1]], rows[:, [0, 2]]) if rows.shape[1] == 3 else (rows[:, :2], rows[:, 2:])
+        near, far = near_and_far(rows)
         return squared_distance(mapped, far) - squared_distance(mapped, near)
 
     def predict(self, comparisons: ArrayLike | Comparisons, *, points: Any = None) -> NDArray[np.int64]:

@@ -22,9 +22,9 @@ from boostmetric.arrays.tensors import check_finite, check_samples, finite, is_t
 from boostmetric.arrays.types import FloatArray
 from boostmetric.arrays.validation import as_numbers, check_count, checked
 from boostmetric.callbacks import Callback, ProgressBar
-from boostmetric.estimators.pair_classifier import PairClassifierMixin
 from boostmetric.estimators.sklearn_callbacks import CallbackSupportMixin, Method, SklearnCallbacks
 from boostmetric.estimators.summary import summary
+from boostmetric.estimators.tuple_classifier import TupleClassifierMixin
 from boostmetric.metric import MahalanobisMetric
 from boostmetric.parallel.blas import single_threaded_blas
 from boostmetric.solver.result import Progress
@@ -40,7 +40,7 @@ def all_or_nothing(fit: Method) -> Method:
     def whole(self: Any, *arguments: Any, **options: Any) -> Any:
         before = dict(vars(self))  # attributes are replaced, never changed in place
         if fit.__name__ == "fit":  # what was calibrated belongs to the metric so far
-            for name in ("threshold_", "probability_"):
+            for name in ("threshold_", "probability_", "_learned_order"):
                 self.__dict__.pop(name, None)
         try:
             with single_threaded_blas():
@@ -53,7 +53,7 @@ def all_or_nothing(fit: Method) -> Method:
 
 
 class MetricLearner(
-    PairClassifierMixin,
+    TupleClassifierMixin,
     CallbackSupportMixin,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,

@@ -25,6 +25,7 @@ from boostmetric.arrays.tensors import (
 )
 from boostmetric.arrays.types import FloatArray
 from boostmetric.arrays.validation import as_list, as_numbers, check_count, check_flag
+from boostmetric.metric.closer_pair import CloserPairMixin
 
 if TYPE_CHECKING:  # a loaded model maps points with NumPy alone
     from scipy import sparse
@@ -36,7 +37,7 @@ def with_fixed_signs(rows: FloatArray) -> FloatArray:
     return np.where(largest[:, None] < 0, -rows, rows)
 
 
-class MahalanobisMetric:
+class MahalanobisMetric(CloserPairMixin):
     """The distance ``sqrt((a - b)' X (a - b))`` with X = L'L.
 
     Parameters
@@ -77,6 +78,11 @@ class MahalanobisMetric:
     >>> metric.matrix
     array([[4., 0.],
            [0., 0.]])
+
+    Ask whether points are closer to their second point than to their third:
+
+    >>> metric.predict([[[0.0, 0.0], [1.0, 9.0], [2.0, 0.0]]])
+    array([1])
 
     Save it to a file, and load it again:
 

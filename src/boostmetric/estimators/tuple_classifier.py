@@ -1,4 +1,7 @@
-"""Pairs as a classifier: similar or dissimilar, by a threshold on the learned distance."""
+"""Tuples of points as samples of a classifier.
+
+Pairs are similar or dissimilar, by a threshold on the learned distance. In a triplet or quadruplet, one pair is closer.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +19,21 @@ from sklearn.utils.validation import check_is_fitted
 from boostmetric.arrays.types import FloatArray
 from boostmetric.arrays.validation import check_choice, check_number
 from boostmetric.comparisons.thresholds import STRATEGIES, choose_threshold
+from boostmetric.metric import MahalanobisMetric
+from boostmetric.metric.closer_pair import as_tuples
+
+_NO_THRESHOLD = (
+    "There is no threshold between similar and dissimilar pairs. Call calibrate_threshold(pairs, y) or "
+    "set_threshold(distance)."
+)
 
 
-def _has_threshold(metric: Any) -> bool:
-    if not hasattr(metric, "threshold_"):
+def _classifies(metric: Any) -> bool:
+    # After a fit to labels, scikit-learn would take these methods for those of samples, and call them with samples.
+    if not (hasattr(metric, "threshold_") or metric._learned_order):
         raise AttributeError(
-            "There is no threshold between similar and dissimilar pairs. Call calibrate_threshold(pairs, y) or "
-            "set_threshold(distance)."
+            f"{_NO_THRESHOLD} For triplets and quadruplets, which need none, call predict, decision_function and score "
+            "of get_metric()."
         )
     return True
 
@@ -33,15 +44,20 @@ def _has_probabilities(metric: Any) -> bool:
     return True
 
 
-class PairClassifierMixin:
-    """Methods that tell similar from dissimilar pairs of points.
+class TupleClassifierMixin:
+    """Methods that tell similar from dissimilar pairs of points, and which pair of a triplet or quadruplet is closer.
 
-    `predict`, `decision_function` and `score` exist once there is a threshold, `predict_proba` once probabilities are
-    calibrated; a new fit forgets both.
+    `predict`, `decision_function` and `score` exist once there is a threshold, or after a fit to comparisons.
+    `predict_proba` exists once probabilities are calibrated. A new fit forgets all of this.
     """
 
     threshold_: float
     probability_: FloatArray
+    _learned_order: bool = False  # whether the fit was to comparisons
+
+    @abstractmethod
+    def _plain_metric(self) -> MahalanobisMetric:
+        """The learned metric."""
 
     @abstractmethod
     def pair_distance(self, pairs: ArrayLike) -> NDArray[np.floating[Any]]:
@@ -148,49 +164,69 @@ class PairClassifierMixin:
         self.probability_ = _platt(distance, similar)
         return self
 
-    @available_if(_has_threshold)
-    def decision_function(self, pairs: ArrayLike) -> NDArray[np.floating[Any]]:
-        """`threshold_` minus the squared distances of pairs: positive for pairs that are called similar.
+    @available_if(_classifies)
+    def decision_function(self, tuples: ArrayLike) -> NDArray[np.floating[Any]]:
+        """For pairs, `threshold_` minus their squared distance; else by how much the far pair is farther, squared.
 
         Parameters
         ----------
-        pairs : array-like of shape (n_pairs, 2, n_features)
+        tuples : array-like of shape (n_tuples, 2 to 4, n_features)
+            Pairs, triplets (a, b, c) or quadruplets (a, b, c, d) of points.
 
         Returns
         -------
-        ndarray of shape (n_pairs,)
+        ndarray of shape (n_tuples,)
+            For triplets and quadruplets, the squared distance of c and d (or of a and c) minus that of a and b.
         """
-        return np.asarray(self.threshold_ - np.square(self.pair_distance(pairs)))
+        points = as_tuples(tuples)
+        if points.shape[1] > 2:
+            return self._plain_metric().decision_function(points)
+        if not hasattr(self, "threshold_"):
+            raise ValueError(_NO_THRESHOLD)
+        return np.asarray(self.threshold_ - np.square(self.pair_distance(points)))
 
-    @available_if(_has_threshold)
-    def predict(self, pairs: ArrayLike) -> NDArray[np.int64]:
-        """1 for pairs that are called similar, -1 for the others.
+    @available_if(_classifies)
+    def predict(self, tuples: ArrayLike) -> NDArray[np.int64]:
+        """1 for pairs that are called similar, and where a and b are closer than c and d (or than a and c); else -1.
 
         Parameters
         ----------
-        pairs : array-like of shape (n_pairs, 2, n_features)
+        tuples : array-like of shape (n_tuples, 2 to 4, n_features)
+            Pairs, triplets (a, b, c) or quadruplets (a, b, c, d) of points.
 
         Returns
         -------
-        ndarray of shape (n_pairs,)
+        ndarray of shape (n_tuples,)
         """
-        return np.where(self.decision_function(pairs) > 0, 1, -1)
+        return np.where(self.decision_function(tuples) > 0, 1, -1)
 
-    @available_if(_has_threshold)
-    def score(self, pairs: ArrayLike, y: ArrayLike) -> float:
-        """Area under the ROC curve: how often a similar pair is closer than a dissimilar one.
+    @available_if(_classifies)
+    def score(self, tuples: ArrayLike, y: ArrayLike | None = None) -> float:
+        """For pairs, area under the ROC curve; else the fraction of the tuples that the metric satisfies.
 
         Parameters
         ----------
-        pairs : array-like of shape (n_pairs, 2, n_features)
-        y : array-like of shape (n_pairs,)
-            1 for similar and -1 for dissimilar pairs.
+        tuples : array-like of shape (n_tuples, 2 to 4, n_features)
+            Pairs, triplets (a, b, c) or quadruplets (a, b, c, d) of points.
+        y : array-like of shape (n_tuples,), optional
+            For pairs only: 1 for similar and -1 for dissimilar pairs.
 
         Returns
         -------
         float
+            For pairs, how often a similar pair is closer than a dissimilar one. For triplets and quadruplets, how often
+            a and b are closer than c and d (or than a and c).
         """
-        distance, similar = self._squares_and_kinds(pairs, y)
+        points = as_tuples(tuples)
+        if (y is None) == (points.shape[1] == 2):
+            raise ValueError(
+                "Pairs need y: 1 for similar, -1 for dissimilar ones."
+                if y is None
+                else "y says which pairs are similar and is only for pairs. Leave it out."
+            )
+        if y is None:
+            return self._plain_metric().score(points)
+        distance, similar = self._squares_and_kinds(points, y)
         return float(roc_auc_score(similar, -distance))
 
     @available_if(_has_probabilities)

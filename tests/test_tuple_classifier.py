@@ -1,6 +1,7 @@
-"""Pairs as a classifier, for every metric."""
+"""Pairs, triplets and quadruplets as samples of a classifier, for every metric."""
 
 import itertools
+import pickle
 
 import numpy as np
 import pytest
@@ -8,8 +9,8 @@ from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score, fbeta_score, log_loss, roc_auc_score
 
-from boostmetric import BoostMetric, ComparisonBoostMetric
-from boostmetric.baselines import GMML, ITML, MMC, RCA, SDML
+from boostmetric import BoostMetric, ComparisonBoostMetric, MahalanobisMetric
+from boostmetric.baselines import GMML, ITML, LMNN, LSML, MMC, RCA, SCML, SDML, PSDBoost
 from boostmetric.comparisons.thresholds import STRATEGIES, choose_threshold
 
 X, LABEL = load_iris(return_X_y=True)
@@ -17,6 +18,15 @@ RNG = np.random.default_rng(0)
 ROWS = RNG.permutation(np.stack(np.triu_indices(150, 1), axis=1))[:900]
 Y = np.where(LABEL[ROWS[:, 0]] == LABEL[ROWS[:, 1]], 1, -1)
 PAIRS = X[ROWS]
+TRIPLETS, QUADRUPLETS = (RNG.permuted(np.tile(np.arange(150), (400, 1)), axis=1)[:, :n] for n in (3, 4))
+
+
+def margins(metric, rows):
+    """Squared distances of the far pairs minus those of the near pairs."""
+    mapped = metric.transform(X)
+    near, far = ((0, 1), (0, 2)) if rows.shape[1] == 3 else ((0, 1), (2, 3))
+    squares = [np.square(mapped[rows[:, i]] - mapped[rows[:, j]]).sum(axis=1) for i, j in (near, far)]
+    return squares[1] - squares[0]
 
 
 def rates(similar, called):
@@ -100,6 +110,69 @@ def test_comparison_boost_metric():
     metric.calibrate_threshold(PAIRS[450:], Y[450:], strategy="max_tnr", min_rate=0.99)
     assert metric.threshold_ > before
     assert np.mean(metric.predict(PAIRS[450:])[Y[450:] == 1] == 1) >= 0.99
+
+
+def check_tuples(classifier, metric):
+    for rows in (TRIPLETS, QUADRUPLETS):
+        expected = margins(metric, rows)
+        assert classifier.decision_function(X[rows]) == pytest.approx(expected, abs=1e-9)
+        assert (classifier.predict(X[rows]) == np.where(expected > 0, 1, -1)).all()
+        assert classifier.score(X[rows]) == np.mean(expected > 0)
+
+
+@pytest.mark.parametrize("metric", [BoostMetric.paper(max_iter=30), RCA(), GMML()])
+def test_every_metric_tells_which_pair_is_closer(metric, tmp_path):
+    metric.fit(X, LABEL)
+    assert not hasattr(metric, "score")
+    with pytest.raises(AttributeError) as refused:
+        metric.predict(X[TRIPLETS])
+    assert "For triplets and quadruplets, which need none, call predict" in str(refused.value.__cause__)
+    check_tuples(metric.get_metric(), metric)
+    metric.save(tmp_path / "model.safetensors")
+    check_tuples(MahalanobisMetric.load(tmp_path / "model.safetensors"), metric)
+    check_tuples(metric.set_threshold(1.0), metric)
+
+
+@pytest.mark.parametrize("learner", [LMNN(), LSML(), SCML(n_basis=30, random_state=0), PSDBoost(max_iter=5, tol=1.0)])
+@pytest.mark.parametrize("rows", [TRIPLETS, QUADRUPLETS])
+def test_learners_of_comparisons_classify_tuples(learner, rows):
+    rows = rows[margins(RCA().fit(X, LABEL), rows) > 0]
+    learner.fit(X, comparisons=rows[:100])
+    check_tuples(learner, learner)
+    check_tuples(pickle.loads(pickle.dumps(learner)), learner)
+    with pytest.raises(ValueError, match=r"There is no threshold between .* Call calibrate_threshold\(pairs, y\)"):
+        learner.predict(PAIRS)
+    learner.calibrate_threshold(PAIRS, Y)
+    assert accuracy_score(Y, learner.predict(PAIRS)) > 0.7
+    learner.fit(X, LABEL)
+    assert not hasattr(learner, "predict")
+
+
+def test_ties_and_large_points():
+    metric = MahalanobisMetric(np.eye(2))
+    near, middle, far = [0.0, 0.0], [1e200, 0.0], [3e200, 0.0]
+    triplets = [[near, middle, far], [near, far, middle], [near, middle, middle]]
+    assert metric.decision_function(triplets).tolist() == [np.inf, -np.inf, 0]
+    assert metric.predict(triplets).tolist() == [1, -1, -1]
+    assert metric.score(triplets) == 1 / 3
+
+
+def test_refusals_of_tuples():
+    metric = RCA().fit(X, LABEL).set_threshold(1.0)
+    for classifier in (metric, metric.get_metric()):
+        for shape in [(2, 4), (2, 5, 4), (2, 1, 4)]:
+            with pytest.raises(ValueError, match=r"Tuples must be points of shape \(n_tuples, 2, n_features\)"):
+                classifier.predict(np.zeros(shape))
+        with pytest.raises(ValueError, match="The metric has 4 features, but the points have shape"):
+            classifier.predict(np.zeros((2, 3, 5)))
+        with pytest.raises(ValueError, match="There are no tuples: at least one is needed"):
+            classifier.score(np.zeros((0, 3, 4)))
+    with pytest.raises(ValueError, match="Pairs alone cannot be compared"):
+        metric.get_metric().predict(PAIRS)
+    with pytest.raises(ValueError, match="Pairs need y: 1 for similar, -1 for dissimilar ones"):
+        metric.score(PAIRS)
+    with pytest.raises(ValueError, match="y says which pairs are similar and is only for pairs"):
+        metric.score(X[TRIPLETS], np.ones(400))
 
 
 def test_refusals():
