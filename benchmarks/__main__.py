@@ -33,6 +33,7 @@ from benchmarks import (
     same_interface,
     scaling,
     stream,
+    tenants,
     variants,
 )
 from boostmetric.paper.datasets import MissingDataError
@@ -65,6 +66,7 @@ BENCHMARKS = {
     "rounds": rounds.run,
     "large": large.run,
     "judge": judge.run,
+    "tenants": tenants.run,
     "release": release.run,
 }
 RESULTS = Path(__file__).parent / "results"

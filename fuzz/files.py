@@ -1,9 +1,9 @@
-"""Fuzz the readers of files with atheris: any bytes are a table, a model, an index or a checkpoint, or are refused.
+"""Fuzz the readers of files with atheris: any bytes are a table, or what is stored, or are refused.
 
     python fuzz/files.py csv -max_total_time=300 corpus/csv
 
-The first argument is a kind of file: csv, tsv, jsonl, npy, npz, parquet, model, index or checkpoint; the others are
-libFuzzer's. See fuzz/README.md.
+The first argument is a kind of file: csv, tsv, jsonl, npy, npz, parquet, model, index, tenants or checkpoint; the
+others are libFuzzer's. See fuzz/README.md.
 """
 
 from __future__ import annotations
@@ -21,9 +21,15 @@ with atheris.instrument_imports(include=["boostmetric"]):
     from boostmetric.metric.mahalanobis import MahalanobisMetric
     from boostmetric.retrieval import MetricIndex
     from boostmetric.tables import PointTable, TableError, read_comparisons, read_points, read_positives, read_relevance
+    from boostmetric.tenants import TenantMetrics
 
 POINTS = PointTable(np.eye(4), ids=np.array(["a", "b", "c", "1"], dtype=object))
-STORED = {"model": MahalanobisMetric.load, "index": MetricIndex.load, "checkpoint": Checkpoint.load}
+STORED = {
+    "model": MahalanobisMetric.load,
+    "index": MetricIndex.load,
+    "tenants": TenantMetrics.load,
+    "checkpoint": Checkpoint.load,
+}
 
 
 def main() -> None:

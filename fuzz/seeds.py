@@ -10,6 +10,7 @@ import numpy as np
 from boostmetric import BoostMetric
 from boostmetric.callbacks import Checkpoint
 from boostmetric.retrieval import MetricIndex
+from boostmetric.tenants import TenantMetrics
 
 TABLES = {
     "points": "id,label,x,y\na,p,0.5,1\nb,q,1.5,-2e3\n",
@@ -31,7 +32,7 @@ def main(folder: Path) -> None:
         _write(folder / "jsonl" / name, "\n".join(lines).encode())
     y = np.arange(12) % 2
     X = np.random.default_rng(0).standard_normal((12, 2)) + 2.0 * y[:, None]
-    for kind in ("npy", "npz", "parquet", "model", "index", "checkpoint"):
+    for kind in ("npy", "npz", "parquet", "model", "index", "tenants", "checkpoint"):
         (folder / kind).mkdir(parents=True, exist_ok=True)
     with (folder / "npy" / "points").open("wb") as file:
         np.save(file, X)
@@ -49,6 +50,9 @@ def main(folder: Path) -> None:
     model.save(folder / "model" / "boosted")
     MetricIndex(model).add(X, ids=[f"é{i}" for i in range(12)]).save(folder / "index" / "text")
     MetricIndex().add(X).save(folder / "index" / "numbers")
+    tenants = TenantMetrics(model)
+    tenants.fit("few queries", X[:2], X[2:], [[0, 1, 1], [1, 2, 1]])
+    tenants.save(folder / "tenants" / "one")
 
 
 def _write(path: Path, content: bytes) -> None:

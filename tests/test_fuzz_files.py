@@ -14,6 +14,7 @@ from boostmetric import BoostMetric, MahalanobisMetric
 from boostmetric.callbacks import Checkpoint
 from boostmetric.retrieval import MetricIndex
 from boostmetric.tables import PointTable, TableError, read_comparisons, read_points, read_positives, read_relevance
+from boostmetric.tenants import TenantMetrics
 from hostile import WORDS, attempt, cases, seeds, seldom
 
 IDS = ["a", "b", "c", "日本", "1", "é"]
@@ -263,10 +264,18 @@ def whole_files(tmp_path_factory):
     model = BoostMetric.paper(max_iter=3, callbacks=[Checkpoint(folder / "checkpoint")]).fit(X, y)
     model.save(folder / "model")
     MetricIndex(model).add(X, ids=[f"é{i}" for i in range(20)]).save(folder / "index")
+    tenants = TenantMetrics(model)
+    tenants.fit("few queries", X[:2], X[2:], [[0, 1, 1], [1, 2, 1]])
+    tenants.save(folder / "tenants")
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-LOADERS = {"model": MahalanobisMetric.load, "index": MetricIndex.load, "checkpoint": Checkpoint.load}
+LOADERS = {
+    "model": MahalanobisMetric.load,
+    "index": MetricIndex.load,
+    "tenants": TenantMetrics.load,
+    "checkpoint": Checkpoint.load,
+}
 
 
 @pytest.mark.parametrize("kind", LOADERS)

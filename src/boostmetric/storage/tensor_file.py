@@ -26,8 +26,12 @@ from boostmetric.storage.files import replacing
 FLOATS = ("float64", "float32", "float16")
 
 _ENTRY = "boostmetric"
-_A_FILE = {"model": "a model file", "index": "an index file"}
-_LOADERS = {"model": "boostmetric.MahalanobisMetric.load", "index": "boostmetric.retrieval.MetricIndex.load"}
+_A_FILE = {"model": "a model file", "index": "an index file", "tenants": "a file of tenants"}
+_LOADERS = {
+    "model": "boostmetric.MahalanobisMetric.load",
+    "index": "boostmetric.retrieval.MetricIndex.load",
+    "tenants": "boostmetric.tenants.TenantMetrics.load",
+}
 
 
 @dataclass(frozen=True)
@@ -89,7 +93,7 @@ def write_tensors(
     ----------
     path : str or Path
         File to write; replaced if it exists.
-    kind : {"model", "index"}
+    kind : {"model", "index", "tenants"}
     version : int
         Layout version of this kind, incremented when an older reader would misread a new file.
     tensors : mapping of str to ndarray
@@ -129,7 +133,7 @@ def read_tensors(path: str | Path, kind: str, newest: int) -> TensorFile:
     Parameters
     ----------
     path : str or Path
-    kind : {"model", "index"}
+    kind : {"model", "index", "tenants"}
     newest : int
         Newest layout version understood; all from 1 on are.
 
