@@ -6,7 +6,7 @@ export BOOSTMETRIC_DATA ?= $(wildcard ../shared/data)
 # What the code for GPUs is tested with, without one. Other users and tests do without torch.
 TORCH := torch==2.13.0 triton==3.9.0
 
-.PHONY: demo test test-torch test-ray test-oldest metric-learn fuzz lint docs bench paper paper-quick release-check clean
+.PHONY: demo test test-torch test-ray test-integrations test-oldest metric-learn fuzz lint docs bench paper paper-quick release-check clean
 
 demo: .venv/.core
 	$(BIN)/boostmetric demo --output demo
@@ -22,6 +22,10 @@ test-torch: .venv/.torch
 # Fits on a cluster of this machine, with workers that are killed.
 test-ray: .venv/.ray
 	$(BIN)/python -m pytest -m ray
+
+# A metric in other people's frameworks and databases, with the real packages.
+test-integrations: .venv/.integrations
+	$(BIN)/python -m pytest -n 2 tests/test_integrations.py tests/test_export.py tests/test_docs.py
 
 # The oldest versions that pyproject.toml allows, and of what these need, the newest of that day. Python 3.11: some have
 # no wheels for newer ones.
@@ -104,6 +108,10 @@ clean:
 
 .venv/.ray: .venv/.test
 	$(BIN)/pip install --quiet --editable '.[ray]'
+	touch $@
+
+.venv/.integrations: .venv/.test
+	$(BIN)/pip install --quiet --editable '.[integrations]'
 	touch $@
 
 .venv/.paper: .venv/.core

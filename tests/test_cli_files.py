@@ -719,6 +719,9 @@ def test_export(model, tmp_path):
     M = np.load(tmp_path / "m.npy", allow_pickle=False)
     assert (M.shape, M.dtype) == ((13, 3), np.float16)
     run("export", model, "--to", "query-side", "-o", tmp_path / "q.npz", "--document-length", "800")
+    for to in ("json", "csv", "sql"):
+        assert json_of("export", model, "--to", to, "-o", tmp_path / f"m.{to}")["to"] == to
+        assert (tmp_path / f"m.{to}").read_text()
     run("export", model, "--to", "sentence-transformers", "-o", tmp_path / "dense")
     assert (tmp_path / "dense" / "config.json").exists()
     again = run("export", model, "--to", "sentence-transformers", "-o", tmp_path / "dense", "--force", code=2)
@@ -755,6 +758,9 @@ def test_a_model_of_unit_length_goes_through_all_commands(folder, wine, unit_mod
     for to, said in (
         ("numpy", "by cosine"),
         ("query-side", "multiplied by a number"),
+        ("json", "by cosine"),
+        ("csv", "by cosine"),
+        ("sql", "Compare by cosine"),
         ("sentence-transformers", "Dense and Normalize"),
     ):
         result = run("export", unit_model, "--to", to, "-o", tmp_path / to)

@@ -3,6 +3,7 @@
 import contextlib
 import io
 import re
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,12 @@ OPTIONAL = {
     "faiss": r"^import faiss\b|backend=.*faiss",
     "onnxruntime": r"^import onnxruntime\b",
     "qdrant_client": r"^from qdrant_client\b",
+    "duckdb": r"^import duckdb\b",
+    "sqlite_vec": r"^import sqlite_vec\b",
+    "milvus_lite": r"^from pymilvus\b",
+    "pymilvus": r"^from pymilvus\b",
+    "langchain_core": r"^from langchain_core\b",
+    "llama_index.core": r"^from llama_index\b",
     "cv2": r"^from boostmetric\.vision\b",
     "ray": r"^from boostmetric\.engines\.ray\b",
 }
@@ -32,6 +39,8 @@ def test_block_prints_what_it_says(block, tmp_path, monkeypatch):
     for package, sign in OPTIONAL.items():
         if re.search(sign, block, re.M):
             pytest.importorskip(package)
+    if "enable_load_extension" in block and not hasattr(sqlite3.Connection, "enable_load_extension"):
+        pytest.skip("the sqlite3 of this Python loads no extensions")
     monkeypatch.chdir(tmp_path)  # some save a picture
     stated = re.findall(r"^print\(.*?#\s*(.+)$", block, re.M)
     printed = io.StringIO()

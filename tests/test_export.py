@@ -1,7 +1,9 @@
 """Exported metrics: what other programs compute with them is the learned distance."""
 
+import csv
 import json
 import os
+import sqlite3
 import stat
 import sys
 
@@ -19,11 +21,14 @@ from boostmetric.baselines import RCA
 from boostmetric.export import (
     largest_change,
     query_side,
+    to_csv,
     to_faiss,
+    to_json,
     to_numpy,
     to_onnx,
     to_query_side,
     to_sentence_transformers,
+    to_sql,
 )
 from boostmetric.storage.files import new_folder
 
@@ -294,6 +299,53 @@ def test_others_may_read_a_folder(tmp_path):
     finally:
         os.umask(before)
     assert stat.S_IMODE((tmp_path / "folder").stat().st_mode) == 0o755
+
+
+# text
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_text_holds_the_matrix_of_numpy(metric, tmp_path, dtype):
+    M = np.load(to_numpy(metric, tmp_path / "metric.npy", dtype=dtype))
+    stored = json.loads(to_json(metric, tmp_path / "metric.json", dtype=dtype).read_text())
+    assert np.array_equal(np.array(stored.pop("matrix"), dtype=dtype), M)
+    assert stored == {"n_features": 12, "n_components": 5, "feature_names": None, "normalize": False}
+    with to_csv(metric, tmp_path / "metric.csv", dtype=dtype).open(newline="") as file:
+        header, *rows = csv.reader(file)
+    assert header == ["feature", *(f"component_{number}" for number in range(5))]
+    assert [row[0] for row in rows] == [str(number) for number in range(12)]
+    assert np.array_equal(np.array([row[1:] for row in rows], dtype=dtype), M)
+    database = sqlite3.connect(":memory:")
+    database.executescript(to_sql(metric, tmp_path / "metric.sql", dtype=dtype).read_text())
+    weights = database.execute("select feature, component, weight from metric").fetchall()
+    assert len(weights) == M.size
+    assert all(np.dtype(dtype).type(weight) == M[feature - 1, component - 1] for feature, component, weight in weights)
+
+
+def test_the_comment_in_sql_maps_vectors(tmp_path):
+    metric = MahalanobisMetric(np.random.default_rng(0).standard_normal((40, 30)))  # several statements
+    script = to_sql(metric, tmp_path / "metric.sql", dtype="float64").read_text()
+    assert script.count("insert into") == 3
+    X = np.random.default_rng(1).standard_normal((4, 30))
+    database = sqlite3.connect(":memory:")
+    database.executescript(script)
+    database.execute("create table vectors (id integer, feature integer, value real)")
+    rows = [(id, feature + 1, value) for id, row in enumerate(X.tolist()) for feature, value in enumerate(row)]
+    database.executemany("insert into vectors values (?, ?, ?)", rows)
+    query = " ".join(line.removeprefix("--") for line in script.splitlines()[2:4])
+    mapped = np.zeros((4, 40))
+    for id, component, value in database.execute(query):
+        mapped[id, component - 1] = value
+    np.testing.assert_allclose(mapped, metric.transform(X))
+
+
+def test_names_and_unit_length_are_in_the_text(tmp_path):
+    metric = MahalanobisMetric([[1.0, 2.0]], feature_names=["width, in mm", 'the "other"'], normalize=True)
+    stored = json.loads(to_json(metric, tmp_path / "metric.json").read_text())
+    assert (stored["feature_names"], stored["normalize"]) == (metric.feature_names, True)
+    with to_csv(metric, tmp_path / "metric.csv").open(newline="") as file:
+        assert [row[0] for row in csv.reader(file)] == ["feature", *metric.feature_names]
+    assert "compared by cosine." in to_sql(metric, tmp_path / "metric.sql").read_text()
 
 
 # the query side

@@ -9,7 +9,7 @@ import importlib, pkgutil, sys
 
 ABSENT = (
     *("cv2", "faiss", "matplotlib", "onnx", "onnxruntime", "pandas"),
-    *("pyarrow", "ray", "rich", "torch", "triton", "typer"),
+    *("langchain_core", "llama_index", "pyarrow", "ray", "rich", "torch", "triton", "typer"),
 )
 
 
@@ -20,11 +20,12 @@ class Absent:
 
 NEED_TORCH = ("boostmetric.gpu.", "boostmetric.neighbors.on_device", "boostmetric.parallel.device_memory")
 NEED_TYPER = ("boostmetric.cli",)
+NEED_FRAMEWORKS = ("boostmetric.integrations.langchain_class", "boostmetric.integrations.llama_index_class")
 sys.meta_path.insert(0, Absent())
 import boostmetric
 names = [module.name for module in pkgutil.walk_packages(boostmetric.__path__, "boostmetric.")]
 for name in names:
-    if not name.startswith((*NEED_TORCH, *NEED_TYPER)) and not name.endswith("__main__"):
+    if not name.startswith((*NEED_TORCH, *NEED_TYPER, *NEED_FRAMEWORKS)) and not name.endswith("__main__"):
         importlib.import_module(name)
 print(len(names))
 """

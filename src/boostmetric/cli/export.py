@@ -10,6 +10,9 @@ from boostmetric.cli.tasks import load_model
 
 _NEXT = {
     "numpy": "X @ M are the transformed vectors of the rows of X; compare them by Euclidean distance.",
+    "json": "Its 'matrix' has a list for each feature; compare transformed vectors by Euclidean distance.",
+    "csv": "It has a row for each feature; compare transformed vectors by Euclidean distance.",
+    "sql": "It creates the table metric; a comment in it shows how to map vectors. Compare by Euclidean distance.",
     "faiss": "An empty index: read it with faiss.read_index, and add vectors as they are.",
     "onnx": "One MatMul from 'vectors' to 'transformed'; compare by Euclidean distance.",
     "sentence-transformers": "Append the Dense module after all modules of the model; compare by Euclidean distance.",
@@ -18,6 +21,7 @@ _NEXT = {
 # For models that scale vectors to unit length.
 _NEXT_OF_UNIT_LENGTH = {
     "numpy": "X @ M are the transformed vectors of the rows of X; compare them by cosine.",
+    **{form: _NEXT[form].replace("Euclidean distance", "cosine") for form in ("json", "csv", "sql")},
     "faiss": _NEXT["faiss"] + " It scales them to unit length.",
     "onnx": "From 'vectors' to 'transformed', of unit length; compare by cosine or inner product.",
     "sentence-transformers": "Append Dense and Normalize after all modules of the model; compare by cosine.",
@@ -28,7 +32,7 @@ _NEXT_OF_UNIT_LENGTH = {
 def export(
     model: Model,
     to: Annotated[
-        Literal["numpy", "faiss", "onnx", "sentence-transformers", "query-side"],
+        Literal["numpy", "json", "csv", "sql", "faiss", "onnx", "sentence-transformers", "query-side"],
         typer.Option(help="Format to write.", show_default=False),
     ],
     output: Annotated[
@@ -38,7 +42,8 @@ def export(
     dtype: Annotated[
         Literal["float16", "float32", "float64"] | None,
         typer.Option(
-            help="Type of the numbers: float16, float32 or, for numpy and query-side, float64. Default: float32."
+            help="Type of the numbers: float16, float32 or, but for onnx and sentence-transformers, float64. "
+            "Default: float32."
         ),
     ] = None,
     rank: Rank = None,
@@ -52,7 +57,7 @@ def export(
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Write a model for NumPy, faiss, ONNX, sentence-transformers, or an index that cannot be rebuilt."""
+    """Write a model for NumPy, faiss, ONNX, sentence-transformers, an index that cannot be rebuilt, or as text."""
     for option, value, wanted in (("--index", index, "faiss"), ("--document-length", document_length, "query-side")):
         if value is not None and to != wanted:
             raise typer.BadParameter(f"{option} is for --to {wanted}. Leave it out.", param_hint=option)
@@ -81,6 +86,9 @@ def export(
     else:
         writers = {
             "numpy": exports.to_numpy,
+            "json": exports.to_json,
+            "csv": exports.to_csv,
+            "sql": exports.to_sql,
             "onnx": exports.to_onnx,
             "sentence-transformers": exports.to_sentence_transformers,
         }
