@@ -128,7 +128,10 @@ def test_defaults_that_fail_there_too_have_a_remedy():
     with pytest.raises(ValueError, match="maximum number of chunks is 75"):
         metric_learn.RCA_Supervised(random_state=0).fit(X, Y)
     assert metric_learn.RCA_Supervised(n_chunks=75, random_state=0).fit(X, Y).components_.shape == (4, 4)
-    with pytest.warns(ConvergenceWarning), pytest.raises(RuntimeError, match=r"Lower balance, .* balance_param is 0\.5"):
+    with (
+        pytest.warns(ConvergenceWarning),
+        pytest.raises(RuntimeError, match=r"Lower balance, .* balance_param is 0\.5"),
+    ):
         metric_learn.SDML_Supervised(random_state=0).fit(X, Y)
     assert metric_learn.SDML_Supervised(balance_param=1e-4, random_state=0).fit(X, Y).components_.shape == (4, 4)
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import pdist
 from sklearn.covariance import ledoit_wolf_shrinkage
+from sklearn.datasets import make_classification
 
 from boostmetric import BoostMetric
 from boostmetric.metric.starts import STARTS, start_in_words, starting_components
@@ -11,6 +12,7 @@ from boostmetric.neighbors import nearest_others
 from conftest import labelled
 
 X, Y = labelled("wine")
+UNIT = {"": 1.0, "standardized-": X.std(axis=0)}
 
 
 def scatters(X, y):
@@ -23,23 +25,43 @@ def scatters(X, y):
     return within, apart.T @ apart / len(X)
 
 
-def test_lda_is_the_distance_between_means_in_units_within_the_classes():
-    components = starting_components("lda", X, Y)
+@pytest.mark.parametrize("kind", UNIT)
+def test_lda_is_the_distance_between_means_in_units_within_the_classes(kind):
+    components = starting_components(f"{kind}lda", X, Y) * UNIT[kind]
     assert components.shape == (2, 13)
-    within, _ = scatters(X, Y)
-    means = np.array([X[label == Y].mean(axis=0) for label in np.unique(Y)])
+    within, _ = scatters(X / UNIT[kind], Y)
+    means = np.array([X[label == Y].mean(axis=0) for label in np.unique(Y)]) / UNIT[kind]
     inverse = np.linalg.inv(within)
     expected = [np.sqrt((a - b) @ inverse @ (a - b)) for i, a in enumerate(means) for b in means[i + 1 :]]
     assert pdist(means @ components.T) == pytest.approx(expected)
 
 
-def test_the_geometric_mean_solves_its_equation():
-    components = starting_components("geometric-mean", X, Y)
+@pytest.mark.parametrize("kind", UNIT)
+def test_the_geometric_mean_solves_its_equation(kind):
+    components = starting_components(f"{kind}geometric-mean", X, Y) * UNIT[kind]
     metric = components.T @ components
-    within, between = scatters(X, Y)
+    within, between = scatters(X / UNIT[kind], Y)
     between += 1e-3 * np.trace(between) / 13 * np.eye(13)
     product = metric @ within @ metric
     assert product / np.linalg.norm(product) == pytest.approx(between / np.linalg.norm(between), abs=1e-9)
+
+
+@pytest.mark.parametrize("init", [name for name in STARTS if name.startswith("standardized")])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_units_of_features_do_not_count(init, dtype):
+    points, y = make_classification(200, 40, n_informative=6, n_classes=3, random_state=0)
+    points = points.astype(dtype)
+    units = np.exp2(np.arange(40) % 7).astype(dtype)
+    plain, other = (starting_components(init, some, y) for some in (points, points * units))
+    assert pdist(points * units @ other.T) == pytest.approx(pdist(points @ plain.T), rel=1e-4)
+
+
+@pytest.mark.parametrize("init", [name for name in STARTS if name.startswith("standardized")])
+def test_a_feature_that_varies_by_rounding_only_is_not_blown_up(init):
+    points, y = make_classification(200, 40, n_informative=6, n_classes=3, random_state=0)
+    points[:, 0] *= 1e-9
+    components = starting_components(init, points.astype(np.float32), y)
+    assert np.linalg.norm(points[:, :1] @ components[:, :1].T) < 1e-6 * np.linalg.norm(points @ components.T)
 
 
 @pytest.mark.parametrize("init", ["lda", "geometric-mean"])

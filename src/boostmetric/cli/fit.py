@@ -104,7 +104,7 @@ def fit(
         str | None,
         typer.Option(
             help="Metric to start from: zero, identity, standardized or auto; with labels also rca, standardized-rca, "
-            "lda, geometric-mean.",
+            "lda, standardized-lda, geometric-mean, standardized-geometric-mean.",
             rich_help_panel=_LEARNING,
         ),
     ] = None,

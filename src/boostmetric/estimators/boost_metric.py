@@ -87,14 +87,14 @@ class BoostMetric(Boosting):
         The metric to start from. It is the first weak learner: its weight comes from the same line search as that of
         any direction. "zero" is none. "identity" is the Euclidean distance, "standardized" that of features in units of
         their standard deviation, "rca" (relevant component analysis) that of samples whose covariance within the
-        classes is made the identity, "standardized-rca" the same for features of different units, "lda" (linear
-        discriminant analysis) the part of RCA in which the means of classes differ, and "geometric-mean" lies halfway
-        between the inverse of the scatter within the classes and the scatter between them. Or a `MahalanobisMetric`,
-        such as an earlier model's ``get_metric()``, or the array of its components. Targets and impostors are the
-        nearest in this metric; with "zero" in the Euclidean distance. "auto" chooses among all named here but "zero",
-        and how many passes are best, from none to `n_passes`, by the neighbours of samples that are left out (or of the
-        `eval_set`); then it learns from all samples. If no passes are best, it keeps the start, perhaps only some of
-        its principal directions.
+        classes is made the identity, "lda" (linear discriminant analysis) the part of RCA in which the means of classes
+        differ, and "geometric-mean" lies halfway between the inverse of the scatter within the classes and the scatter
+        between them. "standardized-rca", "standardized-lda" and "standardized-geometric-mean" are the same for features
+        of different units. Or a `MahalanobisMetric`, such as an earlier model's ``get_metric()``, or the array of its
+        components. Targets and impostors are the nearest in this metric; with "zero" in the Euclidean distance. "auto"
+        chooses among all named here but "zero", and how many passes are best, from none to `n_passes`, by the
+        neighbours of samples that are left out (or of the `eval_set`); then it learns from all samples. If no passes
+        are best, it keeps the start, perhaps only some of its principal directions.
     %(early_stopping)s
     validation_fraction : float, default=0.1
         Fraction of the anchors to hold out, see `Comparisons.split`; used with `early_stopping` and `n_passes`.

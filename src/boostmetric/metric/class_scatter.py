@@ -22,23 +22,20 @@ class ClassScatter:
 
     Attributes
     ----------
-    deviations : ndarray of shape (n_features,)
-        See `standard_deviations`.
+    unit : ndarray of shape (n_features,)
+        What the features are measured in: their `standard_deviations`, or a power of two near the largest coordinate.
     within : ndarray of shape (n_features, n_features)
         Covariance of the points of classes with several points, about the means of these.
     between : ndarray of shape (n_features, n_features)
         Covariance of the means of the classes, weighted by the sizes of the classes.
     shrinkage : float
         Ledoit and Wolf's (2004) for the first of the two.
-    exponent : int
-        The largest coordinate after centring lies between ``2**(exponent - 1)`` and ``2**exponent``.
     """
 
-    deviations: FloatArray
+    unit: FloatArray
     within: FloatArray
     between: FloatArray
     shrinkage: float
-    exponent: int
 
     @classmethod
     def of(cls, X: NDArray[np.float32], y: NDArray[Any], *, standardized: bool = False) -> ClassScatter | None:
@@ -57,8 +54,8 @@ class ClassScatter:
             points = X[rows] - centre
             largest = max(largest, largest_size(points))
             np.add.at(sums, label[rows], points)
-        deviations = standard_deviations(X)
-        unit = deviations if standardized else np.ones(n_features)
+        size = np.ldexp(1.0, np.frexp(largest)[1])
+        unit = standard_deviations(X) if standardized else np.full(n_features, size)
         means = sums / sizes[:, None]
         within, fourth = np.zeros((n_features, n_features)), 0.0
         for rows in _pieces(n):
@@ -69,18 +66,22 @@ class ClassScatter:
         within /= n_kept
         between = (sums / sizes[:, None] / unit).T @ (sums / unit) / n
         shrinkage = _shrinkage(within, fourth, n_kept)
-        return cls(deviations, within, between, shrinkage, int(np.frexp(largest)[1]))
+        return cls(unit, within, between, shrinkage)
 
 
 def standard_deviations(X: NDArray[np.float32]) -> FloatArray:
-    """Standard deviation of each feature; if the feature is constant, a number of the size of the coordinates."""
+    """Standard deviation of each feature; a number of the size of the coordinates if that is rounding beside them.
+
+    Some dimensions of some embeddings are nearly constant. In units of their standard deviation, what little they vary
+    would count as much as all others.
+    """
     centre, squares, largest = X.mean(axis=0, dtype=np.float64), np.zeros(X.shape[1]), 0.0
     for rows in _pieces(len(X)):
         points = X[rows] - centre
         largest = max(largest, largest_size(points))
         squares += np.square(points).sum(axis=0)
-    varies = X.min(axis=0) < X.max(axis=0)
-    return np.where(varies, np.sqrt(squares / len(X)), np.ldexp(1.0, np.frexp(largest)[1]))
+    deviations = np.sqrt(squares / len(X))
+    return np.where(deviations > np.finfo(X.dtype).eps * largest, deviations, np.ldexp(1.0, np.frexp(largest)[1]))
 
 
 def _pieces(n: int) -> Iterator[slice]:

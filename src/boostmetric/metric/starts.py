@@ -15,12 +15,30 @@ from boostmetric.arrays.validation import check_choice
 from boostmetric.metric.class_scatter import ClassScatter, standard_deviations
 from boostmetric.metric.mahalanobis import MahalanobisMetric
 
-StartName = Literal["zero", "identity", "standardized", "rca", "standardized-rca", "lda", "geometric-mean"]
+StartName = Literal[
+    "zero",
+    "identity",
+    "standardized",
+    "rca",
+    "standardized-rca",
+    "lda",
+    "standardized-lda",
+    "geometric-mean",
+    "standardized-geometric-mean",
+]
 Init: TypeAlias = str | MahalanobisMetric | ArrayLike
 
 # Starts that need no labels, and all starts.
 PLAIN_STARTS: tuple[StartName, ...] = ("zero", "identity", "standardized")
-STARTS: tuple[StartName, ...] = (*PLAIN_STARTS, "rca", "standardized-rca", "lda", "geometric-mean")
+STARTS: tuple[StartName, ...] = (
+    *PLAIN_STARTS,
+    "rca",
+    "standardized-rca",
+    "lda",
+    "standardized-lda",
+    "geometric-mean",
+    "standardized-geometric-mean",
+)
 _IN_WORDS = {
     "zero": "zero metric",
     "identity": "Euclidean distance",
@@ -28,7 +46,9 @@ _IN_WORDS = {
     "rca": "RCA",
     "standardized-rca": "standardized RCA",
     "lda": "LDA",
+    "standardized-lda": "standardized LDA",
     "geometric-mean": "geometric mean of scatters",
+    "standardized-geometric-mean": "geometric mean of standardized scatters",
 }
 # Fraction of its mean eigenvalue that is added to the scatter between classes, which has not full rank.
 _RIDGE = 1e-3
@@ -44,14 +64,15 @@ def starting_components(init: Init, X: Given, y: NDArray[Any] | None = None) -> 
     init : str, MahalanobisMetric or array-like of shape (n_rows, n_features)
         ``"identity"``: the Euclidean distance. ``"standardized"``: the Euclidean distance after dividing features by
         their standard deviation. ``"rca"``: relevant component analysis (Bar-Hillel et al., 2003), the Mahalanobis
-        distance of the within-class covariance with the shrinkage of Ledoit and Wolf (2004). ``"standardized-rca"``:
-        the same on standardized features, for features in different units. ``"lda"``: linear discriminant analysis, the
-        metric of RCA in the directions in which the means of the classes differ. ``"geometric-mean"``: halfway between
-        the inverse of the scatter within the classes and the scatter between them (Zadeh, Hosseini and Sra, 2016). Or a
+        distance of the within-class covariance with the shrinkage of Ledoit and Wolf (2004). ``"lda"``: linear
+        discriminant analysis, the metric of RCA in the directions in which the means of the classes differ.
+        ``"geometric-mean"``: halfway between the inverse of the scatter within the classes and the scatter between them
+        (Zadeh, Hosseini and Sra, 2016). ``"standardized-rca"``, ``"standardized-lda"`` and
+        ``"standardized-geometric-mean"``: the same on standardized features, for features in different units. Or a
         metric, or its linear map.
     X : ndarray or csr_array of shape (n_samples, n_features)
     y : ndarray of shape (n_samples,), optional
-        Class labels, needed for the last four.
+        Class labels, needed for the last six.
     """
     n_features = X.shape[1]
     if isinstance(init, str):
@@ -98,9 +119,9 @@ def _named(name: str, X: Given, y: NDArray[Any] | None) -> FloatArray | None:
         if name == "standardized":
             return np.diag(1 / standard_deviations(np.asarray(X)))
         assert y is not None
-        found = ClassScatter.of(np.asarray(X), y, standardized=name.startswith("standardized"))
-        if found is not None:
-            return _of_scatter(name, found)
+        classes = ClassScatter.of(np.asarray(X), y, standardized=name.startswith("standardized"))
+        if classes is not None:
+            return _of_scatter(name, classes)
     points: Any
     points, exponent = centre_and_scale(X)
     dense = points.toarray() if sparse.issparse(points) else points
@@ -108,23 +129,23 @@ def _named(name: str, X: Given, y: NDArray[Any] | None) -> FloatArray | None:
     if name == "standardized":
         return np.diag(np.ldexp(1 / unit, -exponent))
     assert y is not None
-    whitening = _whitening(within_classes(dense / unit, y))
-    if name == "lda":
-        whitening = _discriminant(_between_classes(dense, y), whitening)
-    elif name == "geometric-mean":
-        whitening = _between_inverse_and_means(_between_classes(dense, y), whitening)
-    return np.ldexp(whitening / unit, -exponent)
+    scaled = dense / unit
+    found = _of_whitening(name, _whitening(within_classes(scaled, y)), _between_classes(scaled, y))
+    return np.ldexp(found / unit, -exponent)
 
 
 def _of_scatter(name: str, found: ClassScatter) -> FloatArray:
     """A start that needs labels, from the scatter within and between the classes."""
     values, vectors = np.linalg.eigh(found.within)
     whitening = _inverse_root(values, vectors, found.shrinkage, float(np.trace(found.within)) / len(values))
-    if name == "lda":
-        return _discriminant(found.between, whitening)
-    if name == "geometric-mean":
-        return np.ldexp(_between_inverse_and_means(found.between, whitening), -found.exponent)
-    return whitening / found.deviations if name == "standardized-rca" else whitening
+    return _of_whitening(name, whitening, found.between) / found.unit
+
+
+def _of_whitening(name: str, whitening: FloatArray, between: FloatArray) -> FloatArray:
+    """A start that needs labels, from the map of RCA."""
+    if name.endswith("lda"):
+        return _discriminant(between, whitening)
+    return _between_inverse_and_means(between, whitening) if name.endswith("geometric-mean") else whitening
 
 
 def spread(points: FloatArray) -> FloatArray:
