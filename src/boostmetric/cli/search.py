@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from boostmetric.cli.output import Force, Json, Rank
-from boostmetric.cli.points import Columns, Id, Ignore, Reading, Vector, Where
+from boostmetric.cli.points import Columns, Id, Ignore, Quiet, Reading, Vector, Where
 
 _POINTS, _IMAGES = "Search among points", "Search among pictures"
 
@@ -71,12 +71,13 @@ def search(
         ),
     ] = None,
     force: Force = False,
+    quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Search with a learned metric: among points, or in a folder of pictures.
 
     boostmetric search MODEL POINTS... --queries FILE prints query, rank, id and distance of the nearest points, or
-    writes them to a file.
+    writes them to a file. Points are read in blocks, so that the files may be larger than memory.
 
     boostmetric search --images DIR --query PICTURE learns from the subfolders of DIR, and writes a contact sheet and a
     page with the nearest pictures before and after. Queries in the folder are not learned from.
@@ -105,7 +106,7 @@ def search(
     from boostmetric.cli.search_points import search_points
 
     reading = Reading.of(id, None, vector, columns, ignore, where)
-    search_points(model, points, queries, reading, k or 10, rank, base, output, force, as_json)
+    search_points(model, points, queries, reading, k or 10, rank, base, output, force, quiet, as_json)
 
 
 def _refuse(options: Mapping[str, object], kind: str) -> None:

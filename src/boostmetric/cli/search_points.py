@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from boostmetric.callbacks import Steps
 from boostmetric.cli.output import answer, check_new, check_suffix
 from boostmetric.cli.points import Reading, check_features
 from boostmetric.cli.table_files import FORMATS, write_table
 from boostmetric.cli.tasks import load_model
-from boostmetric.retrieval import MetricIndex
+from boostmetric.retrieval import search_blocks
 
 
 def search_points(
@@ -23,6 +24,7 @@ def search_points(
     base: bool,
     output: Path | None,
     force: bool,
+    quiet: bool,
     as_json: bool,
 ) -> None:
     """Search among points; see `boostmetric.cli.search`."""
@@ -31,16 +33,18 @@ def search_points(
         check_new(output, force)
     metric = load_model(model, rank)
     reading = reading.for_model(metric)
-    searched, asked = reading.read(points), reading.read_others(queries)
+    searched, asked = reading.open(points), reading.read_others(queries)
     check_features(metric, searched, asked)
-    ids = None if searched.ids is None else searched.ids.tolist()
-    hits = MetricIndex(metric).add(searched.points, ids=ids).search(asked.points, k, as_table=True)
-    if asked.ids is not None:
-        hits["query"] = asked.ids[hits["query"]]
-    if base:
-        before = MetricIndex().add(searched.points, ids=ids).search(asked.points, k, as_table=True)
-        hits |= {"base_id": before["id"], "base_distance": before["distance"]}
     n = len(asked)
+    hits: dict[str, np.ndarray[Any, Any]] = {
+        "query": np.repeat(np.arange(n) if asked.ids is None else asked.ids, k),
+        "rank": np.tile(np.arange(1, k + 1), n),
+    }
+    for prefix, learned in (("", metric), *([("base_", None)] if base else [])):
+        with Steps("Points, base" if prefix else "Points", visible=not quiet) as steps:
+            found_rows, distances = search_blocks(learned, searched.points, asked.points, k, on_progress=steps.update)
+        ids = found_rows if searched.ids is None else searched.ids[found_rows]
+        hits |= {f"{prefix}id": ids.ravel(), f"{prefix}distance": distances.ravel()}
     if output is not None:
         write_table(output, hits)
         found: dict[str, Any] = {"output": str(output), "n_queries": n, "k": k}

@@ -16,10 +16,10 @@ from boostmetric.metric.mahalanobis import as_metric, check_columns
 from boostmetric.retrieval.backends import Extent, make_backend
 from boostmetric.retrieval.file import StoredIndex, load_index, save_index
 from boostmetric.retrieval.ids import as_array, as_ids, listed, number_behind, refuse_repeated
+from boostmetric.retrieval.mapping import mapped_rows
 
 _CHUNK = 2**24  # numbers held at once
 _FEWEST, _MOST = 256, 8192  # rows mapped at once
-_LARGEST = 1e150  # coordinate whose squares can be summed without overflow
 
 
 class MetricIndex:
@@ -317,21 +317,7 @@ class MetricIndex:
             raise ValueError(f"{name} has {given.shape[1]} features; the index needs {self.n_features or 'some'}.")
         size = min(max(_CHUNK // max(given.shape[1], width), _FEWEST), _MOST)
         for start in range(0, max(given.shape[0], 1), size):
-            part = given[start : start + size]
-            with np.errstate(over="ignore", invalid="ignore"):  # detected below
-                points = self._map(part)
-            wrong = np.flatnonzero(~(np.abs(points) <= _LARGEST).all(axis=1))
-            if len(wrong):
-                raise ValueError(
-                    f"Row {start + int(wrong[0])} of {name} has numbers that are NaN, infinite, or above "
-                    f"{_LARGEST:g} under the metric. Leave it out, or correct it."
-                )
-            yield points
-
-    def _map(self, part: Any) -> FloatArray:
-        if self.metric is not None:
-            return self.metric._mapped(part)
-        return np.array(as_numbers("The points", part.toarray() if sparse.issparse(part) else part), order="C")
+            yield mapped_rows(self.metric, given[start : start + size], start, name)
 
     def _ids_as_array(self) -> NDArray[Any]:
         if self._id_array is None:
