@@ -1,6 +1,7 @@
 """Search among points read in blocks: what an index that holds them all finds."""
 
 import csv
+import json
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from typer.testing import CliRunner
 from boostmetric import MahalanobisMetric
 from boostmetric.arrays import point_blocks
 from boostmetric.cli import app
-from boostmetric.retrieval import MetricIndex, block_search, search_blocks
+from boostmetric.retrieval import MetricIndex, backends, block_search, search_blocks
 from boostmetric.tables import file_points, open_points
 
 
@@ -107,3 +108,89 @@ def test_blocks_are_read_by_the_command(small_blocks, tmp_path):
 
 def test_blocks_have_the_size_of_all_blocks():
     assert file_points.ROWS == point_blocks.ROWS
+
+
+# an index in a file
+
+
+@pytest.fixture
+def searched(tmp_path):
+    """A command that searches among points in a file, whose ids are texts."""
+    X = np.random.default_rng(0).standard_normal((300, 4))
+    np.savez(tmp_path / "points.npz", X=X, id=np.array([f"p{row}" for row in range(300)]), part=np.arange(300) % 2)
+    MahalanobisMetric(np.diag([3.0, 1.0, 0.1, 1.0])).save(tmp_path / "m.safetensors")
+
+    def search(*more, code=0, model="m.safetensors", points="points.npz"):
+        arguments = ["search", tmp_path / model, tmp_path / points, "--queries", tmp_path / "points.npz", "--id", "id"]
+        arguments += ["--ignore", "part", "-k", "3", "--quiet", *more]
+        done = CliRunner().invoke(app, [str(argument) for argument in arguments])
+        assert done.exit_code == code, done.output
+        return done
+
+    return search
+
+
+def test_an_index_is_written_once_and_read_again(searched, tmp_path, monkeypatch):
+    exact = json.loads(searched("--json").stdout)
+    path = tmp_path / "index.safetensors"
+    made = json.loads(searched("--json", "--index", path).stdout)
+    assert [hit["id"] for hit in made["hits"]] == [hit["id"] for hit in exact["hits"]]
+    assert [hit["distance"] for hit in made["hits"]] == pytest.approx([hit["distance"] for hit in exact["hits"]])
+    assert MetricIndex.load(path).ids[:2] == ["p0", "p1"]
+    before = path.stat().st_mtime_ns
+    with monkeypatch.context() as without:
+        without.setattr(MetricIndex, "add", None)  # nothing is added to what was read
+        assert json.loads(searched("--json", "--index", path).stdout) == made
+    assert path.stat().st_mtime_ns == before
+
+
+def test_an_index_of_something_else_is_refused(searched, tmp_path):
+    path = tmp_path / "index.safetensors"
+    searched("--index", path)
+    MahalanobisMetric(np.eye(4)).save(tmp_path / "other.safetensors")
+    assert "was made with another model. Remove it" in said(
+        searched("--index", path, model="other.safetensors", code=2)
+    )
+    assert "from other points, or other columns or rows" in said(searched("--index", path, "--where", "part=1", code=2))
+    np.savez(tmp_path / "less.npz", X=np.eye(4), id=np.arange(4))
+    assert "from other points" in said(searched("--index", path, points="less.npz", code=2))
+    assert "cannot be read as an index file" in said(searched("--index", tmp_path / "m.safetensors", code=1))
+    assert "There is no" not in said(searched("--index", tmp_path / "new" / "index", code=0))
+    assert "goes with a search among points" in said(
+        CliRunner().invoke(app, ["search", "--images", str(tmp_path), "--query", "x", "--index", "i"])
+    )
+
+
+def said(result):
+    return " ".join(result.output.replace("│", " ").split())
+
+
+@pytest.mark.parametrize("backend", ["faiss-flat", "faiss-hnsw", "faiss-ivf"])
+def test_the_recall_of_a_search_by_faiss_is_measured(searched, tmp_path, backend):
+    pytest.importorskip("faiss")
+    exact = json.loads(searched("--json").stdout)
+    found = json.loads(searched("--json", "--backend", backend, "--index", tmp_path / "index").stdout)
+    asked = {f"p{row}" for row in np.linspace(0, 299, 100).astype(int)}
+    pairs = [{(hit["query"], hit["id"]) for hit in one["hits"] if hit["query"] in asked} for one in (exact, found)]
+    assert found["recall"] == pytest.approx(len(pairs[0] & pairs[1]) / (3 * len(asked)))
+    assert "recall" not in exact
+    again = searched("--index", tmp_path / "index", "-o", tmp_path / "hits.csv").stdout
+    assert f"It finds {found['recall']:.1%} of what an exact search finds." in again
+    assert "It finds 100.0%" not in searched("--index", tmp_path / "index", "--backend", "exact").stdout
+
+
+def test_recall_counts_what_is_missed(monkeypatch):
+    X = np.random.default_rng(0).standard_normal((50, 3))
+    index = MetricIndex().add(X)
+    assert index.recall(X[:10], 5) == 1.0
+
+    class Worse:
+        def search(self, points, queries, k, extent):
+            rows, distances = backends.Exact(None).search(points, queries, k, extent)
+            rows[:, -1] = -1
+            return rows, distances
+
+    monkeypatch.setattr(index, "_search", Worse())
+    assert index.recall(X[:10], 5) == 0.8
+    with pytest.raises(ValueError, match="Q has no query, so there is nothing to measure"):
+        index.recall(X[:0], 5)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -27,6 +27,19 @@ def search(
         bool,
         typer.Option("--base", help="Also show what the plain Euclidean distance finds.", rich_help_panel=_POINTS),
     ] = False,
+    index: Annotated[
+        Path | None,
+        typer.Option(
+            help="Index file: written if it is not there, else read in place of the points.", rich_help_panel=_POINTS
+        ),
+    ] = None,
+    backend: Annotated[
+        Literal["exact", "faiss-flat", "faiss-hnsw", "faiss-ivf"] | None,
+        typer.Option(
+            help="Search in an index in memory. Those of faiss may miss points; how many is measured.",
+            rich_help_panel=_POINTS,
+        ),
+    ] = None,
     id: Id = None,
     vector: Vector = None,
     columns: Columns = None,
@@ -84,7 +97,7 @@ def search(
     """
     of_pictures: Mapping[str, object] = {"--words": words, "--detector": detector, "--upright": upright, "--seed": seed}
     of_points: dict[str, object] = {"--id": id, "--vector": vector, "--columns": columns, "--ignore": ignore}
-    of_points |= {"--where": where, "--rank": rank, "--base": base or None}
+    of_points |= {"--where": where, "--rank": rank, "--base": base or None, "--index": index, "--backend": backend}
     if images is not None or query:
         if model is not None or points or queries:
             raise typer.BadParameter("Search among points (MODEL, POINTS, --queries) or pictures (--images, --query).")
@@ -106,7 +119,7 @@ def search(
     from boostmetric.cli.search_points import search_points
 
     reading = Reading.of(id, None, vector, columns, ignore, where)
-    search_points(model, points, queries, reading, k or 10, rank, base, output, force, quiet, as_json)
+    search_points(model, points, queries, reading, k or 10, rank, base, index, backend, output, force, quiet, as_json)
 
 
 def _refuse(options: Mapping[str, object], kind: str) -> None:
