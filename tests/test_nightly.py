@@ -127,3 +127,60 @@ def test_info_of_models_that_say_less(tmp_path):
     assert "There is no model file" in run("info", tmp_path / "no", code=1).stderr
     result = run("info", tmp_path / "points.csv", code=2)
     assert "is not a model but a table" in " ".join(result.stderr.replace("│", " ").split())
+
+
+@pytest.fixture
+def tables(tmp_path):
+    """A table with named columns, and the same with its columns in another order."""
+    X, y = load_wine(return_X_y=True)
+    names = [f"f{column}" for column in range(13)]
+    for name, order in (("one", list(range(13))), ("other", list(range(13))[::-1])):
+        rows = [
+            ",".join([*map(str, row), f"class {label}"]) for row, label in zip(X[:, order].tolist(), y, strict=True)
+        ]
+        (tmp_path / f"{name}.csv").write_text("\n".join([",".join([*(names[i] for i in order), "kind"]), *rows]) + "\n")
+    return tmp_path
+
+
+def test_a_fit_starts_from_an_earlier_model(tables, monkeypatch):
+    run("fit", tables / "one.csv", "--label", "kind", "-o", tables / "yesterday.st", *QUICK)
+    yesterday = MahalanobisMetric.load(tables / "yesterday.st")
+    more = ["--passes", "1", "--max-iter", "4", "--quiet", "--setting", "paper", "--init", tables / "yesterday.st"]
+    for name in ("one", "other"):
+        model = tables / f"{name}.st"
+        found = json.loads(run("fit", tables / f"{name}.csv", "--label", "kind", "-o", model, *more, "--json").stdout)
+        assert found["chosen"]["init"] == "given metric"
+        metric = MahalanobisMetric.load(model)
+        digest = hashlib.sha256((tables / "yesterday.st").read_bytes()).hexdigest()
+        assert metric.about["origin"]["files"][1]["role"] == "init"
+        assert metric.about["origin"]["files"][1]["sha256"] == digest
+        # The first direction is the start itself, with a weight, for features in this order.
+        start = yesterday.reorder(metric.feature_names)
+        share = metric.directions[: len(start.components)] / np.linalg.norm(
+            metric.directions[: len(start.components)], axis=1, keepdims=True
+        )
+        rows = start.components / np.linalg.norm(start.components, axis=1, keepdims=True)
+        assert np.allclose(abs(share), abs(rows))
+    one, other = (MahalanobisMetric.load(tables / f"{name}.st") for name in ("one", "other"))
+    assert np.allclose(other.reorder(one.feature_names).matrix, one.matrix, rtol=1e-6)
+
+
+def test_an_earlier_model_is_a_candidate(tables):
+    run("fit", tables / "one.csv", "--label", "kind", "-o", tables / "yesterday.st", "--max-iter", "30", "--quiet")
+    arguments = ["fit", tables / "one.csv", "--label", "kind", "--init", tables / "yesterday.st", "--max-iter", "3"]
+    text = run(*arguments, "-o", tables / "today.st", "--quiet").stdout
+    assert "given metric" in text
+
+
+@pytest.mark.parametrize(
+    ("features", "said"),
+    [
+        ([f"f{column}" for column in range(12)], "was learned from 12 features, not from the 13 of the data"),
+        ([*(f"f{column}" for column in range(12)), "weight"], "'weight', which are not among those of the data"),
+    ],
+)
+def test_an_earlier_model_of_other_features_is_refused(tables, features, said):
+    MahalanobisMetric(np.eye(len(features)), feature_names=features).save(tables / "yesterday.st")
+    arguments = ["fit", tables / "one.csv", "--label", "kind", "--init", tables / "yesterday.st", "-o", tables / "new"]
+    assert said in run(*arguments, code=1).stderr
+    assert "There is no model file" in run(*arguments[:-3], "nothing.safetensors", "-o", tables / "new", code=1).stderr

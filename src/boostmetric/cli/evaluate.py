@@ -79,7 +79,7 @@ def evaluate(
     from boostmetric.evaluation import compare
 
     metric = load_model(model)
-    earlier = None if against is None else load_earlier(against, metric)
+    earlier = None if against is None else load_earlier(against, metric.components.shape[1], metric.feature_names)
     shorter = [cut(metric, size) for size in ranks]
     tested = read_task(metric, points, reading, testing, cuts, votes)
     names = [name for task in (tested.task, *tested.beside) for name in task.names]

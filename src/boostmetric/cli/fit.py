@@ -12,7 +12,17 @@ from boostmetric.cli.commands import INTERRUPTED, message_of, say, typed
 from boostmetric.cli.conditions import parse_conditions
 from boostmetric.cli.output import Force, Json, answer, check_model_name, check_new
 from boostmetric.cli.points import Columns, Id, Ignore, Label, Reading, Vector, Where
-from boostmetric.cli.tasks import FEEDBACK, Comparisons, Headline, Kind, Names, Queries, parse_names
+from boostmetric.cli.tasks import (
+    FEEDBACK,
+    Comparisons,
+    Headline,
+    Kind,
+    Names,
+    Queries,
+    load_earlier,
+    load_model,
+    parse_names,
+)
 
 if TYPE_CHECKING:
     from boostmetric.cli.fit_data import FitData
@@ -104,7 +114,7 @@ def fit(
         str | None,
         typer.Option(
             help="Metric to start from: zero, identity, standardized or auto; with labels also rca, standardized-rca, "
-            "lda, standardized-lda, geometric-mean, standardized-geometric-mean.",
+            "lda, standardized-lda, geometric-mean, standardized-geometric-mean. Or a model file, such as yesterday's.",
             rich_help_panel=_LEARNING,
         ),
     ] = None,
@@ -215,12 +225,13 @@ def fit(
         )
     reading = Reading.of(id, label, vector, columns, ignore, where)
     held_out = parse_conditions(validation_where, "--validation-where")
+    before = Path(init) if init and (init.endswith(".safetensors") or Path(init).is_file()) else None
     overrides: dict[str, Any] = {
         name: value
         for name, value in {
             "loss": loss,
             "solver": solver,
-            "init": init,
+            "init": init if before is None else load_model(before),
             "max_iter": max_iter,
             "n_passes": passes,
             "n_neighbors": neighbors,
@@ -269,6 +280,9 @@ def fit(
             data = ComparedData.read(points, reading, feedback, hold_out)
     else:
         data = LabelledData.read(points, reading, hold_out)
+    if before is not None:
+        names = data.features.feature_names
+        estimator.set_params(init=load_earlier(before, data.features.n_features, names, "the data"))
     data.headline(headline)
     described = f"{data.describe()}\n  {shown}"
     if dry_run:
@@ -276,6 +290,7 @@ def fit(
         answer(found, f"{described}\nNothing was learned (--dry-run).", as_json=as_json)
         return
     read = {"points": points, "comparisons": comparisons, "queries": queries, "validation": validation}
+    read |= {"init": None if before is None else [str(before)]}
     made_from = fit_run.records_of(read, hashed=not isinstance(data, SharedData))
     if not quiet and not as_json:
         say(described)

@@ -303,7 +303,7 @@ def _chosen(outcome: FitOutcome) -> dict[str, Any]:
         return {"init": "identity", "n_passes": 0}
     estimator = outcome.estimator
     chosen = {
-        "init": estimator.init_,
+        "init": estimator.init_ if isinstance(estimator.init_, str) else start_in_words(estimator.init_),
         "solver": estimator.solver_,
         "loss": estimator.loss,
         "n_passes": getattr(estimator, "n_passes_", 1),

@@ -38,7 +38,7 @@ def check_model_name(path: Path) -> None:
         raise typer.BadParameter(message, param_hint="--output")
 
 
-def check_writable(path: Path) -> None:
+def check_writable(path: Path, hint: str = "--output") -> None:
     """Refuse an output whose folder, or the nearest one above that exists, cannot be written; before any work."""
     folder = path.absolute().parent
     try:
@@ -48,7 +48,7 @@ def check_writable(path: Path) -> None:
             pass
     except OSError as error:
         message = f"{path} cannot be written: {folder}: {error.strerror}. Give another name."
-        raise typer.BadParameter(message, param_hint="--output") from None
+        raise typer.BadParameter(message, param_hint=hint) from None
 
 
 def check_suffix(path: Path, known: tuple[str, ...]) -> None:

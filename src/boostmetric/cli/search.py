@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from boostmetric.cli.output import Force, Json, Rank
-from boostmetric.cli.points import Columns, Id, Ignore, Reading, Vector, Where
+from boostmetric.cli.points import Columns, Id, Ignore, Quiet, Reading, Vector, Where
 
 _POINTS, _IMAGES = "Search among points", "Search among pictures"
 
@@ -27,6 +27,19 @@ def search(
         bool,
         typer.Option("--base", help="Also show what the plain Euclidean distance finds.", rich_help_panel=_POINTS),
     ] = False,
+    index: Annotated[
+        Path | None,
+        typer.Option(
+            help="Index file: written if it is not there, else read in place of the points.", rich_help_panel=_POINTS
+        ),
+    ] = None,
+    backend: Annotated[
+        Literal["exact", "faiss-flat", "faiss-hnsw", "faiss-ivf"] | None,
+        typer.Option(
+            help="Search in an index in memory. Those of faiss may miss points; how many is measured.",
+            rich_help_panel=_POINTS,
+        ),
+    ] = None,
     id: Id = None,
     vector: Vector = None,
     columns: Columns = None,
@@ -71,19 +84,20 @@ def search(
         ),
     ] = None,
     force: Force = False,
+    quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Search with a learned metric: among points, or in a folder of pictures.
 
     boostmetric search MODEL POINTS... --queries FILE prints query, rank, id and distance of the nearest points, or
-    writes them to a file.
+    writes them to a file. Points are read in blocks, so that the files may be larger than memory.
 
     boostmetric search --images DIR --query PICTURE learns from the subfolders of DIR, and writes a contact sheet and a
     page with the nearest pictures before and after. Queries in the folder are not learned from.
     """
     of_pictures: Mapping[str, object] = {"--words": words, "--detector": detector, "--upright": upright, "--seed": seed}
     of_points: dict[str, object] = {"--id": id, "--vector": vector, "--columns": columns, "--ignore": ignore}
-    of_points |= {"--where": where, "--rank": rank, "--base": base or None}
+    of_points |= {"--where": where, "--rank": rank, "--base": base or None, "--index": index, "--backend": backend}
     if images is not None or query:
         if model is not None or points or queries:
             raise typer.BadParameter("Search among points (MODEL, POINTS, --queries) or pictures (--images, --query).")
@@ -105,7 +119,7 @@ def search(
     from boostmetric.cli.search_points import search_points
 
     reading = Reading.of(id, None, vector, columns, ignore, where)
-    search_points(model, points, queries, reading, k or 10, rank, base, output, force, as_json)
+    search_points(model, points, queries, reading, k or 10, rank, base, index, backend, output, force, quiet, as_json)
 
 
 def _refuse(options: Mapping[str, object], kind: str) -> None:

@@ -2,15 +2,21 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from boostmetric.callbacks import Steps
 from boostmetric.cli.output import answer, check_new, check_suffix
 from boostmetric.cli.points import Reading, check_features
+from boostmetric.cli.search_index import search_index
 from boostmetric.cli.table_files import FORMATS, write_table
 from boostmetric.cli.tasks import load_model
-from boostmetric.retrieval import MetricIndex
+from boostmetric.metric import MahalanobisMetric
+from boostmetric.retrieval import search_blocks
+
+if TYPE_CHECKING:
+    from boostmetric.tables import PointTable
 
 
 def search_points(
@@ -21,8 +27,11 @@ def search_points(
     k: int,
     rank: int | None,
     base: bool,
+    index: Path | None,
+    backend: str | None,
     output: Path | None,
     force: bool,
+    quiet: bool,
     as_json: bool,
 ) -> None:
     """Search among points; see `boostmetric.cli.search`."""
@@ -31,24 +40,48 @@ def search_points(
         check_new(output, force)
     metric = load_model(model, rank)
     reading = reading.for_model(metric)
-    searched, asked = reading.read(points), reading.read_others(queries)
-    check_features(metric, searched, asked)
-    ids = None if searched.ids is None else searched.ids.tolist()
-    hits = MetricIndex(metric).add(searched.points, ids=ids).search(asked.points, k, as_table=True)
-    if asked.ids is not None:
-        hits["query"] = asked.ids[hits["query"]]
+    asked = reading.read_others(queries)
+    check_features(metric, asked)
+    n, recall = len(asked), None
+    hits: dict[str, np.ndarray[Any, Any]] = {
+        "query": np.repeat(np.arange(n) if asked.ids is None else asked.ids, k),
+        "rank": np.tile(np.arange(1, k + 1), n),
+    }
+    if index is None and backend is None:
+        found_hits, n_searched = _in_blocks(metric, reading.open(points), asked, k, quiet)
+    else:
+        found_hits, n_searched, recall = search_index(metric, index, backend, reading, points, asked, k, quiet)
+    hits |= found_hits
     if base:
-        before = MetricIndex().add(searched.points, ids=ids).search(asked.points, k, as_table=True)
-        hits |= {"base_id": before["id"], "base_distance": before["distance"]}
-    n = len(asked)
+        found_hits, n_searched = _in_blocks(None, reading.open(points), asked, k, quiet)
+        hits |= {f"base_{name}": values for name, values in found_hits.items()}
+    measured: dict[str, Any] = {} if recall is None else {"recall": recall}
+    said = "" if recall is None else f"It finds {recall:.1%} of what an exact search finds."
     if output is not None:
         write_table(output, hits)
-        found: dict[str, Any] = {"output": str(output), "n_queries": n, "k": k}
-        answer(found, f"The {k} nearest of {len(searched):,} points for {n:,} queries: {output}", as_json=as_json)
+        found: dict[str, Any] = {"output": str(output), "n_queries": n, "k": k, **measured}
+        answer(
+            found,
+            f"The {k} nearest of {n_searched:,} points for {n:,} queries: {output}\n{said}".strip(),
+            as_json=as_json,
+        )
         return
     rows = list(zip(*(values.tolist() for values in hits.values()), strict=True))
     found = {"n_queries": n, "k": k, "hits": [dict(zip(hits, row, strict=True)) for row in rows]}
-    answer(found, "" if as_json else _aligned(hits), as_json=as_json)
+    text = "" if as_json else _aligned(hits) + (f"\n\n{said}" if said else "")
+    answer(found | measured, text, as_json=as_json)
+
+
+def _in_blocks(
+    metric: MahalanobisMetric | None, searched: "PointTable", asked: "PointTable", k: int, quiet: bool
+) -> tuple[dict[str, np.ndarray[Any, Any]], int]:
+    """Ids and distances of the nearest points, exactly, and the number of points."""
+    if metric is not None:
+        check_features(metric, searched)
+    with Steps("Points" if metric is not None else "Points, base", visible=not quiet) as steps:
+        rows, distances = search_blocks(metric, searched.points, asked.points, k, on_progress=steps.update)
+    ids = rows if searched.ids is None else searched.ids[rows]
+    return {"id": ids.ravel(), "distance": distances.ravel()}, len(searched)
 
 
 def _aligned(hits: dict[str, np.ndarray[Any, Any]]) -> str:

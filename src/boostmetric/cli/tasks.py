@@ -248,24 +248,26 @@ def load_model(path: Path, rank: int | None = None) -> "MahalanobisMetric":
     return cut(MahalanobisMetric.load(path), rank)
 
 
-def load_earlier(path: Path, metric: "MahalanobisMetric") -> "MahalanobisMetric":
-    """Load another model of the same points; columns may have been in another order when it was learned."""
+def load_earlier(
+    path: Path, n_features: int, names: Sequence[str] | None, of: str = "the other model"
+) -> "MahalanobisMetric":
+    """Load an earlier model of points with these features; they may have been in another order when it was learned."""
     from boostmetric.arrays.errors import listed, plural
 
     earlier = load_model(path)
-    needed, has = metric.components.shape[1], earlier.components.shape[1]
-    if has != needed:
+    has = earlier.components.shape[1]
+    if has != n_features:
         raise ValueError(
-            f"{path} was learned from {plural(has, 'feature')}, and the other model from {needed:,}. Both must be "
-            "models of the same points."
+            f"{path} was learned from {plural(has, 'feature')}, not from the {n_features:,} of {of}. Both must "
+            "have the same features."
         )
-    names, others = metric.feature_names, earlier.feature_names
-    if names is None or others is None or names == others:
+    others = earlier.feature_names
+    if names is None or others is None or list(names) == others:
         return earlier
     if missing := [name for name in others if name not in names]:
         raise ValueError(
-            f"{path} was learned from other columns: {listed(missing)}, which the other model does not have. Both must "
-            "be models of the same points."
+            f"{path} was learned from other columns: {listed(missing)}, which are not among those of {of}. Both must "
+            "have the same features."
         )
     return earlier.reorder(names)
 

@@ -75,6 +75,12 @@ class NearestSoFar:
         found = self._each(lambda piece: (piece.same.nearest(), piece.others.nearest()))
         return Ragged.stack([same for same, _ in found]), Ragged.stack([others for _, others in found])
 
+    def nearest_of_class(self, n: int) -> tuple[IntArray, FloatArray]:
+        """Return numbers and distances of the n nearest points of the same class, of which there must be as many."""
+        found = self._each(lambda piece: piece.same.nearest_with_distance())
+        numbers, distances = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        return numbers[:, :n], distances[:, :n]
+
     def _each(self, work: Callable[[_Piece], Any]) -> list[Any]:
         with Crew(self._n_threads) as crew:
             return crew.each(work, self._pieces)
@@ -225,12 +231,16 @@ class _Pool:
 
     def nearest(self) -> Ragged:
         """Choose the nearest points and return their numbers, nearest first."""
+        chosen, _ = self.nearest_with_distance()
+        found = np.minimum(self._numbers.sizes, self.wanted)
+        return Ragged.from_sizes(chosen[np.arange(chosen.shape[1]) < found[:, None]], found)
+
+    def nearest_with_distance(self) -> tuple[IntArray, FloatArray]:
+        """Numbers and distances of the nearest points, in rows; distances are infinite where there are too few."""
         numbers, sizes = self._numbers, self._numbers.sizes
         width = max(int(sizes.max(initial=0)), 1)
         inside = np.arange(width) < sizes[:, None]
         distance, table = np.full(inside.shape, np.inf), np.zeros(inside.shape, dtype=np.int64)
         distance[inside], table[inside] = self._distance, numbers.values
-        picked, _ = pick(distance, min(self.wanted, width), self._rounding)
-        chosen = np.take_along_axis(table, picked, axis=1)
-        found = np.minimum(sizes, self.wanted)
-        return Ragged.from_sizes(chosen[np.arange(chosen.shape[1]) < found[:, None]], found)
+        picked, _ = pick(distance.copy(), min(self.wanted, width), self._rounding)
+        return np.take_along_axis(table, picked, axis=1), np.take_along_axis(distance, picked, axis=1)

@@ -108,7 +108,7 @@ class Exact:
             numbers = _among_all(points, queries, k, extent.rounding)
         else:
             numbers = nearest(points, queries, k, extent.rounding)
-        return numbers, _in_order(_distances(points, queries, numbers))
+        return numbers, in_order(_distances(points, queries, numbers))
 
 
 class Faiss:
@@ -151,7 +151,7 @@ class Faiss:
         short = missing.sum(axis=1) > n_candidates - k
         picked, _ = pick(distance.copy(), k, extent.rounding)
         numbers, distance = (np.take_along_axis(some, picked, axis=1) for some in (numbers, distance))
-        distance = _in_order(distance)
+        distance = in_order(distance)
         if short.any():
             numbers[short], distance[short] = Exact(None).search(points, queries[short], k, extent)
         return numbers, distance
@@ -245,7 +245,7 @@ def _distances(points: FloatArray, queries: FloatArray, numbers: IntArray) -> Fl
     return distance
 
 
-def _in_order(distance: FloatArray) -> FloatArray:
+def in_order(distance: FloatArray) -> FloatArray:
     """Make distances non-decreasing: ties ordered by number may fall in their last bits."""
     return np.maximum.accumulate(distance, axis=1)
 

@@ -7,7 +7,7 @@ The layout is a file of `boostmetric.storage.tensor_file` of kind "index":
   which lists stand for tuples;
 - if there is a metric, the tensors of a model file, see `metric.model_file`, and its remaining fields in ``metric``;
 - ``backend``, ``backend_options``, ``n_features`` (null if there is no metric and no point was ever added),
-  ``next_number``.
+  ``next_number``; and ``about``, what else is known about the index, which files may lack.
 
 As a model file, it has version 2 if the metric scales points to unit length, else version 1.
 
@@ -42,6 +42,7 @@ class StoredIndex(NamedTuple):
     backend_options: dict[str, int]
     n_features: int | None
     next_number: int
+    about: dict[str, Any]
 
 
 def save_index(index: StoredIndex, path: str | Path) -> None:
@@ -53,6 +54,7 @@ def save_index(index: StoredIndex, path: str | Path) -> None:
         "n_features": index.n_features,
         "next_number": index.next_number,
         "metric": None,
+        "about": index.about,
     }
     if index.metric is not None:
         tensors |= tensors_of(index.metric)
@@ -69,6 +71,9 @@ def load_index(path: str | Path) -> StoredIndex:
         n_features, next_number = about["n_features"], about["next_number"]
     except KeyError as error:
         raise file.error(f"its metadata have no entry {error}") from error
+    what = about.get("about", {})
+    if not isinstance(what, dict):
+        raise file.error("its entry 'about' is not a dictionary")
     metric = None if said is None else metric_of(file, said, MahalanobisMetric)
     if metric is not None and n_features != metric.components.shape[1]:
         raise file.error(f"it has {n_features!r} features, but its metric has {metric.components.shape[1]}")
@@ -82,4 +87,4 @@ def load_index(path: str | Path) -> StoredIndex:
         raise file.error("some of its ids are repeated")
     if type(next_number) is not int or next_number < 0:
         raise file.error(f"its next number is {next_number!r}")
-    return StoredIndex(points, ids, metric, backend, options, n_features, next_number)
+    return StoredIndex(points, ids, metric, backend, options, n_features, next_number, what)

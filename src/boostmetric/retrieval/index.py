@@ -10,16 +10,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from boostmetric.arrays.types import FloatArray
+from boostmetric.arrays.types import FloatArray, IntArray
 from boostmetric.arrays.validation import as_numbers, check_count
 from boostmetric.metric.mahalanobis import as_metric, check_columns
-from boostmetric.retrieval.backends import Extent, make_backend
+from boostmetric.retrieval.backends import Extent, SearchBackend, make_backend
 from boostmetric.retrieval.file import StoredIndex, load_index, save_index
 from boostmetric.retrieval.ids import as_array, as_ids, listed, number_behind, refuse_repeated
+from boostmetric.retrieval.mapping import mapped_rows
 
 _CHUNK = 2**24  # numbers held at once
 _FEWEST, _MOST = 256, 8192  # rows mapped at once
-_LARGEST = 1e150  # coordinate whose squares can be summed without overflow
 
 
 class MetricIndex:
@@ -51,6 +51,9 @@ class MetricIndex:
         As given.
     n_features : int or None
         Number of features of points and queries; None while there is neither a metric nor a point.
+    about : dict
+        Whatever else should be kept in the file: strings, finite numbers, booleans, None, and lists and dictionaries of
+        these. Empty by default.
 
     Notes
     -----
@@ -83,6 +86,7 @@ class MetricIndex:
         self.backend = backend
         self.backend_options = dict(self._search.options)
         self.n_features: int | None = None if self.metric is None else self.metric.components.shape[1]
+        self.about: dict[str, Any] = {}
         self._hold(np.empty((0, 0 if self.metric is None else len(self.metric.components))), [], 0)
 
     def _hold(self, points: FloatArray, ids: list[Hashable], next_number: int) -> None:
@@ -207,16 +211,7 @@ class MetricIndex:
         >>> {name: column.tolist() for name, column in table.items()}
         {'query': [0, 1], 'rank': [1, 1], 'id': ['a', 'b'], 'distance': [1.0, 0.5]}
         """
-        check_count("k", k)
-        if not len(self):
-            raise ValueError("The index is empty: add points before you search.")
-        if k > len(self):
-            raise ValueError(f"k={k} is more than the {len(self)} points in the index. Lower k, or add points.")
-        points = self._rows.filled
-        found = [(np.empty((0, k), dtype=np.int64), np.empty((0, k)))]
-        parts = self._mapped(Q, "Q", k)
-        found += [self._search.search(points, queries, int(k), self._extent) for queries in parts if len(queries)]
-        rows, distances = (np.concatenate(of_all) for of_all in zip(*found, strict=True))
+        rows, distances = self._search_rows(Q, k, self._search)
         ids = self._ids_as_array()[rows]
         if not as_table:
             return ids, distances
@@ -226,6 +221,37 @@ class MetricIndex:
             "id": ids.ravel(),
             "distance": distances.ravel(),
         }
+
+    def recall(self, Q: ArrayLike | sparse.sparray, k: int = 10) -> float:
+        """Measure what the backend misses: the fraction of the k nearest points of the queries that it finds.
+
+        Parameters
+        ----------
+        Q : {array-like, sparse matrix} of shape (n_queries, n_features)
+            At least one query; some hundred are enough.
+        k : int, default=10
+
+        Returns
+        -------
+        float
+            1.0 for the exact backend.
+
+        Notes
+        -----
+        Cost: a search, and an exact search.
+
+        Examples
+        --------
+        >>> from boostmetric.retrieval import MetricIndex
+        >>> MetricIndex().add([[0.0], [5.0]]).recall([[1.0]], k=1)
+        1.0
+        """
+        found = self._search_rows(Q, k, self._search)
+        if not len(found[0]):
+            raise ValueError("Q has no query, so there is nothing to measure. Pass at least one.")
+        exact = self._search_rows(Q, k, make_backend("exact", None))
+        both = [len(np.intersect1d(*rows)) for rows in zip(found[0], exact[0], strict=True)]
+        return sum(both) / exact[0].size
 
     def save(self, path: str | Path) -> None:
         """Write the index to a file, atomically.
@@ -258,6 +284,7 @@ class MetricIndex:
             self.backend_options,
             self.n_features,
             self._next,
+            self.about,
         )
         save_index(stored, path)
 
@@ -287,7 +314,7 @@ class MetricIndex:
             index = cls(stored.metric, backend=backend, backend_options=backend_options)
         except ValueError as error:
             raise ValueError(f"The index {str(path)!r} cannot be used with this backend: {error}") from error
-        index.n_features = stored.n_features
+        index.n_features, index.about = stored.n_features, stored.about
         index._hold(stored.points, stored.ids, stored.next_number)
         return index
 
@@ -306,6 +333,20 @@ class MetricIndex:
         features = "any number of" if self.n_features is None else self.n_features
         return f"MetricIndex({len(self)} points, {features} features, backend={self.backend!r})"
 
+    def _search_rows(self, Q: Any, k: int, backend: SearchBackend) -> tuple[IntArray, FloatArray]:
+        """Rows and distances of the nearest points that a backend finds."""
+        check_count("k", k)
+        if not len(self):
+            raise ValueError("The index is empty: add points before you search.")
+        if k > len(self):
+            raise ValueError(f"k={k} is more than the {len(self)} points in the index. Lower k, or add points.")
+        points = self._rows.filled
+        found = [(np.empty((0, k), dtype=np.int64), np.empty((0, k)))]
+        parts = self._mapped(Q, "Q", k)
+        found += [backend.search(points, queries, int(k), self._extent) for queries in parts if len(queries)]
+        rows, distances = (np.concatenate(of_all) for of_all in zip(*found, strict=True))
+        return rows, distances
+
     def _mapped(self, X: Any, name: str, width: int = 1) -> Iterator[FloatArray]:
         """Check points and yield them as the metric maps them, in parts; at least one part."""
         if self.metric is not None:
@@ -317,21 +358,7 @@ class MetricIndex:
             raise ValueError(f"{name} has {given.shape[1]} features; the index needs {self.n_features or 'some'}.")
         size = min(max(_CHUNK // max(given.shape[1], width), _FEWEST), _MOST)
         for start in range(0, max(given.shape[0], 1), size):
-            part = given[start : start + size]
-            with np.errstate(over="ignore", invalid="ignore"):  # detected below
-                points = self._map(part)
-            wrong = np.flatnonzero(~(np.abs(points) <= _LARGEST).all(axis=1))
-            if len(wrong):
-                raise ValueError(
-                    f"Row {start + int(wrong[0])} of {name} has numbers that are NaN, infinite, or above "
-                    f"{_LARGEST:g} under the metric. Leave it out, or correct it."
-                )
-            yield points
-
-    def _map(self, part: Any) -> FloatArray:
-        if self.metric is not None:
-            return self.metric._mapped(part)
-        return np.array(as_numbers("The points", part.toarray() if sparse.issparse(part) else part), order="C")
+            yield mapped_rows(self.metric, given[start : start + size], start, name)
 
     def _ids_as_array(self) -> NDArray[Any]:
         if self._id_array is None:
