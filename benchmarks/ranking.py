@@ -126,7 +126,6 @@ def draw(ranks: dict[str, float], n_sets: int, path: Path) -> None:
     low, high = int(np.floor(ordered[0][1])), int(np.ceil(ordered[-1][1]))
     figure = Figure(figsize=(9, 0.6 + 0.3 * half + 0.2 * half), layout="constrained")
     axes = figure.add_subplot()
-    axes.set(xlim=(low - 3, high + 3), ylim=(-half - 3.5, 2))
     axes.axis("off")
     axes.hlines(0, low, high, color="black")
     for tick in range(low, high + 1):
@@ -136,6 +135,7 @@ def draw(ranks: dict[str, float], n_sets: int, path: Path) -> None:
     axes.text(low + difference + 0.1, 1.5, f"critical difference {difference:.2f}", va="center")
     bars = groups([rank for _, rank in ordered], difference)
     top = -0.4 - 0.35 * len(bars)
+    axes.set(xlim=(low - 3, high + 3), ylim=(top - 0.8 * half - 0.4, 2))
     for i, (name, rank) in enumerate(ordered):
         left = i < half
         y = top - 0.8 * ((i if left else len(ordered) - 1 - i) + 1)
