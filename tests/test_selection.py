@@ -10,7 +10,7 @@ from sklearn.decomposition import PCA
 
 from boostmetric import BoostMetric, MahalanobisMetric
 from boostmetric.callbacks import Checkpoint
-from boostmetric.estimators.selection import Candidate, Choice, Recipe, choose, is_clear, soft_losses
+from boostmetric.estimators.selection import Candidate, Choice, Recipe, choose, is_better, soft_losses
 from boostmetric.evaluation import knn_error
 from boostmetric.metric.starts import STARTS
 from boostmetric.solver.plan import Settings
@@ -175,7 +175,7 @@ EUCLIDEAN, RCA = (Recipe(init, "stagewise", 5, 10, 1) for init in ("identity", "
 
 def test_the_smallest_loss_is_chosen_and_few_samples_get_two_more():
     def found(*figures):
-        return [Candidate(recipe, n, np.full(4, loss), np.full(4, loss / 2)) for recipe, n, loss in figures]
+        return [Candidate(recipe, n, np.full(4, loss), np.zeros(4)) for recipe, n, loss in figures]
 
     every = found((EUCLIDEAN, 0, 0.5), (RCA, 0, 0.3), (EUCLIDEAN, 1, 0.2), (RCA, 1, 0.1), (RCA, 2, 0.1))
     assert choose(every, 100) == [every[3], every[2]]  # the fewest passes among equals
@@ -186,10 +186,10 @@ def test_the_smallest_loss_is_chosen_and_few_samples_get_two_more():
 
 
 def test_what_is_better_by_chance_is_not_chosen():
-    base = Candidate(EUCLIDEAN, 0, np.full(4, 0.5), np.full(4, 0.4))
-    gains = np.array([0.3, -0.1, -0.1, 0.1])  # mean 0.05, standard error 0.083
-    doubtful = Candidate(RCA, 2, base.losses - 0.4, base.errors - gains)
-    firm = Candidate(RCA, 1, base.losses - 0.02, base.errors - 0.01)
+    base = Candidate(EUCLIDEAN, 0, np.full(4, 0.5), np.zeros(4))
+    gains = np.array([0.5, -0.2, -0.2, 0.1])  # mean 0.05, standard error 0.144
+    doubtful = Candidate(RCA, 2, base.losses - gains, np.zeros(4))
+    firm = Candidate(RCA, 1, base.losses - 0.02, np.zeros(4))
     assert choose([base, doubtful], 10_000) == [base]
     assert choose([base, doubtful, firm], 10_000) == [firm]
 
@@ -265,7 +265,7 @@ def test_starts_are_judged_with_fewer_directions_as_long_as_that_is_better():
         first = 1 if init == "lda" else 16  # LDA has a direction fewer than classes
         halved = [None, *(-(-first // 2**i) for i in range(1, len(ranks)))]
         assert ranks == halved
-        assert all(is_clear(more.losses - fewer.losses, 1.0) for more, fewer in pairwise(of_start))
+        assert all(is_better(fewer, more, 1.0) for more, fewer in pairwise(of_start))
     assert any(candidate.recipe.rank is not None for candidate in found)
     assert all(candidate.recipe.rank is None for candidate in found if candidate.n_passes)
 

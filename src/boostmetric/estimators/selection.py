@@ -64,9 +64,9 @@ _LEAST_PROBABILITY = 0.05
 _WEIGHT_OF_SOFT = 0.5
 # The result is the mean of so many metrics at most.
 _MOST_AVERAGED = 3
-# By how many standard errors fewer errors must be made than with the Euclidean distance; and by how many the loss must
-# be smaller with fewer directions of a start, and at unit length.
-_STANDARD_ERRORS, _STANDARD_ERRORS_OF_RANK, _STANDARD_ERRORS_OF_UNIT_LENGTH = 1.5, 1.0, 2.0
+# By how many standard errors the loss must be smaller than that of the Euclidean distance, or with more directions of a
+# start; and at unit length smaller than without.
+_STANDARD_ERRORS, _STANDARD_ERRORS_OF_UNIT_LENGTH = 1.0, 2.0
 # Numbers of neighbours whose errors are averaged.
 _VOTERS = (1, 3, 5)
 
@@ -251,7 +251,7 @@ class Choice:
             if is_auto(self._normalize) and (unit := self._at_unit_length(folds)) is not None:
                 found.append(unit)
                 on_candidate(unit)
-                if is_clear(chosen[0].losses - unit.losses, _STANDARD_ERRORS_OF_UNIT_LENGTH):
+                if is_better(unit, chosen[0], _STANDARD_ERRORS_OF_UNIT_LENGTH):
                     chosen = [replace(candidate, normalize=True) for candidate in chosen]
             return chosen, found
         warn(
@@ -328,7 +328,7 @@ class Choice:
             rank = -(-rank // 2)
             maps = [fold.train.principal(each, rank) for fold, each in zip(folds, maps, strict=True)]
             fewer = self._judged(folds, replace(recipe, rank=rank), 0, maps)
-            if not is_clear(start.losses - fewer.losses, _STANDARD_ERRORS_OF_RANK):
+            if not is_better(fewer, start, _STANDARD_ERRORS):
                 return
             start = fewer
             yield start
@@ -392,8 +392,8 @@ class Choice:
 def choose(found: Sequence[Candidate], n_samples: int) -> list[Candidate]:
     """The candidate of the smallest loss; in small data, if it was learned, with the best of two other recipes.
 
-    Candidates that do not make fewer errors than the Euclidean distance by 1.5 standard errors are left out: of many,
-    some are a little better by chance (compare Breiman et al., "Classification and regression trees", 1984).
+    Candidates that are not better than the Euclidean distance by more than one standard error are left out: among many,
+    one of them is a little better by chance (Breiman et al., "Classification and regression trees", 1984).
 
     Parameters
     ----------
@@ -403,7 +403,7 @@ def choose(found: Sequence[Candidate], n_samples: int) -> list[Candidate]:
         Number of training samples.
     """
     base = found[0]
-    found = [base, *(other for other in found if is_clear(base.errors - other.errors, _STANDARD_ERRORS))]
+    found = [base, *(candidate for candidate in found if is_better(candidate, base, _STANDARD_ERRORS))]
     best = _best(found)
     if not best.n_passes or n_samples >= FEW_ROWS:
         return [best]
@@ -415,8 +415,9 @@ def choose(found: Sequence[Candidate], n_samples: int) -> list[Candidate]:
     return chosen
 
 
-def is_clear(gains: FloatArray, standard_errors: float) -> bool:
-    """Whether the mean gain is more than this many of its standard errors."""
+def is_better(candidate: Candidate, other: Candidate, standard_errors: float) -> bool:
+    """Whether the mean loss is smaller by more than this many standard errors of the difference."""
+    gains = other.losses - candidate.losses
     return bool(gains.mean() > standard_errors * gains.std() / np.sqrt(len(gains)))
 
 
