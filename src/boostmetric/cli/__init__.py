@@ -18,6 +18,7 @@ from boostmetric.cli.paper import paper
 from boostmetric.cli.report import report
 from boostmetric.cli.search import search
 from boostmetric.cli.transform import transform
+from boostmetric.cli.watch import watch
 
 app = typer.Typer(
     help="Learn a distance from comparisons.",
@@ -32,7 +33,7 @@ def _paragraphs(text: str | None) -> str:
     return "\n\n".join(" ".join(part.split()) for part in (text or "").split("\n\n"))
 
 
-for command in (demo, fit, evaluate, transform, search, mine, neighbors, judge, export, report, info, paper):
+for command in (demo, fit, evaluate, transform, search, mine, neighbors, judge, export, report, info, watch, paper):
     app.command(cls=FileCommand, help=_paragraphs(command.__doc__))(command)
 
 

@@ -9,6 +9,7 @@ from boostmetric.evaluation.compare import (
     scores_by_rank,
 )
 from boostmetric.evaluation.comparison_task import ComparisonTask
+from boostmetric.evaluation.drift import Drift, drift
 from boostmetric.evaluation.keeping import Kept, keep_better
 from boostmetric.evaluation.knn import knn_error, knn_predict
 from boostmetric.evaluation.label_task import LabelTask
@@ -27,6 +28,7 @@ from boostmetric.evaluation.verdict import Evaluation, Row
 __all__ = [
     "ClassGain",
     "ComparisonTask",
+    "Drift",
     "Evaluation",
     "Kept",
     "LabelTask",
@@ -35,6 +37,7 @@ __all__ = [
     "average_precision_at_k",
     "class_gains",
     "compare",
+    "drift",
     "evaluate",
     "evaluate_comparisons",
     "evaluate_rankings",
