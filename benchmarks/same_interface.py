@@ -7,6 +7,8 @@ from pathlib import Path
 
 import numpy as np
 from rich.progress import track
+from scipy.spatial.distance import cdist
+from scipy.special import softmax
 from sklearn.datasets import load_wine
 from sklearn.preprocessing import StandardScaler
 
@@ -36,13 +38,14 @@ def run(data_dir: Path | None) -> list[dict[str, object]]:
 
 
 def constrained(X: np.ndarray, y: np.ndarray) -> Data:
-    """Points and labels with metric-learn's default numbers of constraints."""
+    """Points, labels and 80 chunks, with metric-learn's default numbers of other constraints."""
     constraints, n = Constraints(y), 20 * len(np.unique(y)) ** 2
     a, b, c, d = constraints.positive_negative_pairs(n, same_length=True, random_state=0)
     rows = np.concatenate([np.stack([a, b], axis=1), np.stack([c, d], axis=1)])
     return {
         "X": X,
         "y": y,
+        "chunks": constraints.chunks(n_chunks=80, random_state=0),
         "pairs": X[rows],
         "kinds": np.repeat([1, -1], len(a)),
         "quadruplets": X[np.stack([a, b, c, d], axis=1)],
@@ -130,6 +133,14 @@ def scml(L: np.ndarray, data: Data) -> float:
     return float(np.maximum(1 + squares(L, a, b) - squares(L, a, c), 0).mean())
 
 
+def nca(L: np.ndarray, data: Data) -> float:
+    """Minus the mean probability that a soft nearest neighbour has the right label."""
+    mapped, y = data["X"] @ L.T, data["y"]
+    distances = cdist(mapped, mapped, "sqeuclidean")
+    np.fill_diagonal(distances, np.inf)
+    return -float((softmax(-distances, axis=1) * (y[:, None] == y)).sum() / len(y))
+
+
 def mlkr(L: np.ndarray, data: Data) -> float:
     """Sum of squared errors."""
     return Errors(data["X"], data["y"].astype(np.float64))(L)[0]
@@ -140,5 +151,6 @@ OBJECTIVES: dict[str, Callable[[np.ndarray, Data], float]] = {
     "LSML": lsml,
     "MMC": mmc,
     "SCML": scml,
+    "NCA": nca,
     "MLKR": mlkr,
 }

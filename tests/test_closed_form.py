@@ -9,6 +9,7 @@ from sklearn.datasets import load_iris, load_wine
 from sklearn.preprocessing import StandardScaler
 
 from boostmetric.baselines import DMLMJ, GMML, LFDA, Covariance
+from boostmetric.baselines.singular import singular
 from boostmetric.evaluation import knn_error
 from boostmetric.solver.result import StopReason
 
@@ -199,3 +200,13 @@ def test_gmml_separates_wine():
     assert knn_error(mapped[::2], y[::2], mapped[1::2], y[1::2]) < 0.1
     with pytest.raises(ValueError, match="every similar pair are equal"):
         GMML().fit(np.repeat(np.eye(3), 2, axis=0), similar=[[0, 1]], dissimilar=[[0, 2]])
+
+
+@pytest.mark.parametrize("least", [1.0, 1e-2, 1e-5, 0.0])
+@pytest.mark.parametrize("n_rows", [4, 200])
+def test_singular_values_and_axes(least, n_rows):
+    rows = np.random.default_rng(0).standard_normal((n_rows, 6)) * [1, 2, 3, 4, 5, least]
+    lengths, axes = singular(rows)
+    _, expected, expected_axes = np.linalg.svd(rows, full_matrices=False)
+    assert lengths == pytest.approx(expected, rel=1e-9, abs=1e-12)
+    assert abs((axes * expected_axes).sum(axis=1)) == pytest.approx(1.0)

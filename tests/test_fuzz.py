@@ -106,6 +106,15 @@ def assert_learner(learner, X):
         assert np.isfinite(mapped).all()
 
 
+@st.composite
+def tuples_of(draw, points):
+    """Tuples of points, where these are an array of some; or the points."""
+    if not isinstance(points, np.ndarray) or points.ndim != 2 or not len(points):
+        return points
+    shape = (draw(st.integers(1, 5)), draw(st.sampled_from([1, 2, 3, 3, 4, 4, 5])))
+    return points[np.random.default_rng(draw(st.integers(0, 9))).integers(len(points), size=shape)]
+
+
 def assert_not_fitted(learner):
     with pytest.raises(NotFittedError):
         learner.transform([[0.0]])
@@ -227,6 +236,9 @@ def test_use_of_a_fitted_learner(data):
     for use in (metric.transform, metric.pair_distance, lambda X: list(metric.staged_transform(X))[-1]):
         answer = attempt(use, X)
         assert answer is None or np.isfinite(answer).all()
+    metric.set_threshold(1.0)
+    found = attempt(metric.decision_function, data.draw(tuples_of(X)))
+    assert found is None or not np.isnan(found).any()
 
 
 BASELINES = {
@@ -507,6 +519,10 @@ def test_mahalanobis_metric(data):
     a, b = (data.draw(matrices(columns=st.sampled_from([d, d, 1]))) for _ in range(2))
     for call in (lambda: metric.transform(a), lambda: metric.distance(a, b), lambda: metric(a, b)):
         attempt(call)
+    tuples = data.draw(tuples_of(a))
+    found = attempt(metric.decision_function, tuples)
+    assert found is None or not np.isnan(found).any()
+    assert attempt(metric.predict, tuples) is None or attempt(metric.score, tuples) == np.mean(found > 0)
     shorter = attempt(metric.truncate, data.draw(values(1, 2, None)))
     if shorter is not None:
         assert_metric(shorter.components, d)

@@ -124,6 +124,20 @@ def test_errors_have_their_types():
         metric_learn.SCML_Supervised(random_state=0).fit(X, Y)
 
 
+def test_tuples_by_their_names():
+    triplets = np.array([[0, 1, 60], [51, 52, 110], [2, 100, 3]])
+    seen = metric_learn.Constraints(Y).generate_knntriplets(X, 2, 2)
+    scml = metric_learn.SCML(preprocessor=X, n_basis=20, random_state=0).fit(seen)
+    assert scml.predict(triplets=triplets).tolist() == [1, 1, -1]
+    assert (np.sign(scml.decision_function(triplets=triplets)) == [1, 1, -1]).all()
+    assert scml.score(triplets=triplets) == 2 / 3
+    quadruplets = triplets[:, [0, 1, 0, 2]]
+    lsml = metric_learn.LSML(preprocessor=X).fit(seen[:, [0, 1, 0, 2]])
+    assert lsml.predict(quadruplets=quadruplets).tolist() == [1, 1, -1]
+    assert (np.sign(lsml.decision_function(quadruplets=quadruplets)) == [1, 1, -1]).all()
+    assert lsml.score(quadruplets=quadruplets) == 2 / 3
+
+
 def test_defaults_that_fail_there_too_have_a_remedy():
     with pytest.raises(ValueError, match="maximum number of chunks is 75"):
         metric_learn.RCA_Supervised(random_state=0).fit(X, Y)

@@ -143,10 +143,7 @@ class Baseline(MetricLearner):
         self, components: FloatArray, journal: Journal, stop_reason: StopReason, *, limited: bool = False
     ) -> None:
         """Set the fitted attributes; warn if the iterations did not suffice, now or (`limited`) in an earlier pass."""
-        from boostmetric.parallel.blas import single_threaded_blas
-
-        with single_threaded_blas():  # so that the last decomposition has the same bits for any number of threads
-            self._set(self._attributes(components, journal.history))
+        self._set(self._attributes(components, journal.history))
         self.stop_reason_ = stop_reason
         if limited or stop_reason is StopReason.ITERATION_LIMIT:
             warn(

@@ -14,6 +14,7 @@ from boostmetric.arrays.types import FloatArray
 from boostmetric.arrays.validation import checked
 from boostmetric.baselines.baseline import Baseline, Journal
 from boostmetric.baselines.descriptions import documented
+from boostmetric.baselines.singular import singular
 from boostmetric.estimators.learner import all_or_nothing
 from boostmetric.metric.starts import spread
 from boostmetric.solver.result import StopReason
@@ -90,7 +91,7 @@ def _whitening(points: FloatArray) -> FloatArray:
     """Rows that make the covariance of the points the identity, on the span of the points."""
     unit = spread(points)  # so that what counts as rounding does not depend on the units of the features
     centred = (points - points.mean(axis=0)) / unit
-    _, lengths, axes = np.linalg.svd(centred, full_matrices=False)
+    lengths, axes = singular(centred)
     kept = lengths > lengths.max(initial=0.0) * max(centred.shape) * np.finfo(np.float64).eps
     if not kept.any():
         raise ValueError("All samples are equal: their covariance is zero. Check that X holds the samples.")

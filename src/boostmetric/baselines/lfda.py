@@ -125,9 +125,9 @@ def _scatters(
     for label in np.unique(labels):
         chosen = labels == label
         members = scaled[chosen] - scaled[chosen].mean(axis=0)
-        affinity = _affinity(points[chosen], n_neighbors)
-        within += _laplacian(members, affinity) / len(members)
-        missing += _laplacian(members, 1.0 - affinity) / n
+        local = _laplacian(members, _affinity(points[chosen], n_neighbors))
+        within += local / len(members)
+        missing += (len(members) * members.T @ members - local) / n
     return within, missing
 
 
@@ -136,10 +136,13 @@ def _affinity(points: FloatArray, n_neighbors: int) -> FloatArray:
     squares = cdist(points, points, "sqeuclidean")
     k = min(n_neighbors, len(points) - 1)
     reach = np.sqrt(np.partition(squares, k, axis=1)[:, k])
-    scale = np.outer(reach, reach)
+    affinity = np.outer(-reach, reach)
+    nowhere = affinity == 0
     with np.errstate(divide="ignore", invalid="ignore"):
-        affinity = np.exp(-squares / scale)
-    return np.asarray(np.where(scale > 0, affinity, squares == 0))
+        np.divide(squares, affinity, out=affinity)
+        np.exp(affinity, out=affinity)
+    affinity[nowhere] = squares[nowhere] == 0
+    return affinity
 
 
 def _laplacian(points: FloatArray, weights: FloatArray) -> FloatArray:

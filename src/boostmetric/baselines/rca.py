@@ -11,6 +11,7 @@ from boostmetric.arrays.frame import Frame
 from boostmetric.arrays.types import FloatArray
 from boostmetric.baselines.baseline import Baseline, Journal
 from boostmetric.baselines.descriptions import documented
+from boostmetric.baselines.singular import singular
 from boostmetric.estimators.learner import all_or_nothing
 from boostmetric.metric.starts import spread, within_classes
 from boostmetric.solver.result import StopReason
@@ -106,25 +107,20 @@ def _check_chunklets(chunklets: Any, n_samples: int) -> NDArray[np.int64]:
 def _relevant_components(points: FloatArray, residuals: FloatArray, n_components: int | None) -> tuple[FloatArray, int]:
     """Rows that make the covariance of the residuals the identity, on their span; and the rank of that covariance."""
     unit = spread(points)  # so that what counts as small does not depend on the units of the features
-    rank = _rank(residuals / unit)
+    lengths, directions = singular(residuals / unit)
+    kept = lengths > _negligible(lengths, residuals.shape)
+    rank, axes = int(kept.sum()), np.diag(1 / unit)
     if not rank:
         raise ValueError("The samples of each class are equal: RCA needs some variation within classes.")
-    axes = np.diag(1 / unit)
     if rank < points.shape[1]:
-        _, _, axes = np.linalg.svd(points - points.mean(axis=0), full_matrices=False)
-        axes = axes[:rank]
-    _, lengths, directions = np.linalg.svd(residuals @ axes.T, full_matrices=False)
-    kept = lengths > _negligible(lengths, residuals.shape)
+        axes = singular(points - points.mean(axis=0))[1][:rank]
+        lengths, directions = singular(residuals @ axes.T)
+        kept = lengths > _negligible(lengths, residuals.shape)
     rows = (np.sqrt(len(residuals)) / lengths[kept])[:, None] * directions[kept] @ axes
     if n_components is not None and n_components < len(rows):
-        _, _, discriminants = np.linalg.svd((points - points.mean(axis=0)) @ rows.T, full_matrices=False)
+        _, discriminants = singular((points - points.mean(axis=0)) @ rows.T)
         rows = discriminants[:n_components] @ rows
     return rows, rank
-
-
-def _rank(rows: FloatArray) -> int:
-    lengths = np.linalg.svd(rows, compute_uv=False)
-    return int((lengths > _negligible(lengths, rows.shape)).sum())
 
 
 def _negligible(lengths: NDArray[np.floating[Any]], shape: tuple[int, ...]) -> float:

@@ -21,6 +21,9 @@ from boostmetric.comparisons.thresholds import STRATEGIES, choose_threshold
 from boostmetric.metric_learn.inputs import ArrayIndexer, check_input, validate_vector
 from boostmetric.metric_learn.matrices import components_from_metric
 
+# Tolerance of L-BFGS that metric-learn uses where `tol` is None.
+SCIPY_TOLERANCE = 2.2e-9
+
 
 class BaseMetricLearner(BaseEstimator):
     """Base class of all learners.
@@ -245,19 +248,14 @@ class _ComparisonsClassifier(_TuplesClassifier):
 
     _second: tuple[int, int]
 
-    def predict(self, tuples: Any) -> NDArray[np.int64]:
-        """1 where the first pair is closer than the second, else -1."""
-        return np.where(self.decision_function(tuples) > 0, 1, -1)
-
-    def decision_function(self, tuples: Any) -> FloatArray:
+    def _margins(self, tuples: Any) -> FloatArray:
         """Distance of the second pair minus that of the first."""
         points = self._tuples(tuples)
         pair_score: Callable[..., FloatArray] = self.pair_score
         return pair_score(points[:, :2]) - pair_score(points[:, list(self._second)])
 
-    def score(self, tuples: Any) -> float:
-        """Fraction of the tuples in which the first pair is the closer one."""
-        return float(np.mean(self.predict(tuples) == 1))
+    def _first_is_closer(self, tuples: Any) -> NDArray[np.int64]:
+        return np.where(self._margins(tuples) > 0, 1, -1)
 
 
 class _TripletsClassifierMixin(_ComparisonsClassifier):
@@ -266,9 +264,33 @@ class _TripletsClassifierMixin(_ComparisonsClassifier):
     _tuple_size = 3
     _second = (0, 2)
 
+    def predict(self, triplets: Any) -> NDArray[np.int64]:
+        """1 where a is closer to b than to c, else -1."""
+        return self._first_is_closer(triplets)
+
+    def decision_function(self, triplets: Any) -> FloatArray:
+        """Distance of a and c minus that of a and b."""
+        return self._margins(triplets)
+
+    def score(self, triplets: Any) -> float:
+        """Fraction of the triplets in which a is closer to b than to c."""
+        return float(np.mean(self._first_is_closer(triplets) == 1))
+
 
 class _QuadrupletsClassifierMixin(_ComparisonsClassifier):
     """Quadruplets (a, b, c, d): a is closer to b than c to d."""
 
     _tuple_size = 4
     _second = (2, 3)
+
+    def predict(self, quadruplets: Any) -> NDArray[np.int64]:
+        """1 where a is closer to b than c to d, else -1."""
+        return self._first_is_closer(quadruplets)
+
+    def decision_function(self, quadruplets: Any) -> FloatArray:
+        """Distance of c and d minus that of a and b."""
+        return self._margins(quadruplets)
+
+    def score(self, quadruplets: Any) -> float:
+        """Fraction of the quadruplets in which a is closer to b than c to d."""
+        return float(np.mean(self._first_is_closer(quadruplets) == 1))

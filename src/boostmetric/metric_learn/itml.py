@@ -14,6 +14,9 @@ from boostmetric.metric_learn.base_metric import MahalanobisMixin, _PairsClassif
 from boostmetric.metric_learn.matrices import _initialize_metric_mahalanobis, components_from_metric
 from boostmetric.metric_learn.tuples import pairs_from_labels, similar_and_dissimilar
 
+# metric-learn's steps end about this much closer to the minimum than its `tol`, which is that of their change.
+_PRECISION = 1e-3
+
 
 class _BaseITML(MahalanobisMixin):
     """ITML of pairs."""
@@ -57,7 +60,7 @@ class _BaseITML(MahalanobisMixin):
             gamma=self.gamma,
             bounds=np.sqrt(self.bounds_),  # metric-learn compares them with squared distances
             max_iter=self.max_iter,
-            tol=self.tol,
+            tol=_PRECISION * self.tol,
             verbose=int(self.verbose),
         )
         with self._quiet():
@@ -72,7 +75,7 @@ class ITML(_PairsClassifierMixin, _BaseITML):
     gamma : float, default=1.0
     max_iter : int, default=1000
     tol : float, default=1e-3
-        Proven distance from the minimum, relative.
+        A thousandth of it is the proven distance from the minimum, relative.
     prior : {"identity", "covariance", "random"} or array, default="identity"
     verbose : bool, default=False
     preprocessor : array-like or callable, default=None
@@ -92,6 +95,7 @@ class ITML_Supervised(TransformerMixin, _BaseITML):  # noqa: N801
     gamma : float, default=1.0
     max_iter : int, default=1000
     tol : float, default=1e-3
+        A thousandth of it is the proven distance from the minimum, relative.
     n_constraints : int, default=None
         Number of pairs of either kind; by default 20 for each pair of classes.
     prior : {"identity", "covariance", "random"} or array, default="identity"

@@ -7,7 +7,7 @@ from typing import Any, Self
 from sklearn.base import TransformerMixin
 
 from boostmetric import baselines
-from boostmetric.metric_learn.base_metric import MahalanobisMixin
+from boostmetric.metric_learn.base_metric import SCIPY_TOLERANCE, MahalanobisMixin
 from boostmetric.metric_learn.matrices import _check_n_components, _initialize_components
 
 
@@ -19,7 +19,7 @@ class MLKR(TransformerMixin, MahalanobisMixin):
     n_components : int, default=None
     init : {"auto", "pca", "identity", "random"} or array, default="auto"
     tol : float, default=None
-        By default 1e-5.
+        Tolerance of L-BFGS; by default SciPy's.
     max_iter : int, default=1000
     verbose : bool, default=False
     preprocessor : array-like or callable, default=None
@@ -55,7 +55,7 @@ class MLKR(TransformerMixin, MahalanobisMixin):
             n_components,
             init=start,
             max_iter=self.max_iter,
-            tol=1e-5 if self.tol is None else self.tol,
+            tol=SCIPY_TOLERANCE if self.tol is None else self.tol,
             verbose=int(self.verbose),
         )
         with self._quiet():

@@ -7,7 +7,7 @@ from typing import Any, Self
 from sklearn.base import TransformerMixin
 
 from boostmetric import baselines
-from boostmetric.metric_learn.base_metric import MahalanobisMixin
+from boostmetric.metric_learn.base_metric import SCIPY_TOLERANCE, MahalanobisMixin
 from boostmetric.metric_learn.matrices import _check_n_components, _initialize_components
 
 
@@ -20,7 +20,7 @@ class NCA(TransformerMixin, MahalanobisMixin):
     n_components : int, default=None
     max_iter : int, default=100
     tol : float, default=None
-        By default 1e-5.
+        Tolerance of L-BFGS; by default SciPy's.
     verbose : bool, default=False
     preprocessor : array-like or callable, default=None
     random_state : int, RandomState or None, default=None
@@ -53,7 +53,7 @@ class NCA(TransformerMixin, MahalanobisMixin):
             len(start),  # LDA may have fewer directions
             init=start,
             max_iter=self.max_iter,
-            tol=1e-5 if self.tol is None else self.tol,
+            tol=SCIPY_TOLERANCE if self.tol is None else self.tol,
             verbose=int(self.verbose),
         )
         with self._quiet():
