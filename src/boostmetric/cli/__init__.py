@@ -24,7 +24,6 @@ from boostmetric.cli.watch import watch
 app = typer.Typer(
     help="Learn a distance from comparisons.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
 
@@ -49,7 +48,7 @@ def main(
     ctx: typer.Context,
     config: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="TOML file with options, in a table for each command, such as [fit]."),
+        typer.Option(metavar="FILE", help="TOML file with options, in a table for each command."),
     ] = None,
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
