@@ -1,5 +1,6 @@
 """The command line: one file per command, with heavy imports inside functions so that ``--help`` is quick."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -23,7 +24,6 @@ from boostmetric.cli.watch import watch
 app = typer.Typer(
     help="Learn a distance from comparisons.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
 
@@ -45,8 +45,17 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback()
 def main(
+    ctx: typer.Context,
+    config: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="TOML file with options, in a table for each command."),
+    ] = None,
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     """Learn a distance from comparisons."""
+    if config is not None:
+        from boostmetric.cli.config import read_config
+
+        ctx.default_map = read_config(config, ctx.command.commands)  # type: ignore[attr-defined]

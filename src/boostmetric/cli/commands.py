@@ -74,7 +74,7 @@ def typed(ctx: Any) -> str:
     for parameter in ctx.command.params:
         value = ctx.params.get(parameter.name)
         source = ctx.get_parameter_source(parameter.name)
-        if parameter.name in _NOT_RECORDED or source is None or source.name.startswith("DEFAULT") or value is None:
+        if parameter.name in _NOT_RECORDED or source is None or source.name == "DEFAULT" or value is None:
             continue
         values = [str(one) for one in (value if isinstance(value, list | tuple) else [value])]
         if parameter.param_type_name == "argument":

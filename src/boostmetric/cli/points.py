@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from boostmetric.cli.completion import columns
 from boostmetric.cli.conditions import Condition, other_conditions, parse_conditions, rows_where
 
 if TYPE_CHECKING:
@@ -25,22 +26,32 @@ PointFiles = Annotated[
         help="Files of points (.csv, .tsv, .jsonl, .parquet, .npz, .npy), or a quoted pattern; read as one table.",
     ),
 ]
-Id = Annotated[str | None, typer.Option(help="Column of ids.", rich_help_panel=_PANEL)]
-Label = Annotated[str | None, typer.Option(help="Column of class labels.", rich_help_panel=_PANEL)]
+Id = Annotated[str | None, typer.Option(help="Column of ids.", rich_help_panel=_PANEL, autocompletion=columns)]
+Label = Annotated[
+    str | None, typer.Option(help="Column of class labels.", rich_help_panel=_PANEL, autocompletion=columns)
+]
 Vector = Annotated[
-    str | None, typer.Option(help="Column of lists, or matrix, that holds the features.", rich_help_panel=_PANEL)
+    str | None,
+    typer.Option(
+        help="Column of lists, or matrix, that holds the features.", autocompletion=columns, rich_help_panel=_PANEL
+    ),
 ]
 Columns = Annotated[
     list[str] | None,
     typer.Option(
         help="Columns of numbers to use as features: names or patterns such as 'f*', separated by commas. Can be "
         "repeated.",
+        autocompletion=columns,
         rich_help_panel=_PANEL,
     ),
 ]
 Ignore = Annotated[
     list[str] | None,
-    typer.Option(help="Columns that are not features, separated by commas. Can be repeated.", rich_help_panel=_PANEL),
+    typer.Option(
+        help="Columns that are not features, separated by commas. Can be repeated.",
+        autocompletion=columns,
+        rich_help_panel=_PANEL,
+    ),
 ]
 Where = Annotated[
     list[str] | None,
@@ -53,7 +64,11 @@ Where = Annotated[
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
 Text = Annotated[
     str | None,
-    typer.Option(help="Column of texts, such as sentences, to show in place of ids.", rich_help_panel=_PANEL),
+    typer.Option(
+        help="Column of texts, such as sentences, to show in place of ids.",
+        autocompletion=columns,
+        rich_help_panel=_PANEL,
+    ),
 ]
 
 
