@@ -85,7 +85,7 @@ def test_a_callback_may_have_seen_enough_candidates():
     metric = BoostMetric.recommended(**QUICK, callbacks=[watch]).fit(*data)
     assert watch.candidates == metric.candidates_
     whole = [candidate for candidate in metric.candidates_ if candidate.recipe.rank is None]
-    assert [candidate.n_passes for candidate in whole if not candidate.normalize] == [0] * 8 + [1]
+    assert [candidate.n_passes for candidate in whole if not candidate.normalize] == [0] * 7 + [1]
     assert watch.numbers == list(range(1, metric.n_iter_ + 1))  # trials are not watched, the fit is
 
 
@@ -245,7 +245,7 @@ def test_trials_never_see_what_they_are_judged_on():
     assert set.union(*left_out) == set(data.X[:, 0])
     assert set(seen) == set(seen[:5])
     n_starts = len({candidate.recipe.init for candidate in found if candidate.n_passes})
-    assert len(found) == 8 + 3 * n_starts  # eight starts, and a pass with three sizes
+    assert len(found) == 7 + 3 * n_starts  # seven starts, and a pass with three sizes
 
 
 def rings_among_noise():

@@ -36,11 +36,10 @@ def test_lda_is_the_distance_between_means_in_units_within_the_classes(kind):
     assert pdist(means @ components.T) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("kind", UNIT)
-def test_the_geometric_mean_solves_its_equation(kind):
-    components = starting_components(f"{kind}geometric-mean", X, Y) * UNIT[kind]
+def test_the_geometric_mean_solves_its_equation():
+    components = starting_components("geometric-mean", X, Y)
     metric = components.T @ components
-    within, between = scatters(X / UNIT[kind], Y)
+    within, between = scatters(X, Y)
     between += 1e-3 * np.trace(between) / 13 * np.eye(13)
     product = metric @ within @ metric
     assert product / np.linalg.norm(product) == pytest.approx(between / np.linalg.norm(between), abs=1e-9)

@@ -114,7 +114,7 @@ def fit(
         str | None,
         typer.Option(
             help="Metric to start from: zero, identity, standardized or auto; with labels also rca, standardized-rca, "
-            "lda, standardized-lda, geometric-mean, standardized-geometric-mean. Or a model file, such as yesterday's.",
+            "lda, standardized-lda, geometric-mean. Or a model file, such as yesterday's.",
             rich_help_panel=_LEARNING,
         ),
     ] = None,

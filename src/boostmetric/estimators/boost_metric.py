@@ -88,9 +88,9 @@ class BoostMetric(Boosting):
         any direction. "zero" is none. "identity" is the Euclidean distance, "standardized" that of features in units of
         their standard deviation, "rca" (relevant component analysis) that of samples whose covariance within the
         classes is made the identity, "lda" (linear discriminant analysis) the part of RCA in which the means of classes
-        differ, and "geometric-mean" lies halfway between the inverse of the scatter within the classes and the scatter
-        between them. "standardized-rca", "standardized-lda" and "standardized-geometric-mean" are the same for features
-        of different units. Or a `MahalanobisMetric`, such as an earlier model's ``get_metric()``, or the array of its
+        differ, "standardized-rca" and "standardized-lda" are the same for features of different units, and
+        "geometric-mean" lies halfway between the inverse of the scatter within the classes and the scatter between
+        them. Or a `MahalanobisMetric`, such as an earlier model's ``get_metric()``, or the array of its
         components. Targets and impostors are the nearest in this metric; with "zero" in the Euclidean distance. "auto"
         chooses among all named here but "zero", and how many passes are best, from none to `n_passes`, by the
         neighbours of samples that are left out (or of the `eval_set`); then it learns from all samples. If no passes

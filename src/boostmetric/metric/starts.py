@@ -24,7 +24,6 @@ StartName = Literal[
     "lda",
     "standardized-lda",
     "geometric-mean",
-    "standardized-geometric-mean",
 ]
 Init: TypeAlias = str | MahalanobisMetric | ArrayLike
 
@@ -37,7 +36,6 @@ STARTS: tuple[StartName, ...] = (
     "lda",
     "standardized-lda",
     "geometric-mean",
-    "standardized-geometric-mean",
 )
 _IN_WORDS = {
     "zero": "zero metric",
@@ -48,7 +46,6 @@ _IN_WORDS = {
     "lda": "LDA",
     "standardized-lda": "standardized LDA",
     "geometric-mean": "geometric mean of scatters",
-    "standardized-geometric-mean": "geometric mean of standardized scatters",
 }
 # Fraction of its mean eigenvalue that is added to the scatter between classes, which has not full rank.
 _RIDGE = 1e-3
@@ -66,13 +63,12 @@ def starting_components(init: Init, X: Given, y: NDArray[Any] | None = None) -> 
         their standard deviation. ``"rca"``: relevant component analysis (Bar-Hillel et al., 2003), the Mahalanobis
         distance of the within-class covariance with the shrinkage of Ledoit and Wolf (2004). ``"lda"``: linear
         discriminant analysis, the metric of RCA in the directions in which the means of the classes differ.
-        ``"geometric-mean"``: halfway between the inverse of the scatter within the classes and the scatter between them
-        (Zadeh, Hosseini and Sra, 2016). ``"standardized-rca"``, ``"standardized-lda"`` and
-        ``"standardized-geometric-mean"``: the same on standardized features, for features in different units. Or a
-        metric, or its linear map.
+        ``"standardized-rca"`` and ``"standardized-lda"``: the same on standardized features, for features in different
+        units. ``"geometric-mean"``: halfway between the inverse of the scatter within the classes and the scatter
+        between them (Zadeh, Hosseini and Sra, 2016). Or a metric, or its linear map.
     X : ndarray or csr_array of shape (n_samples, n_features)
     y : ndarray of shape (n_samples,), optional
-        Class labels, needed for the last six.
+        Class labels, needed for the last five.
     """
     n_features = X.shape[1]
     if isinstance(init, str):
@@ -145,7 +141,7 @@ def _of_whitening(name: str, whitening: FloatArray, between: FloatArray) -> Floa
     """A start that needs labels, from the map of RCA."""
     if name.endswith("lda"):
         return _discriminant(between, whitening)
-    return _between_inverse_and_means(between, whitening) if name.endswith("geometric-mean") else whitening
+    return _between_inverse_and_means(between, whitening) if name == "geometric-mean" else whitening
 
 
 def spread(points: FloatArray) -> FloatArray:
