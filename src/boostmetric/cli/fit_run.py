@@ -317,7 +317,7 @@ def _chosen(outcome: FitOutcome) -> dict[str, Any]:
 
 def _setting(outcome: FitOutcome) -> str:
     estimator, chosen = outcome.estimator, _chosen(outcome)
-    if outcome.is_base:
+    if outcome.is_base or not estimator.n_iter_:
         return start_in_words(chosen["init"])
     words = [f"start {chosen['init']}"]
     if "n_neighbors" in chosen:
