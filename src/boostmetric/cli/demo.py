@@ -9,7 +9,7 @@ import typer
 def demo(
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for picture and report.")] = Path("demo"),
 ) -> None:
-    """Learn metrics on the paper's concentric circles and on Wine: errors before and after, and a picture."""
+    """Learn metrics on the paper's concentric circles and on Wine: errors before and after, a picture, and a report."""
     import numpy as np
     from rich.console import Console
     from rich.progress import Progress
@@ -20,7 +20,6 @@ def demo(
     from boostmetric.paper.datasets import BENCHMARKS, load
     from boostmetric.paper.illustration import PRINTED_EIGENVALUES, circles
     from boostmetric.paper.protocol import paper_setting, run, splits
-    from boostmetric.report import paragraph, picture, table, write_page
     from boostmetric.storage.files import replacing
 
     require("matplotlib", "plot", "The demo")  # before it learns
@@ -56,10 +55,28 @@ def demo(
     image, page = output / "circles.png", output / "report.html"
     with replacing(image) as temporary:
         found.figure.savefig(temporary)
-    description = "The circles projected to two dimensions by PCA, LDA and BoostMetric; only the last shows them."
-    write_page(
-        page,
-        "boostmetric demo",
-        [table(header, rows), paragraph(eigenvalues), picture(found.figure, description), paragraph(description)],
-    )
+    _report_on_wine(page)
     console.print(f"Picture: {image}\nReport:  {page}", markup=False, soft_wrap=True)
+
+
+def _report_on_wine(page: Path) -> None:
+    """Learn from two thirds of the wines, and write the report that ``boostmetric report`` writes, on the others."""
+    from sklearn.datasets import load_wine
+
+    from boostmetric import BoostMetric
+    from boostmetric.evaluation import LabelTask, split_rows
+    from boostmetric.report import write_model_report
+
+    wine = load_wine()
+    y = wine.target_names[wine.target]
+    train, test = split_rows(y, 1 / 3, random_state=0)
+    metric = BoostMetric(random_state=0).fit(wine.data[train], y[train]).get_metric()
+    metric.feature_names = list(wine.feature_names)
+    write_model_report(
+        page,
+        metric,
+        LabelTask.of(wine.data[test], y[test], reference=(wine.data[train], y[train])),
+        ids=[f"wine {row}" for row in test],
+        reference_ids=[f"wine {row}" for row in train],
+        title="Wine: a learned metric",
+    )
