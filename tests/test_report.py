@@ -16,6 +16,7 @@ from sklearn.datasets import load_wine
 from boostmetric import BoostMetric, MahalanobisMetric
 from boostmetric.baselines import RCA
 from boostmetric.evaluation import ComparisonTask, LabelTask, RankingTask, class_gains, compare
+from boostmetric.evaluation.stages import scores_by_direction
 from boostmetric.report import heading, paragraph, table, write_model_report, write_page
 from boostmetric.report.charts import bar_chart, line_chart, ticks
 from boostmetric.report.facts import facts
@@ -314,6 +315,32 @@ def test_the_same_seed_gives_the_same_page(model, task, path):
         return re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", "", path.read_text(encoding="utf-8"))
 
     assert without_date() == without_date()
+
+
+def test_the_score_is_drawn_against_the_number_of_directions(model, task, path):
+    metric = model.get_metric()
+    score = task.headline
+    found = scores_by_direction(metric, task, score)
+    assert [number for number, _ in found] == [1, 2, 4, 8, 15]
+    column = task.names.index(score)
+    for number, value in found:
+        rows = np.sqrt(metric.step_sizes[:number])[:, None] * metric.directions[:number]
+        stage = MahalanobisMetric(rows)
+        (sample,) = task.measure([stage.transform(points) for points in task.points])
+        assert value == pytest.approx(sample.mean[column])
+    (whole,) = task.measure([metric.transform(points) for points in task.points])
+    assert found[-1][1] == pytest.approx(whole.mean[column])
+    write_model_report(path, model, task, n_bootstrap=20)
+    page = path.read_text(encoding="utf-8")
+    assert f"{score} from {found[0][1]:.3f} with the first direction to {found[-1][1]:.3f} with all 15." in page
+    assert "first directions" in page
+
+
+def test_a_metric_without_directions_has_no_such_chart(task, path):
+    metric = MahalanobisMetric(np.eye(13))
+    assert scores_by_direction(metric, task, task.headline) == []
+    write_model_report(path, metric, task, n_bootstrap=20)
+    assert "first directions" not in path.read_text(encoding="utf-8")
 
 
 def test_a_model_without_history_shows_its_steps(model, path):

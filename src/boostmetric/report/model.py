@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 
 from boostmetric.arrays.validation import check_count
 from boostmetric.evaluation import ClassGain, LabelTask, class_gains, compare, scores_by_rank
+from boostmetric.evaluation.stages import scores_by_direction
 from boostmetric.evaluation.task import Task
 from boostmetric.metric.mahalanobis import MahalanobisMetric, as_metric
 from boostmetric.report.charts import bar_chart, line_chart
@@ -95,7 +96,8 @@ def write_model_report(
 
     Notes
     -----
-    Cost: the evaluation, and one search of the task for each of about 2 log2(rank) ranks.
+    Cost: the evaluation, one search of the task for each of about 2 log2(rank) ranks, and one for each of about log2(n)
+    numbers of directions, if the metric has n.
 
     Examples
     --------
@@ -124,6 +126,7 @@ def write_model_report(
     rng = check_random_state(random_state)
 
     gains: list[ClassGain] = []
+    growth: list[Html] = []
     sections: list[Section] = [("What was learned", facts_block(learned))]
     if task is not None:
         evaluation = compare(learned, task, headline=headline, beside=beside, n_bootstrap=n_bootstrap, random_state=rng)
@@ -137,10 +140,11 @@ def write_model_report(
         base = own[own.headline].base
         shorter = ranks_block(by_rank, base, own.headline, learned.components.shape[1])
         sections.append(("How short the vectors can get", shorter))
+        growth = _growth(scores_by_direction(learned, task, own.headline), own.headline, base)
     if judging := judging_block(learned, pictures):
         sections.append(("How people judged", judging))
     sections.append(("Spectrum", _spectrum(learned)))
-    sections.append(("Convergence", _convergence(learned)))
+    sections.append(("Convergence", [*growth, *_convergence(learned)]))
     if subject is not None:
         sections.append(("The points in two dimensions", view_block(subject.shown, learned, rng, gains)))
     if features := features_block(learned, None if subject is None else subject.asked.points):
@@ -177,6 +181,29 @@ def _spectrum(metric: MahalanobisMetric) -> list[Html]:
         text += f" The first {_MOST_BARS} are shown."
     described = f"Bars of {len(shown)} eigenvalues, the largest first; {held} hold 90 % of their sum."
     chart = bar_chart(shown.tolist(), names=("component", "share of the trace"), description=described)
+    return [paragraph(text), chart]
+
+
+def _growth(found: Sequence[tuple[int, float]], score: str, base: float) -> list[Html]:
+    """Chart of a score, on what the metric was not learned from, against the number of directions."""
+    if len(found) < 2:
+        return []
+    numbers, scores = zip(*found, strict=True)
+    best = numbers[int(np.argmax(scores))]
+    described = f"{score} from {scores[0]:.3f} with the first direction to {scores[-1]:.3f} with all {numbers[-1]}."
+    text = (
+        f"How far learning carries over to the points of this page: {described} It was highest with {best}. A fall at "
+        "the end would mean that fewer iterations had been better; choose by validation, not by these points."
+    )
+    chart = line_chart(
+        numbers,
+        scores,
+        names=("first directions", score),
+        description=described,
+        level=(base, f"before: {base:.3f}"),
+        logarithmic=True,
+        dots=True,
+    )
     return [paragraph(text), chart]
 
 
