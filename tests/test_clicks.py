@@ -1,9 +1,12 @@
 """Comparisons from click logs: propensities, weights, and what learning from a biased log does to a good distance."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
 from boostmetric import ComparisonBoostMetric, Comparisons
+from boostmetric.comparisons import click_graph
 from boostmetric.comparisons.clicks import _log
 from boostmetric.comparisons.examination import PROPENSITIES, continuation
 from boostmetric.solver.problem import Problem, satisfied
@@ -42,7 +45,12 @@ def test_a_click_outweighs_all_else_in_its_list_by_the_inverse_of_its_propensity
     rows = shuffled(flat(lists))
     chance = by_place[rows[2] - 1]
     found = Comparisons.from_clicks(
-        *rows[:4], sessions=rows[4], propensities=chance, weights=np.where(rows[0] == 1, 3, 1), n_unseen=0
+        *rows[:4],
+        sessions=rows[4],
+        propensities=chance,
+        weights=np.where(rows[0] == 1, 3, 1),
+        n_unseen=0,
+        pooled=False,
     )
     expected = {}
     for query, documents, clicks in lists:
@@ -59,19 +67,18 @@ def test_a_click_outweighs_all_else_in_its_list_by_the_inverse_of_its_propensity
 
 def test_what_was_hardly_looked_at_counts_as_not_shown():
     rows = flat([(0, [4, 7, 5], [0, 1, 1]), (0, [7, 4, 5], [1, 0, 0])])
-    found = Comparisons.from_clicks(
-        *rows[:4], sessions=rows[4], propensities=[1, 0.5, 0.05, 0.25, 0.2, 0.2], min_propensity=0.2, n_unseen=0
-    )
+    by_list = partial(Comparisons.from_clicks, *rows[:4], sessions=rows[4], pooled=False)
+    found = by_list(propensities=[1, 0.5, 0.05, 0.25, 0.2, 0.2], min_propensity=0.2, n_unseen=0)
     assert weighted(found) == pytest.approx(of_query(0, [(7, 4, 2 + 4), (7, 5, 4)]))
     # But it is not drawn as one of those that were never shown.
     chance = [1, 0.5, 0.05, 0.25, 0.2, 0.05]
-    found = Comparisons.from_clicks(*rows[:4], sessions=rows[4], propensities=chance, corpus=range(4, 9), n_unseen=9)
+    found = by_list(propensities=chance, corpus=range(4, 9), n_unseen=9)
     assert weighted(found) == pytest.approx(of_query(0, [(7, far, 6) for far in (4, 6, 8)]))
 
 
 def test_documents_never_shown_for_a_query_are_drawn():
     rows = flat([(0, [4, 7], [0, 1]), (0, [8, 4], [1, 0]), (1, [5, 4], [1, 0])])
-    found = Comparisons.from_clicks(*rows[:4], sessions=rows[4], corpus=np.arange(12), n_unseen=500)
+    found = Comparisons.from_clicks(*rows[:4], sessions=rows[4], corpus=np.arange(12), n_unseen=500, pooled=False)
     far = {query: set() for query in (0, 1)}
     for i, j, k, l in found.quadruplets():  # noqa: E741
         far[min(i, j)] |= {k, l}
@@ -84,7 +91,7 @@ def test_documents_never_shown_for_a_query_are_drawn():
 def test_popular_queries_are_limited():
     rows = flat([(0, [4, 7], [0, 1])] * 8 + [(1, [5, 4], [1, 0])])
     found = Comparisons.from_clicks(
-        *rows[:4], sessions=rows[4], propensities=np.ones(len(rows[0])), max_per_query=2, n_unseen=0
+        *rows[:4], sessions=rows[4], propensities=np.ones(len(rows[0])), max_per_query=2, n_unseen=0, pooled=False
     )
     assert dict(zip(found.anchors.tolist(), found.weights.tolist(), strict=True)) == {0: 2.0, 1: 1.0}
 
@@ -97,12 +104,96 @@ def test_comparisons_are_unbiased_for_the_relevance_behind_the_clicks():
     clicked = rng.random((n, 3)) < (relevant * chance)
     rows = np.zeros(3 * n, dtype=int), shown.ravel(), np.tile([1, 2, 3], n), clicked.ravel()
     found = Comparisons.from_clicks(
-        *rows, sessions=np.repeat(np.arange(n), 3), propensities=np.tile(chance, n), n_unseen=0
+        *rows, sessions=np.repeat(np.arange(n), 3), propensities=np.tile(chance, n), n_unseen=0, pooled=False
     )
     weight = {(near[1], far[1]): total / n for (near, far), total in weighted(found).items()}
     for near in (1, 2, 3):
         for far in {1, 2, 3} - {near}:
             assert weight[near, far] == pytest.approx(relevant[near - 1], abs=0.03)
+
+
+# --- pooled clicks ----------------------------------------------------------------------------------------------------
+
+
+def sides(comparisons):
+    """Sets of documents that are near and far, by query."""
+    found = {}
+    for i, j, k, l in comparisons.quadruplets():  # noqa: E741
+        near, far = found.setdefault(min(i, j), (set(), set()))
+        near.add(max(i, j))
+        far.add(max(k, l))
+    return found
+
+
+def test_clicks_count_for_queries_that_were_clicked_on_the_same_document():
+    lists = [(0, [10, 11], [1, 0]), (1, [10, 12, 13], [1, 1, 0]), (2, [14, 15], [1, 0])] * 4
+    rows = flat(lists)
+    chance = np.ones(len(rows[0]))
+    found = Comparisons.from_clicks(*rows[:4], sessions=rows[4], propensities=chance, n_unseen=0)
+    assert sides(found) == {
+        0: ({10, 12}, {10, 11, 12, 13}),
+        1: ({10, 12}, {10, 11, 12, 13}),
+        2: ({14}, {15}),
+    }
+    assert (found.weights == 1).all()
+
+
+def test_a_query_that_is_a_document_of_queries_alike_is_left_out():
+    rows = flat([(0, [10, 11], [1, 0]), (1, [10, 0, 12], [1, 1, 0]), (2, [10, 0], [1, 0])])
+    found = Comparisons.from_clicks(*rows[:4], propensities=np.ones(len(rows[0])), n_unseen=0)
+    assert (found.pairs[:, 0] != found.pairs[:, 1]).all()
+    assert set(found.anchors.tolist()) == {0, 1, 2}
+
+
+def test_pooling_is_a_step_on_the_click_graph(monkeypatch):
+    """Near and far, literally; some queries at once give the same."""
+    rng = np.random.default_rng(0)
+    shown = [(query, 20 + 10 * (query % 4) + rng.permutation(12)[:5]) for query in rng.integers(20, size=150).tolist()]
+    lists = [(query, documents, rng.random(5) < 0.4 * (documents % 3)) for query, documents in shown]
+    rows = flat(lists)
+    chance, weight = rng.uniform(0.2, 1.0, len(rows[0])), rng.uniform(0.5, 2.0, len(rows[0]))
+    build = partial(
+        Comparisons.from_clicks, *rows[:4], sessions=rows[4], propensities=chance, weights=weight, n_unseen=0
+    )
+    clicks, looks = np.zeros((20, 70)), np.zeros((20, 70))
+    np.add.at(clicks, (rows[0], rows[1]), weight * rows[3])
+    np.add.at(looks, (rows[0], rows[1]), weight * chance)
+    average = clicks.sum() / (looks.sum() + 0.2 * np.sum(looks > 0))
+    links = (clicks > 0) & (clicks >= average * looks)
+    to_document = links / np.maximum(links.sum(axis=1, keepdims=True), 1)
+    walk = np.eye(20) + to_document @ (links / np.maximum(links.sum(axis=0), 1)).T
+    near = walk @ clicks > average * (walk @ looks + 0.2)
+    far = walk @ clicks < average * walk @ looks
+    expected = {}
+    for query in np.flatnonzero(near.any(axis=1)).tolist():
+        good, bad = (set(np.flatnonzero(side[query]).tolist()) for side in (near, far))
+        expected[query] = good, bad | good if len(good) > 1 else bad
+    assert sides(build()) == expected
+    assert any(good - set(rows[1][rows[0] == query]) for query, (good, _) in expected.items())  # shown for others only
+    monkeypatch.setattr(click_graph, "_QUERIES_AT_ONCE", 7)
+    assert sides(build()) == expected
+
+
+def test_a_popular_document_connects_no_more_than_can_be_listed():
+    lists = [(query, [100, 101 + query, 201 + query], [1, 1, 0]) for query in range(90)]
+    rows = flat(lists)
+    found = Comparisons.from_clicks(
+        *rows[:4], sessions=rows[4], propensities=np.ones(len(rows[0])), weights=np.full(len(rows[0]), 100), n_unseen=0
+    )
+    for query, (near, far) in sides(found).items():
+        assert (len(near), len(far - near)) == (30, 60)
+        assert {100, 101 + query} <= near
+        assert 201 + query in far
+
+
+def test_popular_queries_are_limited_among_queries_alike():
+    """Query 0 passed over 11 a hundred times, query 1 clicked it in each of four lists; both clicked 10."""
+    rows = flat([(0, [10, 11], [1, 0])] * 100 + [(1, [10, 11], [1, 1])] * 4)
+    build = partial(
+        Comparisons.from_clicks, *rows[:4], sessions=rows[4], propensities=np.ones(len(rows[0])), n_unseen=0
+    )
+    assert sides(build())[1][0] == {10}
+    assert sides(build(max_per_query=1))[1][0] == {10, 11}
 
 
 # --- propensities -----------------------------------------------------------------------------------------------------

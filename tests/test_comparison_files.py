@@ -317,7 +317,7 @@ def test_workers_take_clicks_with_propensities(tmp_path):
     clicks = ComparisonFiles(points, write_rows(tmp_path / "log", **log, propensity=chance, n_files=1))
     rows, _ = loaded(*clicks.opened().shares(2))
     columns = (log[name] for name in ("query", "document", "position", "clicked"))
-    expected = Comparisons.from_clicks(*columns, propensities=chance, n_unseen=0)
+    expected = Comparisons.from_clicks(*columns, propensities=chance, n_unseen=0, pooled=False)
     assert np.array_equal(rows, whole(X, expected))
     bare = ComparisonFiles(points, write_rows(tmp_path / "bare", **log, n_files=1))
     with pytest.raises(TableError, match="without propensities, which are estimated from a whole log"):

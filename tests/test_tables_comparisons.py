@@ -203,8 +203,19 @@ def test_clicks_in_any_order_and_in_sessions():
     expected = Comparisons.from_clicks(query, document, position, clicked, **columns)
     assert equal(table.comparisons, expected)
     assert "2 queries in 3 lists\n  3 clicks\n  propensities: by the position model" in table.describe()
-    capped = read_comparisons("c.csv", POINTS, max_per_query=1)
-    assert capped.comparisons.weights.sum() == pytest.approx(expected.weights[[0, 1]].sum() / 2 + expected.weights[2])
+    # Query 0 passed over document 3 a hundred times, and query 1, which was clicked on 2 as well, clicked it.
+    asked, n = np.repeat([0, 1], [200, 8]), 208
+    clicks = np.where((asked == 0) & (np.arange(n) % 2 == 1), 0, 1)
+    popular = {
+        "query": named(asked),
+        "session": np.arange(n) // 2,
+        "position": 1 + np.arange(n) % 2,
+        "document": named(2 + np.arange(n) % 2),
+        "clicked": clicks,
+        "propensity": np.ones(n),
+    }
+    found = [read_comparisons(write("p.csv", popular), POINTS, max_per_query=most) for most in (None, 1)]
+    assert [table.comparisons.n_groups for table in found] == [2, 3]
     numbered = read_comparisons(write("d.csv", {**log, "session": [1, 2, 1, 2, 1, 1]}), POINTS)
     assert equal(numbered.comparisons, expected)
     reading = read_comparisons("c.csv", POINTS, click_model="dependent")

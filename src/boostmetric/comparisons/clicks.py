@@ -1,17 +1,22 @@
 """Groups from a click log: what was clicked against all else that was shown, and against what never was.
 
 Clicks come from the ranking that is to be improved. "Clicked over skipped above" (Joachims, KDD 2002) has only pairs
-that contradict that ranking, so that its distance satisfies none of them, and learning from them destroys it. Here a
-clicked document is compared with all others of its list, above and below, clicked or not, with the inverse of its
-propensity as the weight (Joachims, Swaminathan and Schnabel, WSDM 2017). Over many clicks, two documents that are
-equally relevant then weigh the same both ways. With the logistic loss, a clicked document and the others are one
-group, whose loss is the cross-entropy of a softmax over the list.
+that contradict that ranking, so that its distance satisfies none of them, and learning from them destroys it. Here what
+is near is compared with all else that was shown, above and below, and each look counts by its *propensity*, the chance
+that it happened. With the logistic loss, a near document and the others are one group, whose loss is the cross-entropy
+of a softmax over the list. There are two ways to say what is near:
+
+- *Pooled*: documents that are relevant by the clicks of all queries that are alike, see
+  `boostmetric.comparisons.click_graph`.
+- List by list: each clicked document, with the inverse of its propensity as the weight (Joachims, Swaminathan and
+  Schnabel, WSDM 2017). Over many clicks, two documents that are equally relevant then weigh the same both ways. This
+  needs no other part of the log.
 
 Results that were hardly ever looked at are left out on both sides, since their few clicks would have huge weights. A
 limit on the weights alone would favour what stands above them.
 
-Lists hold documents that the ranking put near, so they say nothing about the rest. Therefore a clicked document is
-also compared with some drawn at random from those that were never shown for its query.
+Lists hold documents that the ranking put near, so they say nothing about the rest. Therefore what is near is also
+compared with some documents drawn at random from those that were never shown for its query.
 """
 
 from __future__ import annotations
@@ -25,7 +30,8 @@ from boostmetric.arrays.numbering import check_numbers, check_weights, number_va
 from boostmetric.arrays.ragged import Ragged, run_starts
 from boostmetric.arrays.types import FloatArray, IntArray
 from boostmetric.arrays.validation import as_numbers, check_choice, check_count, check_number
-from boostmetric.comparisons.examination import PROPENSITIES, ClickLog, ClickModel
+from boostmetric.comparisons.click_graph import RelevantDocuments, relevance
+from boostmetric.comparisons.examination import LOOKS, PROPENSITIES, ClickLog, ClickModel
 from boostmetric.comparisons.rankings import Groups
 
 
@@ -50,6 +56,7 @@ def groups_from_clicks(
     max_per_query: int | None,
     n_unseen: int,
     corpus: ArrayLike | None,
+    pooled: bool,
     random_state: int | np.random.RandomState | None,
 ) -> Groups:
     """Build the groups of `boostmetric.Comparisons.from_clicks`."""
@@ -68,22 +75,25 @@ def groups_from_clicks(
     if not log.clicked.any():
         raise ValueError("Nothing was clicked, so there is nothing that should be near. Give a log with clicks.")
     row_weight = check_weights("weights", weights, len(order), "row")[order]
-    if propensities is None:
-        propensity = PROPENSITIES[model or "position"](log)
+    if propensities is not None:
+        chance = _check_propensities(propensities, len(order))[order]
     else:
-        propensity = _check_propensities(propensities, len(order))[order]
-    weight = np.where(log.clicked, row_weight / propensity, 0.0)
+        chance = (LOOKS if pooled else PROPENSITIES)[model or "position"](log)
+    weight = row_weight if pooled else np.where(log.clicked, row_weight / chance, 0.0)
     if max_per_query is not None:
         weight = _limited(log, weight, max_per_query)
     others = np.unique(log.documents.values if corpus is None else check_numbers("corpus", corpus))
     unseen = _never_shown(log, others, n_unseen, check_random_state(random_state))
-    log, weight = _where(log, weight, propensity >= min_propensity)
-    if not weight.any():
+    looked_at = chance >= min_propensity
+    log, weight = _where(log, weight, looked_at)
+    if not weight[log.clicked].any():
         raise ValueError(
             f"No click has a propensity of at least {min_propensity:g} and a positive weight. Lower min_propensity, or "
             "give clicks a positive weight."
         )
-    return _groups(log, weight, unseen)
+    if pooled:
+        return _by_relevance(relevance(log, chance[looked_at], weight), unseen)
+    return _by_list(log, weight, unseen)
 
 
 def _log(
@@ -152,15 +162,29 @@ def _limited(log: ClickLog, weight: FloatArray, most: int) -> FloatArray:
     return np.asarray(weight * np.minimum(1.0, most / np.maximum(n_clicks, 1.0))[query[log.documents.row]])
 
 
-def _groups(log: ClickLog, weight: FloatArray, unseen: Drawn) -> Groups:
+def _by_relevance(found: RelevantDocuments, unseen: Drawn) -> Groups:
+    """One group for each query and relevant document; lists of queries alike may contain the query."""
+    near = found.near.where(found.near.values != found.query[found.near.row])
+    drawn = unseen.documents.take(np.searchsorted(unseen.query, found.query))
+    sides = Ragged.stack([near, found.far, drawn])
+    row, span = sides.row % len(found.query), int(sides.values.max()) + 1
+    keys = np.unique((row * span + sides.values)[sides.values != found.query[row]])
+    others = Ragged.from_sizes(keys % span, np.bincount(keys // span, minlength=len(found.query)))
+    return _over_others(found.query, others, near.row, near.values, np.ones(len(near.values)))
+
+
+def _by_list(log: ClickLog, weight: FloatArray, unseen: Drawn) -> Groups:
     """One group for each query, set of documents shown together, and clicked document; with its weights added up."""
     query, shown, weight = _distinct_lists(log, weight)
     drawn = unseen.documents.take(np.searchsorted(unseen.query, query))
     sides = Ragged.stack([shown, drawn]).take(np.arange(2 * len(shown)).reshape(2, -1).T.ravel())
     others = Ragged(sides.values, sides.bounds[::2])  # each list, and what was drawn for its query
     chosen = np.flatnonzero(weight > 0)
-    of_list = shown.row[chosen]
-    near = shown.values[chosen]
+    return _over_others(query, others, shown.row[chosen], shown.values[chosen], weight[chosen])
+
+
+def _over_others(query: IntArray, others: Ragged, of_list: IntArray, near: IntArray, weight: FloatArray) -> Groups:
+    """One group for each near document, against all others of its list."""
     far = others.take(of_list)
     far = far.where(far.values != near[far.row])
     useful = far.sizes > 0
@@ -174,7 +198,7 @@ def _groups(log: ClickLog, weight: FloatArray, unseen: Drawn) -> Groups:
         anchors=query[of_list[kept]],
         near=Ragged.from_sizes(near[kept], np.ones(len(kept), dtype=np.int64)),
         far=far.take(kept),
-        weights=weight[chosen[kept]],
+        weights=weight[kept],
     )
 
 

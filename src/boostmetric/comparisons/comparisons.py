@@ -476,15 +476,16 @@ class Comparisons:
         min_propensity: float = 0.1,
         weights: ArrayLike | None = None,
         max_per_query: int | None = None,
-        n_unseen: int = 30,
+        n_unseen: int = 10,
         corpus: ArrayLike | None = None,
+        pooled: bool = True,
         random_state: int | np.random.RandomState | None = 0,
     ) -> Comparisons:
         """Compare what was clicked with what else was shown, and with documents that were not.
 
-        A clicked document should be nearer to the query than all others of its list, above and below it, clicked or
-        not. The weight of a click is the inverse of the chance that its place was looked at: what is shown low is
-        clicked less, whatever it is.
+        A document that is clicked more often per look than the average result should be nearer to the query than all
+        others that were shown for it, above and below. Each look counts by the chance that the place was looked at:
+        what is shown low is clicked less, whatever it is.
 
         Parameters
         ----------
@@ -504,36 +505,45 @@ class Comparisons:
             "cascade": users read from the top and leave after a click. "dependent": they leave after a click with some
             chance. See Notes.
         min_propensity : float, default=0.1
-            Results with a smaller propensity are taken as not shown, so that no click has more than 1 /
-            `min_propensity` times its weight.
+            Results with a smaller propensity are taken as not shown, so that no click counts more than 1 /
+            `min_propensity` times.
         weights : array-like of shape (n_rows,), optional
-            Weights of the rows, of which those of clicks are used.
+            Weights of the rows; without `pooled`, those of clicks are used.
         max_per_query : int, optional
             Largest number of clicks of a query that count in full. The weights of a query with more are scaled down.
-        n_unseen : int, default=30
+        n_unseen : int, default=10
             How many documents to draw for each query from those that were never shown for it.
         corpus : array-like of int, optional
             The documents to draw from; by default those in the log.
+        pooled : bool, default=True
+            Whether clicks and looks count for the queries that were clicked on the same documents, too. Otherwise each
+            list is compared by itself, and a click has the inverse of its propensity as its weight.
         random_state : int, RandomState or None, default=0
-            Random seed for drawing them.
+            Random seed for drawing documents.
 
         Returns
         -------
         Comparisons
-            One group for each query, set of documents shown together, and clicked one of them.
+            One group for each query and document that is near; or, if not `pooled`, for each query, set of documents
+            shown together, and clicked one of them.
 
         Notes
         -----
-        The weights are those of Joachims, Swaminathan and Schnabel (WSDM 2017): in expectation the comparisons are
-        those of the documents that users find relevant once they look at them, if the propensities are right. Two
-        relevant documents are compared both ways, with equal weights in expectation.
+        Pooling is one step of a random walk on the click graph (Craswell and Szummer, SIGIR 2007), see
+        `boostmetric.comparisons.click_graph`. A document is near if it has more clicks than the average result has for
+        as many looks, and few looks do not suffice for that.
+
+        Without pooling, the weights are those of Joachims, Swaminathan and Schnabel (WSDM 2017): in expectation the
+        comparisons are those of the documents that users find relevant once they look at them, if the propensities are
+        right. Two relevant documents are compared both ways, with equal weights in expectation.
 
         What a log cannot tell, is assumed. "position" compares the clicks of documents that were shown at several
         positions. Where none moved, the propensity is between the rate of clicks at its position (relative to the best
         one), if documents further down are not more relevant, and 1: the geometric mean is used. "cascade" and
         "dependent" take everything down to the last click as looked at. See `boostmetric.comparisons.examination`.
 
-        Cost: the number of groups times the documents in a list and drawn.
+        Cost: the number of groups times the documents they are compared with; with pooling also the sum, over clicked
+        documents, of the results shown for the queries that were clicked on each.
 
         Examples
         --------
@@ -543,7 +553,7 @@ class Comparisons:
         ... )
         >>> clicks  # 7 over 4, 5 and two others
         Comparisons(n_comparisons=4, n_pairs=5, n_groups=1)
-        >>> clicks.weights
+        >>> Comparisons.from_clicks([0, 0], [4, 7], [1, 2], [0, 1], propensities=[1, 0.5], pooled=False).weights
         array([2.])
         """
         from boostmetric.comparisons.clicks import groups_from_clicks
@@ -561,6 +571,7 @@ class Comparisons:
             max_per_query=max_per_query,
             n_unseen=n_unseen,
             corpus=corpus,
+            pooled=pooled,
             random_state=random_state,
         )
         return cls._from_anchors(*groups)

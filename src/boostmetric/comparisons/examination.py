@@ -104,8 +104,8 @@ def by_position(log: ClickLog) -> FloatArray:
     return np.asarray(np.exp(logarithm - logarithm.max())[position])
 
 
-def after_first_click(log: ClickLog) -> FloatArray:
-    """Propensity of each row if users leave after the first click."""
+def until_first_click(log: ClickLog) -> FloatArray:
+    """Whether each row was looked at if users leave after the first click, given the clicks."""
     several = np.add.reduceat(log.clicked, log.documents.bounds[:-1]) > 1
     if several.any():
         raise ValueError(
@@ -113,8 +113,17 @@ def after_first_click(log: ClickLog) -> FloatArray:
             'leave after the first. Use the model "dependent", which has them go on or leave after each.'
         )
     last = _last_click(log)[log.documents.row]
-    looks = np.where((log.place <= last) | (last < 0), 1.0, 0.0)
-    return _reading_down(log, np.zeros(int(log.place.max()) + 1), looks)
+    return np.where((log.place <= last) | (last < 0), 1.0, 0.0)
+
+
+def after_first_click(log: ClickLog) -> FloatArray:
+    """Propensity of each row if users leave after the first click."""
+    return _reading_down(log, np.zeros(int(log.place.max()) + 1), until_first_click(log))
+
+
+def while_reading(log: ClickLog) -> FloatArray:
+    """Chance that each row was looked at if users may leave after each click, given the clicks."""
+    return continuation(log)[1]
 
 
 def after_every_click(log: ClickLog) -> FloatArray:
@@ -179,4 +188,10 @@ PROPENSITIES: dict[str, Callable[[ClickLog], FloatArray]] = {
     "position": by_position,
     "cascade": after_first_click,
     "dependent": after_every_click,
+}
+# Chance of a look before it is known what was clicked, and given that. By position, a click says nothing about others.
+LOOKS: dict[str, Callable[[ClickLog], FloatArray]] = {
+    "position": by_position,
+    "cascade": until_first_click,
+    "dependent": while_reading,
 }

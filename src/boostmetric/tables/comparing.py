@@ -132,7 +132,7 @@ def _balanced(pairs: NDArray[Any], similar: NDArray[np.bool_], weights: NDArray[
 def _from_clicks(
     rows: ComparisonRows, max_per_query: int | None, points: NDArray[Any] | None, model: ClickModel | None
 ) -> Comparisons:
-    """See `Comparisons.from_clicks`. Workers draw no documents, which they would draw from their shares."""
+    """See `Comparisons.from_clicks`. Workers have shares of a log: they neither pool clicks nor draw documents."""
     chance = rows.get("propensity")
     if chance is not None:
         bad = np.flatnonzero(~((chance > 0) & (chance <= 1)))
@@ -151,6 +151,7 @@ def _from_clicks(
         weights=rows.get("weight"),
         max_per_query=max_per_query,
         corpus=None if points is None else _corpus(rows, len(points)),
+        pooled=points is not None,
         **({"n_unseen": 0} if points is None else {}),
     )
     rows.notes.append("propensities: " + (f"by the {model or 'position'} model" if chance is None else "given"))
