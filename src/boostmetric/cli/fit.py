@@ -12,7 +12,7 @@ from boostmetric.cli.commands import INTERRUPTED, message_of, say, typed
 from boostmetric.cli.conditions import parse_conditions
 from boostmetric.cli.output import Force, Json, answer, check_model_name, check_new
 from boostmetric.cli.points import Columns, Id, Ignore, Label, Reading, Vector, Where
-from boostmetric.cli.tasks import FEEDBACK, Comparisons, Headline, Kind, Names, Queries, parse_names
+from boostmetric.cli.tasks import FEEDBACK, ClickModel, Comparisons, Headline, Kind, Names, Queries, parse_names
 
 if TYPE_CHECKING:
     from boostmetric.cli.fit_data import FitData
@@ -47,13 +47,7 @@ def fit(
     max_per_query: Annotated[
         int | None, typer.Option(min=1, help="Largest number of comparisons per query.", rich_help_panel=FEEDBACK)
     ] = None,
-    click_model: Annotated[
-        Literal["position", "cascade", "dependent"] | None,
-        typer.Option(
-            help="How users read a list, for clicks without a column of propensities. Default: position.",
-            rich_help_panel=FEEDBACK,
-        ),
-    ] = None,
+    click_model: ClickModel = None,
     contradictions: Annotated[
         Literal["weigh", "refuse"],
         typer.Option(
