@@ -315,6 +315,24 @@ def test_fit_from_clicks_and_from_positives(folder, wine, tmp_path):
     assert json_of(*clicks, "--click-model", "dependent")["data"]["kind"] == "clicks"
     refused = message(run(*clicks, "--click-model", "cascade", "--dry-run", code=1))
     assert "lists have more than one click, and the cascade model has users leave after the first" in refused
+    tested = [tmp_path / "m", wine, "--id", "bottle", "--ignore", "part,kind", "--comparisons", tmp_path / "clicks.csv"]
+    assert json_of("evaluate", *tested, "--click-model", "dependent")["headline"]
+    page = ["report", *tested, "-o", tmp_path / "page.html", "--click-model"]
+    for command in (["evaluate", *tested, "--click-model", "cascade"], [*page, "cascade"]):
+        assert "lists have more than one click" in message(run(*command, code=1))
+    assert json_of(*page, "dependent")["output"] == str(tmp_path / "page.html")
+    without = [
+        "evaluate",
+        tmp_path / "m",
+        wine,
+        "--label",
+        "kind",
+        "--ignore",
+        "part,bottle",
+        "--click-model",
+        "cascade",
+    ]
+    assert "--click-model goes with --comparisons" in message(run(*without, code=2))
     positives = [*arguments, "--comparisons", folder / "pairs.csv", "--force"]
     assert json_of(*positives)["data"]["kind"] == "positives"
     refused = message(run(*positives, "--click-model", "position", code=1))

@@ -9,6 +9,7 @@ from boostmetric.cli.commands import NOT_MET, say
 from boostmetric.cli.output import Json, Model, answer, paragraph, whole_numbers
 from boostmetric.cli.points import Columns, Id, Ignore, Label, PointFiles, Reading, Vector, Where
 from boostmetric.cli.tasks import (
+    ClickModel,
     Comparisons,
     Headline,
     Kind,
@@ -41,6 +42,7 @@ def evaluate(
     kind: Kind = None,
     queries: Queries = None,
     names: Names = None,
+    click_model: ClickModel = None,
     k: Annotated[
         str | None, typer.Option("-k", help="Results to look at, separated by commas. Default: 1,5,10.")
     ] = None,
@@ -69,7 +71,7 @@ def evaluate(
     better, no headroom (with --against, no difference) or worse, by the interval of the difference in the headline
     score; mixed, if another important score contradicts it; or doubtful, if one is below chance.
     """
-    testing = Testing(reference, reference_where, relevance, comparisons, kind, queries, names)
+    testing = Testing(reference, reference_where, relevance, comparisons, kind, queries, names, click_model)
     testing.check(label, needed=True)
     reading = Reading.of(id, label, vector, columns, ignore, where)
     cuts = None if k is None else whole_numbers(k, "-k")

@@ -14,6 +14,7 @@ from boostmetric.cli.output import Force, Json, answer, check_model_name, check_
 from boostmetric.cli.points import Columns, Id, Ignore, Label, Reading, Vector, Where
 from boostmetric.cli.tasks import (
     FEEDBACK,
+    ClickModel,
     Comparisons,
     Headline,
     Kind,
@@ -57,13 +58,7 @@ def fit(
     max_per_query: Annotated[
         int | None, typer.Option(min=1, help="Largest number of comparisons per query.", rich_help_panel=FEEDBACK)
     ] = None,
-    click_model: Annotated[
-        Literal["position", "cascade", "dependent"] | None,
-        typer.Option(
-            help="How users read a list, for clicks without a column of propensities. Default: position.",
-            rich_help_panel=FEEDBACK,
-        ),
-    ] = None,
+    click_model: ClickModel = None,
     contradictions: Annotated[
         Literal["weigh", "refuse"],
         typer.Option(

@@ -9,6 +9,7 @@ import typer
 from boostmetric.cli.output import Force, Json, Model, answer, check_new
 from boostmetric.cli.points import Columns, Id, Ignore, Label, Reading, Text, Vector, Where
 from boostmetric.cli.tasks import (
+    ClickModel,
     Comparisons,
     Kind,
     Names,
@@ -48,6 +49,7 @@ def report(
     kind: Kind = None,
     queries: Queries = None,
     names: Names = None,
+    click_model: ClickModel = None,
     images: Annotated[
         Path | None,
         typer.Option(help="Folder of pictures called after the ids, for a model of boostmetric judge."),
@@ -63,7 +65,7 @@ def report(
     ids and labels of what it shows.
     """
     check_new(output, force)
-    testing = Testing(reference, reference_where, relevance, comparisons, kind, queries, names)
+    testing = Testing(reference, reference_where, relevance, comparisons, kind, queries, names, click_model)
     testing.check(label, needed=False)
     reading = replace(Reading.of(id, label, vector, columns, ignore, where), text=text)
     if not points and (reading != Reading() or testing != Testing()):

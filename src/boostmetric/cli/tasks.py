@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -67,6 +67,13 @@ Names = Annotated[
         rich_help_panel=FEEDBACK,
     ),
 ]
+ClickModel = Annotated[
+    Literal["position", "cascade", "dependent"] | None,
+    typer.Option(
+        help="How users read a list, for clicks without a column of propensities. Default: position.",
+        rich_help_panel=FEEDBACK,
+    ),
+]
 Headline = Annotated[
     str | None,
     typer.Option(
@@ -88,6 +95,7 @@ class Testing:
     kind: str | None = None
     queries: Sequence[str] | None = None
     names: Sequence[str] | None = None
+    click_model: Literal["position", "cascade", "dependent"] | None = None
 
     def check(self, label: str | None, *, needed: bool) -> None:
         """Refuse options that do not go together."""
@@ -110,6 +118,8 @@ class Testing:
             raise typer.BadParameter("--queries goes with --relevance or --comparisons.")
         if self.kind and not self.comparisons:
             raise typer.BadParameter("--kind goes with --comparisons.")
+        if self.click_model and not self.comparisons:
+            raise typer.BadParameter("--click-model goes with --comparisons.")
 
 
 @dataclass(frozen=True)
@@ -165,7 +175,14 @@ def read_task(
     if testing.comparisons:
         points = reading.read(files)
         queries = reading.read_others(testing.queries) if testing.queries else None
-        table = read_comparisons(list(testing.comparisons), points, kind=testing.kind, queries=queries, names=names)
+        table = read_comparisons(
+            list(testing.comparisons),
+            points,
+            kind=testing.kind,
+            queries=queries,
+            names=names,
+            click_model=testing.click_model,
+        )
         check_features(metric, points)
         compared = ComparisonTask.of(table.comparisons, table.points)
         ranked = None
