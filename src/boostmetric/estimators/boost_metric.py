@@ -215,7 +215,7 @@ class BoostMetric(Boosting):
         >>> from sklearn.datasets import load_wine
         >>> metric = BoostMetric.recommended(random_state=0).fit(*load_wine(return_X_y=True))
         >>> metric.init_
-        'standardized-rca'
+        'standardized-lda'
         """
         return cls(**{**_RECOMMENDED, **overrides})
 
