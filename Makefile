@@ -110,7 +110,8 @@ clean:
 	$(BIN)/pip install --quiet --editable '.[ray]'
 	touch $@
 
-.venv/.integrations: .venv/.test
+# sentence-transformers needs torch, and would take a build for GPUs.
+.venv/.integrations: .venv/.torch
 	$(BIN)/pip install --quiet --editable '.[integrations]'
 	touch $@
 
