@@ -2,6 +2,7 @@
 
 import csv
 import gzip
+import io
 import json
 import tracemalloc
 from pathlib import Path
@@ -34,6 +35,12 @@ def write_jsonl(path, ids=IDS, vector=False, opener=open):
             file.write(json.dumps({"sku": i, **features, "kind": kind}) + "\n")
 
 
+def open_zstd(path, mode, encoding, newline=None):
+    return io.TextIOWrapper(
+        pytest.importorskip("pyarrow").CompressedOutputStream(path, "zstd"), encoding, newline=newline
+    )
+
+
 def write_parquet(path, ids=IDS, form="columns", **options):
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     if form == "columns":
@@ -61,6 +68,8 @@ WRITERS = {
     "points.ndjson": write_jsonl,
     "points.jsonl.gz": lambda path: write_jsonl(path, opener=gzip.open),
     "vector.jsonl": lambda path: write_jsonl(path, vector=True),
+    "points.csv.zst": lambda path: write_csv(path, opener=open_zstd),
+    "points.jsonl.zst": lambda path: write_jsonl(path, opener=open_zstd),
     "points.parquet": write_parquet,
     "groups.parquet": lambda path: write_parquet(path, row_group_size=1),
     "list.parquet": lambda path: write_parquet(path, form="list", row_group_size=2),

@@ -293,8 +293,8 @@ def read_points(
     Parameters
     ----------
     path : path, pattern such as ``"points/*.parquet"``, or sequence of them
-        .csv or .tsv with a header, .jsonl or .ndjson with one object a line (all also .gz), .parquet, .npy (a matrix),
-        .npz (arrays; their names are the columns).
+        .csv or .tsv with a header, .jsonl or .ndjson with one object a line (all also .gz or .zst), .parquet, .npy (a
+        matrix), .npz (arrays; their names are the columns).
     id, label : str, optional
         The columns of the ids and of the class labels.
     vector : str, optional
