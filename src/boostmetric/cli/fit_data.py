@@ -223,13 +223,13 @@ class LabelledData(FitData):
 
     def fit(self, estimator: Any, *, choose: bool, resume_from: Path | None) -> None:
         """Learn from points and labels; what is held out is only evaluated on."""
-        estimator.fit(self.train.points, self.train.labels, resume_from=resume_from)
+        estimator.fit(self.train.points, self.train.labels, self.train.weights, resume_from=resume_from)
 
     def refit(self, estimator: Any) -> bool:
         """Learn from all rows."""
         if self.whole is None:
             return False
-        estimator.refit(self.whole.points, self.whole.labels)
+        estimator.refit(self.whole.points, self.whole.labels, self.whole.weights)
         return True
 
     def tasks(self) -> list[Task]:
@@ -465,6 +465,9 @@ def _check_labelled(table: PointTable) -> None:
     _check_features(table)
     assert table.labels is not None
     assert table.origin is not None
+    if table.weights is not None and not table.weights.any():
+        problem = f"{table.source}, column {table.origin.columns.weight!r}: all weights are 0."
+        raise TableError(problem, "Give a positive weight to some rows, or name another column ({weight}).")
     where = f"{table.source}, column {table.origin.columns.label!r}"
     n_classes = len(np.unique(table.labels))
     if n_classes == 1:
