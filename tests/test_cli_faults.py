@@ -190,6 +190,7 @@ def few(tmp_path, monkeypatch):
     Path("few.csv").write_text(FEW)
     Path("one.csv").write_text("".join(FEW.splitlines(keepends=True)[:2]))
     Path("bare.csv").write_text("w0,14.23,1.71,a\nw1,13.2,1.78,b\n")
+    Path("same.csv").write_text("x,kind\n" + "1,a\n1,b\n" * 10)
     Path("ids.csv").write_text("id,0,1\na,0.5,1\nb,1.5,2\n")
     MahalanobisMetric(np.eye(1)).save("model.st")
 
@@ -199,12 +200,17 @@ def few(tmp_path, monkeypatch):
     [
         ("fit one.csv --label kind --ignore part", 1, "one.csv: one row is too few to learn from"),
         ("fit few.csv --label kind -o x.pkl", 2, "Call it x.safetensors"),
+        ("fit few.csv --label kind -o x.pkl --dry-run", 2, "Call it x.safetensors"),
+        ("fit few.csv --label x --ignore kind", 1, "few.csv, column 'x': each of the 40 values occurs once"),
+        ("fit few.csv --label kind --where kind=a", 1, "few.csv, column 'kind': all 20 rows have the label 'a'. Give"),
+        ("fit same.csv --label kind", 1, "same.csv: all 20 rows have the same features"),
         ("fit https://example.org/few.csv --label kind", 1, "https://example.org/few.csv is an address. Download"),
         ("fit bare.csv --label a", 1, "the file seems to have no header"),
         ("fit few.csv --label kind --where part>a", 2, "a number must follow >"),
         ("fit few.csv --label kind --where kind<1 --ignore part", 1, "has 'a', which is not a number"),
         ("fit few.csv --label kind --where part>9", 1, "no row satisfies part>9"),
         ("fit few.csv --label kind --where =1", 2, "is not of the form COLUMN=VALUE"),
+        ("evaluate https://example.org/model.st few.csv --label kind", 2, "is an address. Download the file"),
         ("evaluate few.csv model.st --label kind", 2, "few.csv is not a model but a table. The model comes first"),
         ("evaluate model.st few.csv --label kind --ignore part --rank 2", 2, "it cannot be cut to 2 dimensions"),
         ("evaluate model.st few.csv --label kind --ignore part -k 99", 2, "-k=99 asks for more results"),

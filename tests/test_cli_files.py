@@ -11,7 +11,7 @@ import pytest
 from sklearn.datasets import load_wine
 from typer.testing import CliRunner
 
-from boostmetric import MahalanobisMetric
+from boostmetric import BoostMetric, MahalanobisMetric
 from boostmetric.cli import app
 from boostmetric.cli.conditions import Condition, other_conditions, parse_conditions
 from boostmetric.evaluation import evaluate
@@ -111,6 +111,20 @@ def test_fit_with_validation_rows_says_what_came_out(wine, tmp_path):
     assert metric.about["data"]["n_validated"] == 59
     assert metric.about["estimator"]["parameters"]["callbacks"] is None
     assert [path.name for path in output.parent.iterdir()] == ["m.safetensors"]
+
+
+def test_rows_are_weighed(tmp_path):
+    X, y = load_wine(return_X_y=True)
+    weights = np.where(np.arange(len(y)) % 2, 1.0, 0.25)
+    np.savez(tmp_path / "w.npz", X=X, y=y, w=weights, zero=0 * weights)
+    given = tmp_path / "w.npz", "--label", "y", "--setting", "paper", "--max-iter", "5", "--validation-fraction", "0"
+    run("fit", *given, "--weight", "w", "-o", tmp_path / "m.st")
+    expected = BoostMetric.paper(max_iter=5, random_state=0).fit(X, y, weights)
+    learned = MahalanobisMetric.load(tmp_path / "m.st")
+    np.testing.assert_array_equal(learned.components, expected.components_)
+    assert not np.array_equal(BoostMetric.paper(max_iter=5, random_state=0).fit(X, y).components_, learned.components)
+    said = message(run("fit", *given, "--weight", "zero", "-o", tmp_path / "n.st", code=1))
+    assert "column 'zero': all weights are 0. Give a positive weight to some rows, or name another column (--w" in said
 
 
 def test_fit_by_folds_chooses_among_starts(folder, tmp_path):

@@ -25,6 +25,10 @@ def write(name, content):
     return name
 
 
+def zstd_compress(content):
+    return pytest.importorskip("pyarrow").compress(content, codec="zstd", asbytes=True)
+
+
 def complaint(path, **options):
     with pytest.raises(TableError) as caught:
         read_points(path, **options)
@@ -281,11 +285,12 @@ def test_broken_text():
     )
 
 
-@pytest.mark.parametrize("name", ["p.csv", "p.jsonl", "p.csv.gz"])
+@pytest.mark.parametrize("name", ["p.csv", "p.jsonl", "p.csv.gz", "p.csv.zst"])
 def test_not_utf8(name):
     text = "a\n" + "1\n" * 20_000 if "csv" in name else '{"a": 1}\n' * 20_001
     content = text.encode() + "é\n".encode("latin-1")
-    write(name, gzip.compress(content) if name.endswith("gz") else content)
+    packed = {"gz": gzip.compress, "zst": zstd_compress}.get(name.rpartition(".")[2], bytes)
+    write(name, packed(content))
     assert complaint(name) == (
         f"{name}, line 20002: byte 0xe9 at position 1 is not UTF-8 text. Save the file as UTF-8."
     )
@@ -296,6 +301,9 @@ def test_broken_files():
     whole = gzip.compress(b"a,b\n" + b"1,2\n" * 10_000)
     assert complaint(write("p.csv.gz", whole[:-20])).startswith("p.csv.gz: not a whole gzip file (")
     assert complaint(write("p.csv.gz", b"a,b\n1,2\n")).startswith("p.csv.gz: not a whole gzip file (")
+    whole = zstd_compress(b"a,b\n" + b"1,2\n" * 10_000)
+    assert complaint(write("p.csv.zst", whole[:-3])).startswith("p.csv.zst: not a whole zstd file (")
+    assert complaint(write("p.csv.zst", b"a,b\n1,2\n")).startswith("p.csv.zst: not a whole zstd file (")
     np.save("p.npy", np.eye(3))
     assert complaint(write("q.npy", Path("p.npy").read_bytes()[:-8])).startswith("q.npy: not a whole npy file (")
     assert complaint(write("q.npy", b"hello")).startswith("q.npy: not a whole npy file (")

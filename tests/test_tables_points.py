@@ -2,6 +2,7 @@
 
 import csv
 import gzip
+import io
 import json
 import tracemalloc
 from pathlib import Path
@@ -34,6 +35,12 @@ def write_jsonl(path, ids=IDS, vector=False, opener=open):
             file.write(json.dumps({"sku": i, **features, "kind": kind}) + "\n")
 
 
+def open_zstd(path, mode, encoding, newline=None):
+    return io.TextIOWrapper(
+        pytest.importorskip("pyarrow").CompressedOutputStream(path, "zstd"), encoding, newline=newline
+    )
+
+
 def write_parquet(path, ids=IDS, form="columns", **options):
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     if form == "columns":
@@ -61,6 +68,8 @@ WRITERS = {
     "points.ndjson": write_jsonl,
     "points.jsonl.gz": lambda path: write_jsonl(path, opener=gzip.open),
     "vector.jsonl": lambda path: write_jsonl(path, vector=True),
+    "points.csv.zst": lambda path: write_csv(path, opener=open_zstd),
+    "points.jsonl.zst": lambda path: write_jsonl(path, opener=open_zstd),
     "points.parquet": write_parquet,
     "groups.parquet": lambda path: write_parquet(path, row_group_size=1),
     "list.parquet": lambda path: write_parquet(path, form="list", row_group_size=2),
@@ -69,6 +78,31 @@ WRITERS = {
     "tensor.parquet": lambda path: write_parquet(path, form="tensor"),
     "points.npz": lambda path: np.savez(path, X=X, sku=np.array(IDS), kind=np.array(LABELS)),
 }
+
+
+@pytest.mark.parametrize("name", ["w.csv", "w.jsonl", "w.npz"])
+def test_weights_are_numbers_beside_the_features(name, tmp_path):
+    columns = {"x": [1.0, 2.0, 3.0], "kind": [0, 1, 0], "w": [0.5, 0.0, 2.0]}
+    rows = list(zip(*columns.values(), strict=True))
+    if name == "w.npz":
+        np.savez(tmp_path / name, X=np.array(columns["x"])[:, None], kind=columns["kind"], w=columns["w"])
+    elif name == "w.csv":
+        (tmp_path / name).write_text("\n".join(["x,kind,w", *(",".join(map(str, row)) for row in rows)]))
+    else:
+        (tmp_path / name).write_text("\n".join(json.dumps(dict(zip(columns, row, strict=True))) for row in rows))
+    table = read_points(tmp_path / name, label="kind", weight="w")
+    np.testing.assert_array_equal(table.points, [[1.0], [2.0], [3.0]])
+    np.testing.assert_array_equal(table.weights, columns["w"])
+    np.testing.assert_array_equal(table.take([2, 0]).weights, [2.0, 0.5])
+    assert "weights: column 'w', 0 to 2" in table.describe()
+    kept = read_points(tmp_path / name, label="kind", weight="w", keep="w")
+    assert kept.numbers_kept("w").astype(float).tolist() == columns["w"]
+
+
+def test_weights_below_0_are_refused(tmp_path):
+    (tmp_path / "w.csv").write_text("x,w\n1,1\n2,-1\n")
+    with pytest.raises(TableError, match=r"w.csv, line 3, column 'w': a weight below 0. Weights are at least 0"):
+        read_points(tmp_path / "w.csv", weight="w")
 
 
 @pytest.mark.parametrize("chunk", [1, 3, None], ids=["rows one by one", "a few", "at once"])

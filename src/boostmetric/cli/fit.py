@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -11,7 +12,7 @@ import typer
 from boostmetric.cli.commands import INTERRUPTED, message_of, say, typed
 from boostmetric.cli.conditions import parse_conditions
 from boostmetric.cli.output import Force, Json, answer, check_model_name, check_new
-from boostmetric.cli.points import Columns, Id, Ignore, Label, Reading, Vector, Where
+from boostmetric.cli.points import Columns, Id, Ignore, Label, Reading, Vector, Weight, Where
 from boostmetric.cli.tasks import (
     FEEDBACK,
     ClickModel,
@@ -47,6 +48,7 @@ def fit(
     output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write.")] = Path("model.safetensors"),
     id: Id = None,
     label: Label = None,
+    weight: Weight = None,
     vector: Vector = None,
     columns: Columns = None,
     ignore: Ignore = None,
@@ -208,7 +210,12 @@ def fit(
     ):
         if value and not comparisons:
             raise typer.BadParameter(f"{option} goes with --comparisons.", param_hint=option)
-    for option, value in (("--passes", passes), ("--neighbors", neighbors), ("--impostors", impostors)):
+    for option, value in (
+        ("--weight", weight),
+        ("--passes", passes),
+        ("--neighbors", neighbors),
+        ("--impostors", impostors),
+    ):
         if value and comparisons:
             raise typer.BadParameter(f"{option} goes with --label.", param_hint=option)
     said = [validation, validation_where, None if validation_fraction is None else [validation_fraction]]
@@ -218,7 +225,7 @@ def fit(
         raise typer.BadParameter(
             "Comparisons have no columns of points: use --validation.", param_hint="--validation-where"
         )
-    reading = Reading.of(id, label, vector, columns, ignore, where)
+    reading = replace(Reading.of(id, label, vector, columns, ignore, where), weight=weight)
     held_out = parse_conditions(validation_where, "--validation-where")
     before = Path(init) if init and (init.endswith(".safetensors") or Path(init).is_file()) else None
     overrides: dict[str, Any] = {
@@ -244,6 +251,7 @@ def fit(
     from boostmetric.engines.ray import RayEngine
     from boostmetric.storage.origin import origin
 
+    check_model_name(output)
     checkpoint = fit_run.checkpoint_of(output)
     if resume and not checkpoint.exists():
         raise FileNotFoundError(
@@ -254,7 +262,6 @@ def fit(
     if not dry_run:
         ctx.with_resource(model_output.claimed(output))
         check_new(output, force or resume, "--resume continues the fit that left it" if checkpoint.exists() else "")
-        check_model_name(output)
     cluster = RayEngine(address, workers, workers_per_process) if engine else None
     choose = setting == "recommended"
     learner = ComparisonBoostMetric if comparisons else BoostMetric

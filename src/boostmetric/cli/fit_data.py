@@ -180,10 +180,10 @@ class LabelledData(FitData):
         """Read and split files."""
         if hold_out.where:
             train, other = reading.read_two(files, hold_out.where)
+            _check_labelled(train)
             return cls(train, other, f"where {' and '.join(map(str, hold_out.where))}")
         table = reading.read(files)
-        if len(table) < 2:
-            raise TableError(f"{table.source}: one row is too few to learn from. Give several rows of each class.")
+        _check_labelled(table)
         if hold_out.files:
             return cls(table, reading.read_others(hold_out.files), hold_out.from_files)
         fraction = fraction_to_hold_out(len(table)) if hold_out.fraction is None else hold_out.fraction
@@ -223,13 +223,13 @@ class LabelledData(FitData):
 
     def fit(self, estimator: Any, *, choose: bool, resume_from: Path | None) -> None:
         """Learn from points and labels; what is held out is only evaluated on."""
-        estimator.fit(self.train.points, self.train.labels, resume_from=resume_from)
+        estimator.fit(self.train.points, self.train.labels, self.train.weights, resume_from=resume_from)
 
     def refit(self, estimator: Any) -> bool:
         """Learn from all rows."""
         if self.whole is None:
             return False
-        estimator.refit(self.whole.points, self.whole.labels)
+        estimator.refit(self.whole.points, self.whole.labels, self.whole.weights)
         return True
 
     def tasks(self) -> list[Task]:
@@ -281,6 +281,7 @@ class ComparedData(FitData):
     def read(cls, files: Sequence[str], reading: Reading, feedback: Feedback, hold_out: HoldOut) -> Self:
         """Read and split files."""
         points = reading.read(files)
+        _check_features(points)
         queries = reading.read_others(feedback.queries) if feedback.queries else None
 
         def read(comparisons: Sequence[str]) -> ComparisonTable:
@@ -455,6 +456,33 @@ class SharedData(FitData):
             "validation": self.how,
             "fingerprint": self.train.fingerprint,  # of the footers: this process reads no rows
         }
+
+
+def _check_labelled(table: PointTable) -> None:
+    """Refuse points and labels that nothing can be learned from."""
+    if len(table) < 2:
+        raise TableError(f"{table.source}: one row is too few to learn from. Give several rows of each class.")
+    _check_features(table)
+    assert table.labels is not None
+    assert table.origin is not None
+    if table.weights is not None and not table.weights.any():
+        problem = f"{table.source}, column {table.origin.columns.weight!r}: all weights are 0."
+        raise TableError(problem, "Give a positive weight to some rows, or name another column ({weight}).")
+    where = f"{table.source}, column {table.origin.columns.label!r}"
+    n_classes = len(np.unique(table.labels))
+    if n_classes == 1:
+        problem = f"{where}: all {plural(len(table), 'row')} have the label {shown(table.labels[:1].tolist()[0])}."
+        raise TableError(problem, "Give rows of at least two classes, or name another column ({label}).")
+    if n_classes == len(table):
+        problem = f"{where}: each of the {len(table):,} values occurs once, so no row has another of its class."
+        raise TableError(problem, "Name a column of classes ({label}).")
+
+
+def _check_features(table: PointTable) -> None:
+    """Refuse points that are all equal."""
+    if np.array_equal(table.points.min(axis=0), table.points.max(axis=0)):
+        problem = f"{table.source}: all {plural(len(table), 'row')} have the same features, so all distances are 0."
+        raise TableError(problem, "Name other columns ({columns}, {vector}).")
 
 
 def are_parquet(*sources: Sequence[str] | None) -> bool:

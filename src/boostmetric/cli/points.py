@@ -30,6 +30,14 @@ Id = Annotated[str | None, typer.Option(help="Column of ids.", rich_help_panel=_
 Label = Annotated[
     str | None, typer.Option(help="Column of class labels.", rich_help_panel=_PANEL, autocompletion=columns)
 ]
+Weight = Annotated[
+    str | None,
+    typer.Option(
+        help="Column of weights: how much the comparisons of each labelled row count.",
+        autocompletion=columns,
+        rich_help_panel=_PANEL,
+    ),
+]
 Vector = Annotated[
     str | None,
     typer.Option(
@@ -84,6 +92,7 @@ class Reading:
     where: tuple[Condition, ...] = ()
     keep: tuple[str, ...] = ()
     text: str | None = None
+    weight: str | None = None
 
     @classmethod
     def of(
@@ -154,6 +163,7 @@ class Reading:
         from boostmetric.tables import read_points
 
         texts = () if self.text is None else (self.text,)
+        weights = {} if self.weight is None else {"weight": self.weight}
         return (reader or read_points)(
             list(files),
             id=self.id,
@@ -162,6 +172,7 @@ class Reading:
             columns=self.columns,
             ignore=self.ignore,
             keep=list(dict.fromkeys([*self.keep, *texts, *(condition.column for condition in conditions)])),
+            **weights,
         )
 
     def _chosen(

@@ -1,5 +1,6 @@
 """What a model is tested on: labelled points, graded documents, or comparisons."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -258,6 +259,8 @@ def load_model(path: Path, rank: int | None = None) -> "MahalanobisMetric":
     """Load a model, and cut it to `rank` dimensions if given."""
     from boostmetric.metric import MahalanobisMetric
 
+    if re.match(r"\w{2,}:/", path.as_posix()):  # two slashes after the colon are one in a path
+        raise typer.BadParameter(f"{path} is an address. Download the file, and give its name.", param_hint="MODEL")
     if path.suffix.lower() in _POINTS:
         raise typer.BadParameter(
             f"{path} is not a model but a table. The model comes first, then the points.", param_hint="MODEL"

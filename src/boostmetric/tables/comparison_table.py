@@ -96,8 +96,8 @@ def read_comparisons(
     Parameters
     ----------
     path : path, pattern such as ``"clicks-*.jsonl"``, or sequence of them
-        .csv, .tsv, .jsonl, .ndjson (all also .gz) or .parquet with named columns; .npz with arrays of these names; or
-        a matrix whose columns are in the order below, in .npy, or in .npz called after the kind.
+        .csv, .tsv, .jsonl, .ndjson (all also .gz or .zst) or .parquet with named columns; .npz with arrays of these
+        names; or a matrix whose columns are in the order below, in .npy, or in .npz called after the kind.
     points : PointTable
         Points that the rows name by id, or by row number from 0 if they were read without ids.
     kind : str, optional

@@ -78,9 +78,18 @@ class _TextTable(Table):
 
     @contextmanager
     def _opened(self) -> Iterator[IO[bytes]]:
-        opener: Any = gzip.open if self.path.suffix.lower() == ".gz" else open
-        with reading(self.path, (gzip.BadGzipFile, EOFError, zlib.error), "gzip"), opener(self.path, "rb") as file:
+        opener: Any = partial(open, mode="rb")
+        broken, kind = tuple[type[Exception], ...](), ""
+        match self.path.suffix.lower():
+            case ".gz":
+                opener, broken, kind = gzip.open, (gzip.BadGzipFile, EOFError, zlib.error), "gzip"
+            case ".zst":
+                opener, broken, kind = self._open_zstd, (OSError,), "zstd"
+        with reading(self.path, broken, kind), opener(self.path) as file:
             yield file
+
+    def _open_zstd(self, path: Path) -> IO[bytes]:
+        return io.BufferedReader(self._arrow.CompressedInputStream(path, "zstd"))
 
 
 class CsvTable(_TextTable):
@@ -125,7 +134,7 @@ class CsvTable(_TextTable):
         with self._opened() as file:
             if any(b'"' in block for block in iter(partial(file.read, BYTES_PER_BLOCK), b"")):
                 _ = self._lines
-            file.seek(0)
+        with self._opened() as file:
             try:
                 for batch in reader.open_csv(
                     file,
@@ -351,9 +360,15 @@ class ParquetTable(Table):
 
 
 _csv, _tsv = partial(CsvTable, delimiter=","), partial(CsvTable, delimiter="\t")
+_LINES: dict[str, Callable[[Path], Table]] = {
+    ".csv": _csv,
+    ".tsv": _tsv,
+    ".jsonl": JsonLinesTable,
+    ".ndjson": JsonLinesTable,
+}
 _FORMATS: dict[str, Callable[[Path], Table]] = {
-    **{".csv": _csv, ".csv.gz": _csv, ".tsv": _tsv, ".tsv.gz": _tsv, ".parquet": ParquetTable},
-    **dict.fromkeys((".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz"), JsonLinesTable),
+    **{f"{suffix}{packed}": opened for suffix, opened in _LINES.items() for packed in ("", ".gz", ".zst")},
+    ".parquet": ParquetTable,
     **{".npy": ArrayTable, ".npz": ArrayTable, ANSWERS: AnswerTable},
 }
 _REMEDIES = {

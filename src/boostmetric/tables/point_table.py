@@ -34,13 +34,20 @@ class PointColumns(NamedTuple):
     columns: str | Sequence[str] | None = None
     ignore: str | Sequence[str] = ()
     keep: str | Sequence[str] = ()
+    weight: str | None = None
 
     @property
     def claimed(self) -> dict[str, str]:
         """Columns that are not features, and what they are."""
         keep = dict.fromkeys(several(self.keep), "")
-        others = {self.id: "of ids", self.label: "of labels"}
+        others = {self.id: "of ids", self.label: "of labels", self.weight: "of weights"}
         return {name: what for name, what in (others | keep | others).items() if name is not None}
+
+    def wanted(self, features: Features) -> Wanted:
+        """What to read of each row, with these features."""
+        names = [name for name in self.claimed if name != self.weight or name in several(self.keep)]
+        weights = [] if self.weight is None else [self.weight]
+        return Wanted(names, [*features.names, *weights], late_columns(features, self))
 
 
 class Features(NamedTuple):
@@ -181,6 +188,8 @@ class PointTable:
         int64 if all ids are whole numbers, otherwise an object array of str. All differ.
     labels : ndarray of shape (n_points,), optional
         int64 if all classes are whole numbers, otherwise text.
+    weights : ndarray of shape (n_points,), optional
+        Finite, and at least 0.
     feature_names : list of str, optional
         None if the features are a vector.
     kept : dict of str to ndarray of shape (n_points,)
@@ -203,6 +212,7 @@ class PointTable:
     ids: NDArray[Any] | None = None
     labels: NDArray[Any] | None = None
     feature_names: list[str] | None = None
+    weights: NDArray[Any] | None = None
     kept: dict[str, NDArray[Any]] = field(default_factory=dict)
     source: str = "points"
     origin: Origin | None = None
@@ -240,9 +250,10 @@ class PointTable:
     def take(self, rows: ArrayLike) -> PointTable:
         """Select points by row number or by a mask."""
         rows = np.asarray(rows)
-        ids, labels = (None if values is None else values[rows] for values in (self.ids, self.labels))
+        named = {"ids": self.ids, "labels": self.labels, "weights": self.weights}
+        chosen: dict[str, Any] = {name: None if values is None else values[rows] for name, values in named.items()}
         kept = {name: values[rows] for name, values in self.kept.items()}
-        return replace(self, points=self.points[rows], ids=ids, labels=labels, kept=kept)
+        return replace(self, points=self.points[rows], kept=kept, **chosen)
 
     def numbers_kept(self, name: str) -> NDArray[Any]:
         """A kept column, as numbers if it was read from a column of numbers; NaN where it has no value."""
@@ -271,6 +282,9 @@ class PointTable:
             sizes = [f"{shown(classes[c].item())} ({counts[c]:,})" for c in most] + ["..."] * (len(classes) > len(most))
             several = plural(len(classes), "class", "classes")
             lines.append(f"labels: column {self.origin.columns.label!r}, {several}: {', '.join(sizes)}")
+        if self.weights is not None:
+            span = f"{self.weights.min():g} to {self.weights.max():g}"
+            lines.append(f"weights: column {self.origin.columns.weight!r}, {span}")
         if self.kept:
             lines.append(f"kept: {listed(self.kept)}")
         if self.origin.features.left_out:
@@ -287,14 +301,15 @@ def read_points(
     columns: str | Sequence[str] | None = None,
     ignore: str | Sequence[str] = (),
     keep: str | Sequence[str] = (),
+    weight: str | None = None,
 ) -> PointTable:
     r"""Read points from a file, or from several files of the same columns.
 
     Parameters
     ----------
     path : path, pattern such as ``"points/*.parquet"``, or sequence of them
-        .csv or .tsv with a header, .jsonl or .ndjson with one object a line (all also .gz), .parquet, .npy (a matrix),
-        .npz (arrays; their names are the columns).
+        .csv or .tsv with a header, .jsonl or .ndjson with one object a line (all also .gz or .zst), .parquet, .npy (a
+        matrix), .npz (arrays; their names are the columns).
     id, label : str, optional
         The columns of the ids and of the class labels.
     vector : str, optional
@@ -307,6 +322,8 @@ def read_points(
         Columns that are not features, by name or by pattern.
     keep : str or sequence of str, default=()
         Further columns to read, for example one that says which points are for training.
+    weight : str, optional
+        The column of weights, for `sample_weight` in `boostmetric.BoostMetric.fit`.
 
     Returns
     -------
@@ -338,15 +355,16 @@ def read_points(
     (['a1', 'a2'], ['chair', 'table'], ['width', 'height'])
     >>> folder.cleanup()
     """
-    return read_some_points(open_tables(path), PointColumns(id, label, vector, columns, ignore, keep))
+    return read_some_points(open_tables(path), PointColumns(id, label, vector, columns, ignore, keep, weight))
 
 
 class NamedColumns:
-    """Ids, labels and kept columns of points, collected chunk by chunk."""
+    """Ids, labels, weights and kept columns of points, collected chunk by chunk."""
 
     def __init__(self, asked: PointColumns) -> None:
         self._asked = asked
         self._rows, self._ids, self._labels = list[NDArray[np.int64]](), list[Ids](), list[Ids]()
+        self._weights = list[NDArray[Any]]()
         self._kept = {name: list[Ids]() for name in several(asked.keep)}
 
     def add(self, chunk: Chunk, chosen: Any = slice(None), ids: Ids | None = None) -> None:
@@ -357,6 +375,12 @@ class NamedColumns:
             self._ids.append((chunk.ids(asked.id or "") if ids is None else ids)[chosen])
         if asked.label is not None:
             self._labels.append(chunk.classes(asked.label)[chosen])
+        if asked.weight is not None:
+            weights = chunk.numbers(asked.weight)
+            negative = np.flatnonzero(weights < 0)
+            problem = "a weight below 0"
+            chunk.complaints.add(chunk.rows[negative], problem, "Weights are at least 0: correct these.", asked.weight)
+            self._weights.append(weights[chosen])
         for name, parts in self._kept.items():
             parts.append(chunk.classes(name, blank=True)[chosen])
 
@@ -367,7 +391,9 @@ class NamedColumns:
             refuse_repeated_ids(table_set.location, ids, joined(self._rows), self._asked.id)
         if labels is not None and labels.dtype == object:
             labels = labels.astype(str)
-        return {"ids": ids, "labels": labels, "kept": {name: joined(parts) for name, parts in self._kept.items()}}
+        weights = np.concatenate(self._weights) if self._weights else None
+        kept = {name: joined(parts) for name, parts in self._kept.items()}
+        return {"ids": ids, "labels": labels, "weights": weights, "kept": kept}
 
 
 def late_columns(features: Features, asked: PointColumns) -> Sequence[str]:
@@ -380,7 +406,7 @@ def read_some_points(table_set: TableSet[Table], asked: PointColumns, only: Ids 
     features, known = features_of(table_set, asked), None if only is None else Identifiers(only)
     expected, n, width = (table_set.n_rows or 0) if only is None else len(only), 0, None
     points, named = np.empty((0, 0), dtype=features.dtype), NamedColumns(asked)
-    for chunk in table_set.chunks(Wanted(list(asked.claimed), features.names, late_columns(features, asked))):
+    for chunk in table_set.chunks(asked.wanted(features)):
         block, ids = features.of(chunk, width), None
         chosen: Any = slice(None)
         width = block.shape[1]
