@@ -315,6 +315,19 @@ def test_fit_from_grades_of_queries_in_a_file_of_their_own(folder, wine, tmp_pat
     assert MahalanobisMetric.load(tmp_path / "m").feature_names == ["alcohol", "ash", "proline"]
 
 
+def test_columns_to_ignore_may_be_in_points_or_in_queries_only(folder, wine, tmp_path):
+    lines = (folder / "queries.csv").read_text().splitlines()
+    asked = tmp_path / "asked.csv"
+    asked.write_text("\n".join([f"{lines[0]},text,turn", *(f"{line},red?,{i}" for i, line in enumerate(lines[1:]))]))
+    given = [wine, "--id", "bottle", "--queries", asked, "--ignore", "part,kind,te*,turn"]
+    graded = [*given, "--comparisons", folder / "grades.csv", "--max-per-query", "9", "--max-iter", "2"]
+    fitted = ["fit", *graded, "--setting", "paper", "-o", tmp_path / "m"]
+    said = message(run(*fitted[:-2], "--ignore", "aroma", "--dry-run", code=1))
+    assert "wine.csv: there is no column to ignore 'aroma'" in said
+    assert json_of(*fitted)["data"]["n_features"] == 13
+    assert json_of("evaluate", tmp_path / "m", *given, "--relevance", folder / "grades.csv")["headline"]
+
+
 def test_fit_from_clicks_and_from_positives(folder, wine, tmp_path):
     rng, kind = np.random.default_rng(0), load_wine().target
     log = ["query,session,position,document,clicked"]

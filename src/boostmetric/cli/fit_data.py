@@ -280,9 +280,8 @@ class ComparedData(FitData):
     @classmethod
     def read(cls, files: Sequence[str], reading: Reading, feedback: Feedback, hold_out: HoldOut) -> Self:
         """Read and split files."""
-        points = reading.read(files)
+        points, queries = reading.read_with(files, feedback.queries)
         _check_features(points)
-        queries = reading.read_others(feedback.queries) if feedback.queries else None
 
         def read(comparisons: Sequence[str]) -> ComparisonTable:
             return read_comparisons(

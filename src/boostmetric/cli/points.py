@@ -1,5 +1,6 @@
 """Reading points from files: options that are the same in every command."""
 
+import fnmatch
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -142,6 +143,24 @@ class Reading:
     def read_others(self, files: Sequence[str]) -> "PointTable":
         """All rows of other files; conditions apply to the points only."""
         return self._table(files, ())
+
+    def read_with(self, files: Sequence[str], others: Sequence[str] | None) -> "tuple[PointTable, PointTable | None]":
+        """`read`, and `read_others` if there are other files; columns to ignore may be in one of both only."""
+        if not others:
+            return self.read(files), None
+        from boostmetric.tables.formats import open_tables
+
+        ours, theirs = (list(open_tables(list(source)).first.columns) for source in (files, others))
+        return self._ignoring(ours, theirs).read(files), self._ignoring(theirs, ours).read_others(others)
+
+    def _ignoring(self, names: Sequence[str], elsewhere: Sequence[str]) -> "Reading":
+        """The same, without columns to ignore that are elsewhere and not here; unknown ones stay, to be refused."""
+
+        def has(columns: Sequence[str], pattern: str) -> bool:
+            return pattern in columns or bool(fnmatch.filter(columns, pattern))
+
+        here = [pattern for pattern in self.ignore if has(names, pattern) or not has(elsewhere, pattern)]
+        return replace(self, ignore=tuple(here))
 
     def read_two(self, files: Sequence[str], second: Sequence[Condition]) -> "tuple[PointTable, PointTable]":
         """Rows that satisfy the conditions, and other rows of the same files.

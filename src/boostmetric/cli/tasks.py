@@ -174,8 +174,7 @@ def read_task(
     if testing.relevance:
         return _rankings(metric, files, reading, testing, k, names, RankingTask, read_relevance)
     if testing.comparisons:
-        points = reading.read(files)
-        queries = reading.read_others(testing.queries) if testing.queries else None
+        points, queries = reading.read_with(files, testing.queries)
         table = read_comparisons(
             list(testing.comparisons),
             points,
@@ -226,8 +225,7 @@ def _rankings(
 ) -> Tested:
     import numpy as np
 
-    documents = reading.read(files)
-    queries = reading.read_others(testing.queries) if testing.queries else None
+    documents, queries = reading.read_with(files, testing.queries)
     relevance = read_relevance(list(testing.relevance or ()), documents, queries=queries, names=names)
     check_features(metric, documents, *([] if queries is None else [queries]))
     if queries is None:
