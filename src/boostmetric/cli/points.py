@@ -84,6 +84,7 @@ class Reading:
     where: tuple[Condition, ...] = ()
     keep: tuple[str, ...] = ()
     text: str | None = None
+    unlabelled: bool = False
 
     @classmethod
     def of(
@@ -162,6 +163,7 @@ class Reading:
             columns=self.columns,
             ignore=self.ignore,
             keep=list(dict.fromkeys([*self.keep, *texts, *(condition.column for condition in conditions)])),
+            unlabelled=self.unlabelled,
         )
 
     def _chosen(

@@ -34,6 +34,7 @@ class PointColumns(NamedTuple):
     columns: str | Sequence[str] | None = None
     ignore: str | Sequence[str] = ()
     keep: str | Sequence[str] = ()
+    unlabelled: bool = False
 
     @property
     def claimed(self) -> dict[str, str]:
@@ -180,7 +181,7 @@ class PointTable:
     ids : ndarray of shape (n_points,), optional
         int64 if all ids are whole numbers, otherwise an object array of str. All differ.
     labels : ndarray of shape (n_points,), optional
-        int64 if all classes are whole numbers, otherwise text.
+        int64 if all classes are whole numbers, otherwise text; empty where a point has none.
     feature_names : list of str, optional
         None if the features are a vector.
     kept : dict of str to ndarray of shape (n_points,)
@@ -287,6 +288,7 @@ def read_points(
     columns: str | Sequence[str] | None = None,
     ignore: str | Sequence[str] = (),
     keep: str | Sequence[str] = (),
+    unlabelled: bool = False,
 ) -> PointTable:
     r"""Read points from a file, or from several files of the same columns.
 
@@ -307,6 +309,8 @@ def read_points(
         Columns that are not features, by name or by pattern.
     keep : str or sequence of str, default=()
         Further columns to read, for example one that says which points are for training.
+    unlabelled : bool, default=False
+        Whether rows may have no label: it is then an empty text, which the learners take with ``unlabelled=True``.
 
     Returns
     -------
@@ -338,7 +342,7 @@ def read_points(
     (['a1', 'a2'], ['chair', 'table'], ['width', 'height'])
     >>> folder.cleanup()
     """
-    return read_some_points(open_tables(path), PointColumns(id, label, vector, columns, ignore, keep))
+    return read_some_points(open_tables(path), PointColumns(id, label, vector, columns, ignore, keep, unlabelled))
 
 
 class NamedColumns:
@@ -356,7 +360,7 @@ class NamedColumns:
             self._rows.append(chunk.rows[chosen])
             self._ids.append((chunk.ids(asked.id or "") if ids is None else ids)[chosen])
         if asked.label is not None:
-            self._labels.append(chunk.classes(asked.label)[chosen])
+            self._labels.append(chunk.classes(asked.label, blank=asked.unlabelled)[chosen])
         for name, parts in self._kept.items():
             parts.append(chunk.classes(name, blank=True)[chosen])
 
