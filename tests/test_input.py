@@ -130,7 +130,7 @@ def test_labels_of_any_kind():
         (np.ones((4, 2, 2)), [0, 0, 1, 1], "dim 3"),
         (np.ones((4, 2)), None, "requires y"),
         (np.ones((4, 2)), [0, 0, 1], "inconsistent"),
-        (np.ones((4, 2)), [0, 0, np.nan, 1], "NaN"),
+        (np.ones((4, 2)), [0, 0, np.nan, 1], "1 of 4 samples have no label"),
         ([["a", "b"]] * 4, [0, 0, 1, 1], "could not convert string to float"),
         (np.ones((4, 2)), [0, 0, 0, 0], "comparisons need at least 2 classes"),
     ],

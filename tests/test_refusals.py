@@ -183,14 +183,23 @@ def test_report_of_points_whose_squares_cannot_be_held(tmp_path):
     assert len(shares[0]) == 2
 
 
-@pytest.mark.parametrize("y", [[0, None, 1] * 4, ["a", None, "b"] * 4])
-def test_missing_labels(y):
-    labels = np.array(y, dtype=object)
+@pytest.mark.parametrize(
+    "labels",
+    [
+        *(np.array(y, dtype=object) for y in ([0, None, 1] * 4, ["a", None, "b"] * 4, ["a", np.nan, "b"] * 4)),
+        np.array([0, np.nan, 1] * 4),
+        ["a", np.nan, "b"] * 4,  # not a class "nan"
+    ],
+)
+def test_missing_labels(labels):
     for fit in (
         lambda: BoostMetric(max_iter=1).fit(X, labels),
         lambda: Comparisons.from_labels(X, labels),
         lambda: NCA().fit(X, labels),
         lambda: mine_from_labels(X, labels),
+        lambda: evaluate(None, X, labels),
     ):
-        with pytest.raises(ValueError, match=r"4 of 12 samples have no label; the first is sample 1 \(None\). Leave"):
+        with pytest.raises(
+            ValueError, match=r"4 of 12 samples have no label; the first is sample 1 \((None|nan)\). Leave"
+        ):
             fit()

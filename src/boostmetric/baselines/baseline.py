@@ -18,7 +18,7 @@ from boostmetric.arrays.validation import checked, warn
 from boostmetric.callbacks import Callback
 from boostmetric.comparisons import Comparisons
 from boostmetric.comparisons.forms import as_comparisons, as_rows, best_threshold, hold_points
-from boostmetric.comparisons.labels import check_labels
+from boostmetric.comparisons.labels import check_labels, known_labels
 from boostmetric.estimators.learner import MetricLearner
 from boostmetric.metric import MahalanobisMetric
 from boostmetric.solver.problem import Problem
@@ -110,7 +110,7 @@ class Baseline(MetricLearner):
         given = [name for name, value in instead.items() if value is not None]
         if given and y is not None:
             raise ValueError(f"Both y and {given[0]} are given, but a fit learns from one of them. Leave one out.")
-        labels = "no_validation" if given else y
+        labels = "no_validation" if given else known_labels(y)[0]
         data = checked(validate_data, self, X, labels, dtype=[np.float64, np.float32], ensure_min_samples=2)
         samples, y = (data, None) if given else data
         self._check_n_components(samples.shape[1])

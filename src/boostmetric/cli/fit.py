@@ -53,6 +53,14 @@ def fit(
     columns: Columns = None,
     ignore: Ignore = None,
     where: Where = None,
+    unlabelled: Annotated[
+        bool,
+        typer.Option(
+            "--unlabelled",
+            help="Accept rows without a label (blank, or -1); they are left out of learning and validation.",
+            rich_help_panel="Which columns and rows",
+        ),
+    ] = False,
     comparisons: Comparisons = None,
     kind: Kind = None,
     queries: Queries = None,
@@ -215,6 +223,7 @@ def fit(
         ("--passes", passes),
         ("--neighbors", neighbors),
         ("--impostors", impostors),
+        ("--unlabelled", unlabelled),
     ):
         if value and comparisons:
             raise typer.BadParameter(f"{option} goes with --label.", param_hint=option)
@@ -225,7 +234,7 @@ def fit(
         raise typer.BadParameter(
             "Comparisons have no columns of points: use --validation.", param_hint="--validation-where"
         )
-    reading = replace(Reading.of(id, label, vector, columns, ignore, where), weight=weight)
+    reading = replace(Reading.of(id, label, vector, columns, ignore, where), weight=weight, unlabelled=unlabelled)
     held_out = parse_conditions(validation_where, "--validation-where")
     before = Path(init) if init and (init.endswith(".safetensors") or Path(init).is_file()) else None
     overrides: dict[str, Any] = {
@@ -333,18 +342,19 @@ def _impostors(text: str | None) -> int | str | None:
 def _next_steps(output: Path, points: Sequence[str], reading: Reading, queries: Sequence[str] | None) -> list[str]:
     """Commands to try next."""
     model, file = shlex.quote(str(output)), shlex.quote(points[0])
+    labelled = "LABELLED_POINTS" if reading.unlabelled else file  # tests need all labels
     asked = "".join(f" --queries {shlex.quote(query)}" for query in queries or ())
     tested = f"{model} TEST_POINTS{reading.typed} --comparisons TEST_COMPARISONS{asked}"
     if reading.label is not None:
         label = f"--label {shlex.quote(reading.label)}{reading.typed}"
-        tested = f"{model} TEST_POINTS {label} --reference {file}"
+        tested = f"{model} TEST_POINTS {label} --reference {labelled}"
         # If rows were chosen by a column, the other rows of the file can be tested on.
         named = [condition for condition in reading.where if condition.sign == "="]
         if named:
             others = [shlex.quote(f"--where={other}") for other in reading.where if other.column != named[0].column]
             choice = shlex.quote(named[0].column)
             rows = [*others, f"--where {choice}=...", f"--reference-where {shlex.quote(str(named[0]))}"]
-            tested = f"{model} {file} {label} {' '.join(rows)}"
+            tested = f"{model} {labelled} {label} {' '.join(rows)}"
     return [
         f"boostmetric evaluate {tested}",
         f"boostmetric report {tested}",

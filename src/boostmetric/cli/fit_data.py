@@ -17,6 +17,7 @@ from boostmetric.cli.conditions import Condition
 from boostmetric.cli.points import Reading
 from boostmetric.comparisons import Comparisons
 from boostmetric.comparisons.components import share_of_seen
+from boostmetric.comparisons.labels import known_labels
 from boostmetric.engines.ray import RayEngine
 from boostmetric.estimators.file_evaluation import evaluate_files
 from boostmetric.evaluation import (
@@ -173,26 +174,34 @@ class LabelledData(FitData):
     held_out: PointTable | None
     how: str
     whole: PointTable | None = None
+    n_unlabelled: int = 0
     ties: ClassVar[Literal["base", "learned"]] = "learned"
 
     @classmethod
     def read(cls, files: Sequence[str], reading: Reading, hold_out: HoldOut) -> Self:
         """Read and split files."""
         if hold_out.where:
-            train, other = reading.read_two(files, hold_out.where)
-            _check_labelled(train)
-            return cls(train, other, f"where {' and '.join(map(str, hold_out.where))}")
-        table = reading.read(files)
+            tables = list(reading.read_two(files, hold_out.where))
+            how = f"where {' and '.join(map(str, hold_out.where))}"
+        else:
+            tables = [reading.read(files), *([reading.read_others(hold_out.files)] if hold_out.files else [])]
+            how = hold_out.from_files
+        n_rows = sum(map(len, tables))
+        if reading.unlabelled:
+            tables = list(map(_with_label, tables))
+        n_unlabelled = n_rows - sum(map(len, tables))
+        table = tables[0]
         _check_labelled(table)
-        if hold_out.files:
-            return cls(table, reading.read_others(hold_out.files), hold_out.from_files)
+        if len(tables) == 2:
+            return cls(table, tables[1], how, n_unlabelled=n_unlabelled)
         fraction = fraction_to_hold_out(len(table)) if hold_out.fraction is None else hold_out.fraction
         if fraction == 0.0:
-            return cls(table, None, "rows left out in turn, where the setting chooses; then all are learned from")
+            how = "rows left out in turn, where the setting chooses; then all are learned from"
+            return cls(table, None, how, n_unlabelled=n_unlabelled)
         assert table.labels is not None
         kept, drawn = split_rows(table.labels, fraction, hold_out.seed)
         how = f"{100 * fraction:g} % of each class, drawn with seed {hold_out.seed}"
-        return cls(table.take(kept), table.take(drawn), how, table)
+        return cls(table.take(kept), table.take(drawn), how, table, n_unlabelled)
 
     def __post_init__(self) -> None:
         if self.held_out is None:
@@ -251,7 +260,11 @@ class LabelledData(FitData):
     def describe(self) -> str:
         """What was understood, for people."""
         number = "" if self.held_out is None else f"{plural(len(self.held_out), 'row')}, "
-        return f"{self.train.describe()}\n  validated on: {number}{self.how}"
+        lines = [self.train.describe(), f"  validated on: {number}{self.how}"]
+        if self.n_unlabelled:
+            rows = plural(self.n_unlabelled, "row")
+            lines.append(f"  unlabelled: {rows}, left out of learning and validation")
+        return "\n".join(lines)
 
     def as_dict(self) -> dict[str, Any]:
         """Sizes, for JSON and the model file."""
@@ -260,6 +273,7 @@ class LabelledData(FitData):
             "n_points": len(self.train),
             "n_features": self.features.n_features,
             "n_classes": len(np.unique(self.train.labels)),
+            "n_unlabelled": self.n_unlabelled,
             "n_validated": 0 if self.held_out is None else len(self.held_out),
             "validation": self.how,
         }
@@ -482,6 +496,12 @@ def _check_features(table: PointTable) -> None:
     if np.array_equal(table.points.min(axis=0), table.points.max(axis=0)):
         problem = f"{table.source}: all {plural(len(table), 'row')} have the same features, so all distances are 0."
         raise TableError(problem, "Name other columns ({columns}, {vector}).")
+
+
+def _with_label(table: PointTable) -> PointTable:
+    """Points that have a label."""
+    _, known = known_labels(table.labels, unlabelled=True)
+    return table if known is None else table.take(known)
 
 
 def are_parquet(*sources: Sequence[str] | None) -> bool:

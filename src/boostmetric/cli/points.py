@@ -94,6 +94,7 @@ class Reading:
     keep: tuple[str, ...] = ()
     text: str | None = None
     weight: str | None = None
+    unlabelled: bool = False
 
     @classmethod
     def of(
@@ -192,6 +193,7 @@ class Reading:
             ignore=self.ignore,
             keep=list(dict.fromkeys([*self.keep, *texts, *(condition.column for condition in conditions)])),
             **weights,
+            unlabelled=self.unlabelled,
         )
 
     def _chosen(

@@ -106,6 +106,7 @@ class Comparisons:
         n_impostors: int | Literal["all"] = 3,
         sample_weight: ArrayLike | None = None,
         *,
+        unlabelled: bool = False,
         device: str = "cpu",
     ) -> Comparisons:
         """Compare each point's nearest points of its class with its nearest points of other classes.
@@ -123,6 +124,9 @@ class Comparisons:
             Number of impostors of each point: nearest points of other classes. "all" uses all of them.
         sample_weight : array-like of shape (n_samples,), optional
             Weights of the points' groups. A point of weight 0 has no group; it is only a target or impostor of others.
+        unlabelled : bool, default=False
+            Whether points may have no label: None, NaN, an empty text or, as in scikit-learn, -1. They keep their
+            numbers, and are neither targets nor impostors. Otherwise a missing label is an error, and -1 is a class.
         device : {"cpu", "cuda", "auto"} or str, default="cpu"
             Where to search nearest points: "cuda" (or "cuda:1" and so on) is a GPU, which takes dense points; "auto"
             uses a GPU if there is one and the points are dense, else the CPU. The comparisons are the same.
@@ -144,7 +148,7 @@ class Comparisons:
         >>> Comparisons.from_labels(X, y, n_neighbors=1, n_impostors=2)
         Comparisons(n_comparisons=8, n_pairs=6, n_groups=4)
         """
-        return cls._mined(X, y, n_neighbors, n_impostors, sample_weight, device=device)
+        return cls._mined(X, y, n_neighbors, n_impostors, sample_weight, unlabelled=unlabelled, device=device)
 
     @classmethod
     def _mined(
@@ -155,6 +159,7 @@ class Comparisons:
         n_impostors: int | Literal["all"],
         sample_weight: ArrayLike | None,
         *,
+        unlabelled: bool = False,
         quiet: bool = False,
         device: str = "cpu",
     ) -> Comparisons:
@@ -165,7 +170,14 @@ class Comparisons:
         weights = check_weights("sample_weight", sample_weight, np.size(y), "sample")
         asked = weights > 0 if (weights == 0).any() else None
         anchors, targets, impostors = mine(
-            X, y, n_neighbors=n_neighbors, n_impostors=n_impostors, asked=asked, quiet=quiet, device=device
+            X,
+            y,
+            n_neighbors=n_neighbors,
+            n_impostors=n_impostors,
+            asked=asked,
+            unlabelled=unlabelled,
+            quiet=quiet,
+            device=device,
         )
         check_weights_of_anchors(weights[anchors])
         if isinstance(impostors, Classes):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal
 
 import numpy as np
@@ -13,6 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from boostmetric.arrays.errors import ParameterError, ParameterWarning
 from boostmetric.arrays.frame import Given, Shift, centre_and_scale, stays_single
 from boostmetric.arrays.ragged import Ragged
+from boostmetric.arrays.tensors import as_numpy
 from boostmetric.arrays.validation import check_count, checked, warn
 from boostmetric.comparisons.classes import Classes
 from boostmetric.neighbors import nearest, nearest_others, rounding_of_distances
@@ -29,6 +31,7 @@ def mine(
     n_neighbors: int,
     n_impostors: int | Literal["all"],
     asked: NDArray[np.bool_] | None = None,
+    unlabelled: bool = False,
     quiet: bool = False,
     device: str = "cpu",
 ) -> tuple[NDArray[np.int64], Ragged, Ragged | Classes]:
@@ -44,6 +47,8 @@ def mine(
         Number of impostors per point.
     asked : ndarray of bool of shape (n_samples,), optional
         Points to find targets and impostors for; by default all.
+    unlabelled : bool, default=False
+        Whether points may have no label, see `known_labels`. They are neither anchors nor targets nor impostors.
     quiet : bool, default=False
         Whether to suppress the warning about small classes.
     device : str, default="cpu"
@@ -61,8 +66,20 @@ def mine(
     check_numbers(n_neighbors, n_impostors)
     check_device(device)
     samples = checked(check_array, X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2)
+    y, known = known_labels(y, unlabelled=unlabelled)
     labels = column_or_1d(y, warn=True)
     check_consistent_length(samples, labels)
+    if known is not None:
+        return _mine_known(
+            samples,
+            labels,
+            np.flatnonzero(known),
+            n_neighbors=n_neighbors,
+            n_impostors=n_impostors,
+            asked=None if asked is None else asked[known],
+            quiet=quiet,
+            device=device,
+        )
     check_labels(labels)
     torch_device(device, samples)  # it must exist, even if no search will use it
     classes, label, sizes = np.unique(labels, return_inverse=True, return_counts=True)
@@ -86,6 +103,19 @@ def mine(
     if n_impostors == "all":
         return anchor, found, Classes(label.astype(np.int32))
     return anchor, found, nearest_others(points, label, n_impostors, rounding, asked=anchor, device=device)
+
+
+def _mine_known(
+    samples: Given, labels: NDArray[Any], known: NDArray[np.int64], **how: Any
+) -> tuple[NDArray[np.int64], Ragged, Ragged | Classes]:
+    """As `mine`, among the points of these numbers."""
+    anchors, targets, impostors = mine(samples[known], labels[known], **how)
+    targets = Ragged(known[targets.values], targets.bounds)
+    if isinstance(impostors, Ragged):
+        return known[anchors], targets, Ragged(known[impostors.values], impostors.bounds)
+    label = np.full(len(labels), -1, dtype=np.int32)
+    label[known] = impostors.label
+    return known[anchors], targets, Classes(label)
 
 
 def _coordinates(samples: Given) -> tuple[Given, int]:
@@ -121,19 +151,77 @@ def _check_size(sizes: NDArray[np.int64], n_neighbors: int, n_impostors: int | L
 
 def check_labels(y: NDArray[Any]) -> None:
     """Raise an error if labels are missing, or allow no comparison."""
-    missing = np.flatnonzero([_is_missing(label) for label in y]) if y.dtype == object else np.empty(0, dtype=np.int64)
-    if len(missing):
-        raise ValueError(
-            f"{len(missing)} of {len(y)} samples have no label; the first is sample {missing[0]} "
-            f"({y[missing[0]]!r}). Leave them out, X[labelled] and y[labelled]: nothing is learned from samples "
-            "without a label."
-        )
+    known_labels(y)
     checked(check_classification_targets, y)
     check_classes(*np.unique(y, return_counts=True))
 
 
+def known_labels(y: Any, *, unlabelled: bool | None = None) -> tuple[Any, NDArray[np.bool_] | None]:
+    """Find the samples that have a label, or raise an error if some have none.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_samples,)
+        Labels. None, NaN and pandas' NA and NaT are missing.
+    unlabelled : bool, optional
+        Whether samples may have no label. Then -1, scikit-learn's mark of unlabelled samples, and the empty text are
+        no labels either. None is no, for callers that have no such parameter to name in the error.
+
+    Returns
+    -------
+    y : array-like of shape (n_samples,)
+        The labels; samples without one have that of another, so that the array can be validated as a whole.
+    known : ndarray of bool of shape (n_samples,), optional
+        Samples that have a label; None if all have.
+    """
+    given = as_numpy(y)
+    # An array of its own choice would turn NaN beside texts into the text "nan".
+    labels = np.array(given, dtype=object) if isinstance(given, list | tuple) else np.asarray(given)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels[:, 0]
+    if labels.ndim != 1 or labels.dtype.kind not in "fiOU":
+        return y, None
+    without = _missing(labels)
+    if unlabelled:
+        without |= _marked(labels)
+    if not without.any():
+        return y, None
+    first = int(np.argmax(without))
+    if without.all():
+        raise ValueError(f"None of the {len(labels)} samples has a label. Give labels of some.")
+    if not unlabelled:
+        accept = "" if unlabelled is None else ", or set unlabelled=True"
+        raise ValueError(
+            f"{without.sum()} of {len(labels)} samples have no label; the first is sample {first} "
+            f"({labels.tolist()[first]!r}). Leave them out, X[labelled] and y[labelled]{accept}: nothing is "
+            "learned from samples without a label."
+        )
+    known = np.array(labels[~without].tolist())
+    filled = np.full(len(labels), known[0])
+    filled[~without] = known
+    return filled, ~without
+
+
+def _missing(labels: NDArray[Any]) -> NDArray[np.bool_]:
+    if labels.dtype.kind == "f":
+        return np.asarray(np.isnan(labels))
+    if labels.dtype.kind != "O":
+        return np.zeros(len(labels), dtype=bool)
+    return np.array([_is_missing(label) for label in labels], dtype=bool)
+
+
 def _is_missing(label: Any) -> bool:
-    return label is None or type(label).__name__ == "NAType" or (isinstance(label, float) and label != label)
+    missing: bool = label is None or type(label).__name__ in ("NAType", "NaTType")
+    return missing or (isinstance(label, float) and math.isnan(label))
+
+
+def _marked(labels: NDArray[Any]) -> NDArray[np.bool_]:
+    """Labels that mean that there is none, where samples may be unlabelled."""
+    if labels.dtype.kind == "U":
+        return np.isin(labels, ["", "-1"])
+    if labels.dtype.kind != "O":
+        return np.asarray(labels == -1)
+    return np.array([not _is_missing(label) and label in (-1, "", "-1") for label in labels], dtype=bool)
 
 
 def check_classes(classes: NDArray[Any], sizes: NDArray[np.int64]) -> None:

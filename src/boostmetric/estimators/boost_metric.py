@@ -14,9 +14,9 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from boostmetric.arrays.numbering import check_weights
-from boostmetric.arrays.validation import check_choice, check_count, checked
+from boostmetric.arrays.validation import check_choice, check_count, check_flag, checked
 from boostmetric.callbacks import Steps, tell
-from boostmetric.comparisons.labels import check_labels, check_numbers
+from boostmetric.comparisons.labels import check_labels, check_numbers, known_labels
 from boostmetric.estimators.boosting import Also, Boosting, Earlier
 from boostmetric.estimators.decision import AUTO, Decision
 from boostmetric.estimators.learner import all_or_nothing
@@ -103,6 +103,10 @@ class BoostMetric(Boosting):
     normalize : bool or "auto", default=False
         Whether `transform` scales each mapped sample to unit length, for indexes that compare by cosine. Learning is
         not affected. "auto" does so if the chosen metric is clearly better then, on samples that are left out.
+    unlabelled : bool, default=False
+        Whether samples may have no label: None, NaN, an empty text or, as in scikit-learn, -1. Nothing is learned from
+        them: they are neither targets nor impostors, and "auto" and `early_stopping` do not validate on them. Otherwise
+        a missing label is an error, and -1 is a class.
     %(warm_start)s
     %(resources)s
     %(callbacks)s
@@ -160,12 +164,14 @@ class BoostMetric(Boosting):
         max_iter: int = 40,
         init: Init = "standardized",
         block_size: int | Literal["auto"] = "auto",
+        unlabelled: bool = False,
         **shared: Any,
     ) -> None:
         super().__init__(n_components, loss=loss, max_iter=max_iter, init=init, block_size=block_size, **shared)
         self.n_neighbors = n_neighbors
         self.n_impostors = n_impostors
         self.n_passes = n_passes
+        self.unlabelled = unlabelled
 
     _chosen = ("init", "solver", "n_neighbors", "n_impostors", "normalize")
 
@@ -386,7 +392,8 @@ class BoostMetric(Boosting):
         return self
 
     def _labelled(self, X: Any, y: Any, sample_weight: ArrayLike | None, *, reset: bool) -> Labelled:
-        """Validated samples and labels."""
+        """Validated samples and labels, of the samples that have one."""
+        y, known = known_labels(y, unlabelled=bool(self.unlabelled))
         samples, labels = checked(
             validate_data,
             self,
@@ -401,6 +408,9 @@ class BoostMetric(Boosting):
         weights = (
             None if sample_weight is None else check_weights("sample_weight", sample_weight, len(labels), "sample")
         )
+        if known is not None:
+            samples, labels = samples[known], labels[known]
+            weights = None if weights is None else weights[known]
         return Labelled(samples, labels, weights, *self._sizes, self.device)
 
     @property
@@ -413,6 +423,7 @@ class BoostMetric(Boosting):
         """Raise what `fit` would raise about the parameters, without data."""
         super().check_parameters()
         check_count("n_passes", self.n_passes)
+        check_flag("unlabelled", self.unlabelled)
         check_choice("solver", self.solver, [*SOLVERS, AUTO])
         check_init(self.init, [*STARTS, AUTO])
         if self.n_neighbors != AUTO:

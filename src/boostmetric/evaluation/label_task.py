@@ -14,6 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from boostmetric.arrays.frame import Given
 from boostmetric.arrays.types import FloatArray, IntArray
 from boostmetric.arrays.validation import check_choice, checked, warn
+from boostmetric.comparisons.labels import known_labels
 from boostmetric.evaluation.ranking_scores import (
     average_precision_at_k,
     hit_at_k,
@@ -195,7 +196,7 @@ class LabelTask:
 
 def _check_labelled(name: str, X: Any, y: ArrayLike) -> tuple[Given, NDArray[Any]]:
     points = check_points(name, X)
-    labels = column_or_1d(y, warn=True)
+    labels = column_or_1d(known_labels(y)[0], warn=True)
     check_consistent_length(points, labels)
     checked(check_classification_targets, labels)
     return points, labels.astype(str) if labels.dtype == object else labels

@@ -12,7 +12,7 @@ from boostmetric.arrays.errors import ParameterError, refusal
 from boostmetric.arrays.numbering import as_array, check_rows, number_values, refuse_rows
 from boostmetric.arrays.types import IntArray
 from boostmetric.arrays.validation import check_count, check_number
-from boostmetric.comparisons.labels import check_labels
+from boostmetric.comparisons.labels import check_labels, known_labels
 from boostmetric.mining.collect import Cap, Random, collect
 from boostmetric.mining.guards import Guards, Limits, Margin
 from boostmetric.mining.mined import Mined
@@ -198,7 +198,7 @@ def mine_from_labels(
     """
     check_count("n_positives", n_positives)
     space = Space.of(X, None, metric)
-    labels = column_or_1d(y, warn=True)
+    labels = column_or_1d(known_labels(y)[0], warn=True)
     check_consistent_length(space.queries, labels)
     check_labels(labels)
     _, label, sizes = np.unique(labels, return_inverse=True, return_counts=True)

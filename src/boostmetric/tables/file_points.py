@@ -94,6 +94,7 @@ def open_points(
     columns: str | Sequence[str] | None = None,
     ignore: str | Sequence[str] = (),
     keep: str | Sequence[str] = (),
+    unlabelled: bool = False,
 ) -> PointTable:
     r"""Open files of points that may be larger than memory: as `read_points`, but the features stay in the files.
 
@@ -102,7 +103,7 @@ def open_points(
 
     Parameters
     ----------
-    path, id, label, vector, columns, ignore, keep
+    path, id, label, vector, columns, ignore, keep, unlabelled
         As for `boostmetric.tables.read_points`.
 
     Returns
@@ -129,7 +130,7 @@ def open_points(
     >>> [len(block) for block in table.points.blocks()]
     [3]
     """
-    table_set, asked = open_tables(path), PointColumns(id, label, vector, columns, ignore, keep)
+    table_set, asked = open_tables(path), PointColumns(id, label, vector, columns, ignore, keep, unlabelled=unlabelled)
     features = features_of(table_set, asked)
     late = late_columns(features, asked)
     names, n = NamedColumns(asked), table_set.n_rows

@@ -35,6 +35,7 @@ class PointColumns(NamedTuple):
     ignore: str | Sequence[str] = ()
     keep: str | Sequence[str] = ()
     weight: str | None = None
+    unlabelled: bool = False
 
     @property
     def claimed(self) -> dict[str, str]:
@@ -187,7 +188,7 @@ class PointTable:
     ids : ndarray of shape (n_points,), optional
         int64 if all ids are whole numbers, otherwise an object array of str. All differ.
     labels : ndarray of shape (n_points,), optional
-        int64 if all classes are whole numbers, otherwise text.
+        int64 if all classes are whole numbers, otherwise text; empty where a point has none.
     weights : ndarray of shape (n_points,), optional
         Finite, and at least 0.
     feature_names : list of str, optional
@@ -302,6 +303,7 @@ def read_points(
     ignore: str | Sequence[str] = (),
     keep: str | Sequence[str] = (),
     weight: str | None = None,
+    unlabelled: bool = False,
 ) -> PointTable:
     r"""Read points from a file, or from several files of the same columns.
 
@@ -324,6 +326,8 @@ def read_points(
         Further columns to read, for example one that says which points are for training.
     weight : str, optional
         The column of weights, for `sample_weight` in `boostmetric.BoostMetric.fit`.
+    unlabelled : bool, default=False
+        Whether rows may have no label: it is then an empty text, which the learners take with ``unlabelled=True``.
 
     Returns
     -------
@@ -355,7 +359,8 @@ def read_points(
     (['a1', 'a2'], ['chair', 'table'], ['width', 'height'])
     >>> folder.cleanup()
     """
-    return read_some_points(open_tables(path), PointColumns(id, label, vector, columns, ignore, keep, weight))
+    asked = PointColumns(id, label, vector, columns, ignore, keep, weight, unlabelled)
+    return read_some_points(open_tables(path), asked)
 
 
 class NamedColumns:
@@ -374,7 +379,7 @@ class NamedColumns:
             self._rows.append(chunk.rows[chosen])
             self._ids.append((chunk.ids(asked.id or "") if ids is None else ids)[chosen])
         if asked.label is not None:
-            self._labels.append(chunk.classes(asked.label)[chosen])
+            self._labels.append(chunk.classes(asked.label, blank=asked.unlabelled)[chosen])
         if asked.weight is not None:
             weights = chunk.numbers(asked.weight)
             negative = np.flatnonzero(weights < 0)
