@@ -260,7 +260,6 @@ def fit(
     from boostmetric.engines.ray import RayEngine
     from boostmetric.storage.origin import origin
 
-    check_model_name(output)
     checkpoint = fit_run.checkpoint_of(output)
     if resume and not checkpoint.exists():
         raise FileNotFoundError(
@@ -271,6 +270,7 @@ def fit(
     if not dry_run:
         ctx.with_resource(model_output.claimed(output))
         check_new(output, force or resume, "--resume continues the fit that left it" if checkpoint.exists() else "")
+    check_model_name(output)
     cluster = RayEngine(address, workers, workers_per_process) if engine else None
     choose = setting == "recommended"
     learner = ComparisonBoostMetric if comparisons else BoostMetric
