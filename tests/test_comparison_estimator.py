@@ -203,6 +203,7 @@ def test_clone_pickle_and_parameters(fitted):
         "n_neighbors",
         "n_impostors",
         "n_passes",
+        "unlabelled",
     }
     with pytest.raises(NotFittedError):
         clone(fitted).score(TRIPLETS, points=POINTS)
