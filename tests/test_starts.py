@@ -7,7 +7,7 @@ from sklearn.covariance import ledoit_wolf_shrinkage
 from sklearn.datasets import make_classification
 
 from boostmetric import BoostMetric
-from boostmetric.metric.starts import STARTS, start_in_words, starting_components
+from boostmetric.metric.starts import STARTS, scatter, start_in_words, starting_components
 from boostmetric.neighbors import nearest_others
 from conftest import labelled
 
@@ -61,6 +61,13 @@ def test_a_feature_that_varies_by_rounding_only_is_not_blown_up(init):
     points[:, 0] *= 1e-9
     components = starting_components(init, points.astype(np.float32), y)
     assert np.linalg.norm(points[:, :1] @ components[:, :1].T) < 1e-6 * np.linalg.norm(points @ components.T)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_the_scatter_is_the_covariance_up_to_a_factor(dtype):
+    points = make_classification(3000, 40, random_state=0)[0].astype(dtype)
+    found, expected = scatter(points), np.cov(points, rowvar=False)
+    assert found / np.trace(found) == pytest.approx(expected / np.trace(expected), abs=1e-7)
 
 
 @pytest.mark.parametrize("init", ["lda", "geometric-mean"])

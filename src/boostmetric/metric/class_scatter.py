@@ -69,6 +69,15 @@ class ClassScatter:
         return cls(unit, within, between, shrinkage)
 
 
+def covariance(X: NDArray[np.float32]) -> FloatArray:
+    """Covariance of the features."""
+    centre, total = X.mean(axis=0, dtype=np.float64), np.zeros((X.shape[1], X.shape[1]))
+    for rows in _pieces(len(X)):
+        points = X[rows] - centre
+        total += points.T @ points
+    return total / len(X)
+
+
 def standard_deviations(X: NDArray[np.float32]) -> FloatArray:
     """Standard deviation of each feature; a number of the size of the coordinates if that is rounding beside them.
 

@@ -12,7 +12,7 @@ from scipy import sparse
 from boostmetric.arrays.frame import Given, centre_and_scale, stays_single
 from boostmetric.arrays.types import FloatArray
 from boostmetric.arrays.validation import check_choice
-from boostmetric.metric.class_scatter import ClassScatter, standard_deviations
+from boostmetric.metric.class_scatter import ClassScatter, covariance, standard_deviations
 from boostmetric.metric.mahalanobis import MahalanobisMetric
 
 StartName = Literal[
@@ -152,6 +152,8 @@ def spread(points: FloatArray) -> FloatArray:
 
 def scatter(X: Given) -> FloatArray:
     """Covariance of the features, up to a factor."""
+    if stays_single(X):
+        return covariance(np.asarray(X))
     points: Any
     points, _ = centre_and_scale(X)
     dense = points.toarray() if sparse.issparse(points) else points
