@@ -177,6 +177,18 @@ def searched(folder):
     np.save(folder / "guesses.npy", rng.permuted(np.tile(np.arange(300), (150, 1)), axis=1)[:, :3])
 
 
+def test_a_few_directions_of_a_start_are_called_so(tmp_path):
+    rng, y = np.random.default_rng(0), np.arange(400) % 2
+    angles = rng.uniform(0, 2 * np.pi, 400)
+    rings = (2 + 4 * y)[:, None] * np.column_stack([np.cos(angles), np.sin(angles)])
+    np.savez(tmp_path / "rings.npz", X=np.column_stack([rings, 1.2 * rng.standard_normal((400, 14))]), y=y)
+    quick = ["--passes", 1, "--max-iter", 1, "--impostors", 1]
+    done = run("fit", tmp_path / "rings.npz", "--label", "y", "-o", tmp_path / "m.safetensors", *quick)
+    named = "Euclidean distance of rank 4"
+    assert f"Chosen: {named}." in done.stdout
+    assert f"Why it ended: Kept the start ({named}):" in done.stdout
+
+
 @pytest.mark.parametrize(
     "given",
     [

@@ -283,6 +283,7 @@ def test_a_few_directions_of_a_start_can_be_the_result():
     assert chosen.recipe.rank is not None
     assert metric.stop_reason_ is StopReason.KEPT_START
     assert len(metric.components_) == chosen.recipe.rank
+    assert metric.start_rank_ == chosen.recipe.rank
     assert f"of rank {chosen.recipe.rank}" in str(chosen.recipe)
 
 

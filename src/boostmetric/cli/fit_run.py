@@ -308,6 +308,8 @@ def _chosen(outcome: FitOutcome) -> dict[str, Any]:
         "loss": estimator.loss,
         "n_passes": getattr(estimator, "n_passes_", 1),
     }
+    if getattr(estimator, "start_rank_", None) is not None:
+        chosen["start_rank"] = estimator.start_rank_
     if hasattr(estimator, "n_neighbors_"):
         chosen |= {"n_neighbors": estimator.n_neighbors_, "n_impostors": estimator.n_impostors_}
     if hasattr(estimator, "learning_rate_"):
@@ -318,7 +320,7 @@ def _chosen(outcome: FitOutcome) -> dict[str, Any]:
 def _setting(outcome: FitOutcome) -> str:
     estimator, chosen = outcome.estimator, _chosen(outcome)
     if outcome.is_base or not estimator.n_iter_:
-        return start_in_words(chosen["init"])
+        return start_in_words(chosen["init"], chosen.get("start_rank"))
     words = [f"start {chosen['init']}"]
     if "n_neighbors" in chosen:
         words += [plural(chosen["n_neighbors"], "target"), f"{chosen['n_impostors']} impostors"]
@@ -340,7 +342,9 @@ def _why(outcome: FitOutcome) -> str:
     if outcome.interrupted:
         return "Interrupted: the metric is from the last iteration before."
     estimator = outcome.estimator
-    sentence: str = estimator.stop_reason_.sentence(start_in_words(estimator.init_))
+    sentence: str = estimator.stop_reason_.sentence(
+        start_in_words(estimator.init_, getattr(estimator, "start_rank_", None))
+    )
     return sentence
 
 

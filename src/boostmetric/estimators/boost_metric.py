@@ -123,6 +123,8 @@ class BoostMetric(Boosting):
         Passes that led to the metric.
     init_, solver_ : str
         The start (or the metric or array given as such) and the solver used.
+    start_rank_ : int or None
+        How many principal directions of the start were used; None for all.
     n_neighbors_, n_impostors_, block_size_ : int
         The numbers of targets and impostors, and the block size used.
     candidates_ : list of Candidate
@@ -348,6 +350,7 @@ class BoostMetric(Boosting):
         super()._conclude(decision, boosted, also)
         source = cast(Labelled, decision.source)
         self.n_neighbors_, self.n_impostors_ = source.n_neighbors, source.n_impostors
+        self.start_rank_: int | None = source.start_rank
         if not decision.is_validated:
             self._forget("candidates_", "chosen_")
         self.n_passes_: int = len({0, *boosted.pass_ends, len(boosted.history)}) - 1

@@ -94,7 +94,7 @@ class Recipe:
     rank: int | None = None
 
     def __str__(self) -> str:
-        start = start_in_words(self.init) + ("" if self.rank is None else f" of rank {self.rank}")
+        start = start_in_words(self.init, self.rank)
         return f"{start}, {self.n_neighbors} targets, {self.n_impostors} impostors, {self.solver}"
 
     def max_iter(self, single: int, n_passes: int) -> tuple[int, ...]:

@@ -79,9 +79,10 @@ def starting_components(init: Init, X: Given, y: NDArray[Any] | None = None) -> 
     return components
 
 
-def start_in_words(init: Init) -> str:
-    """Name of a start, for use in sentences."""
-    return _IN_WORDS.get(init, init) if isinstance(init, str) else "given metric"
+def start_in_words(init: Init, rank: int | None = None) -> str:
+    """Name of a start, for use in sentences; of so many of its principal directions, if that is not all."""
+    name = _IN_WORDS.get(init, init) if isinstance(init, str) else "given metric"
+    return name if rank is None else f"{name} of rank {rank}"
 
 
 def check_init(init: Init, names: Sequence[str]) -> None:
