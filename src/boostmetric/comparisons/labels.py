@@ -17,11 +17,12 @@ from boostmetric.arrays.ragged import Ragged
 from boostmetric.arrays.tensors import as_numpy
 from boostmetric.arrays.validation import check_count, checked, warn
 from boostmetric.comparisons.classes import Classes
-from boostmetric.neighbors import nearest, nearest_others, rounding_of_distances
+from boostmetric.neighbors import in_threads, nearest, nearest_others, rounding_of_distances
 from boostmetric.parallel.devices import check_device, torch_device
 
 # Near and far pairs, summed over all groups: they are numbered with 32 bits.
 _MOST_MEMBERS = 2**31 - 1
+_FEW_IN_A_CLASS = 1024  # points
 
 
 def mine(
@@ -89,12 +90,16 @@ def mine(
 
     points, exponent = _coordinates(samples)
     rounding = float(np.ldexp(rounding_of_distances(samples), -exponent))
-    anchors, targets = [], []
-    for c in np.flatnonzero(sizes > 1):
-        inside = np.flatnonzero(label == c)
+
+    def targets_in(inside: NDArray[np.int64]) -> Ragged:
         k = min(n_neighbors, len(inside) - 1)
-        anchors.append(inside)
-        targets.append(Ragged.from_rows(inside[nearest(points[inside], None, k, rounding, device=device)]))
+        return Ragged.from_rows(inside[nearest(points[inside], None, k, rounding, device=device)])
+
+    by_class = np.split(np.argsort(label, kind="stable"), np.cumsum(sizes)[:-1])
+    anchors = [inside for inside in by_class if len(inside) > 1]
+    # A search of a large class uses all threads itself.
+    each = in_threads if sizes.max() <= _FEW_IN_A_CLASS else map
+    targets = list(each(targets_in, anchors))
     anchor = np.concatenate(anchors)
     order = np.argsort(anchor)
     if asked is not None:

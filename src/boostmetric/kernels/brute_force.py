@@ -213,26 +213,40 @@ def distances(points, queries, candidates, columns, out):
                 out[q, c + lane] = math.sqrt(columns[lane])
 
 
+@part_of_kernel
+def _with_rounding(shortest, rounding, most_rounding):
+    """Largest distance that counts as no longer than the shortest one."""
+    return shortest + min(rounding, most_rounding * shortest)
+
+
 @kernel
-def pick(distance, rounding, most_rounding, picked, reach):
-    """Pick the columns of the nearest points in order, and the limit of the last choice; overwrites `distance`.
+def pick(distance, rounding, most_rounding, values, places, picked, reach):
+    """Pick the columns of the nearest points in order, and the limit of the last choice.
 
     The next point is the first one that is no farther than the nearest remaining one, up to the rounding, which is at
-    most a fraction of that distance.
+    most a fraction of that distance. Scratch: `values` and `places`, as long as a row of `distance`.
     """
+    n = picked.shape[1]
     for q in range(distance.shape[0]):
         row = distance[q]
-        for k in range(picked.shape[1]):
+        # Only these can be picked, since before each choice one of the n nearest remains.
+        values[:] = row
+        farthest = _with_rounding(_split_off(values, places, row.size, n), rounding, most_rounding)
+        size = 0
+        for c in range(row.size):
+            if row[c] <= farthest:
+                values[size], places[size] = row[c], c
+                size += 1
+        for k in range(n):
             shortest = math.inf
-            for c in range(row.size):
-                shortest = min(shortest, row[c])
-            limit = shortest + min(rounding, most_rounding * shortest)
-            column = 0
-            while row[column] > limit:
-                column += 1
-            picked[q, k] = column
-            row[column] = math.inf
-            reach[q] = limit
+            for i in range(size):
+                shortest = min(shortest, values[i])
+            reach[q] = _with_rounding(shortest, rounding, most_rounding)
+            i = 0
+            while values[i] > reach[q]:
+                i += 1
+            picked[q, k] = places[i]
+            values[i] = math.inf
 
 
 @kernel

@@ -12,7 +12,7 @@ from boostmetric.arrays.frame import Given
 from boostmetric.arrays.types import FloatArray, IntArray
 from boostmetric.evaluation.task import check_queries
 from boostmetric.metric.mahalanobis import MahalanobisMetric, as_metric, check_columns
-from boostmetric.neighbors import rounding_of_distances
+from boostmetric.neighbors import distances_to, rounding_of_distances
 
 _CHUNK = 2**20  # numbers held at once
 
@@ -59,15 +59,12 @@ class Space:
     def to_documents(self, queries: IntArray, documents: IntArray) -> FloatArray:
         """Distances from each query to the documents in its row, by number; infinite for numbers below 0."""
         there = documents >= 0
-        distance = np.full(documents.shape, np.inf)
         if sparse.issparse(self.documents):
+            distance = np.full(documents.shape, np.inf)
             row, column = np.nonzero(there)
             distance[row, column] = self._pairs(self.queries, queries[row], documents[row, column])
             return distance
-        from boostmetric.kernels import brute_force  # with numba, which ``import boostmetric`` leaves out
-
-        numbers = np.where(there, documents, 0)
-        brute_force.distances(self.documents, self.queries[queries], numbers, np.zeros(brute_force.SCRATCH), distance)
+        distance = distances_to(self.documents, self.queries[queries], np.where(there, documents, 0))
         distance[~there] = np.inf
         return distance
 

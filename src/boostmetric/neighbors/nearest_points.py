@@ -123,7 +123,7 @@ def nearest(
         answer[rows], left = _ask(searches, points, asked, rows, n_candidates, len(points), n_neighbors, rounding, hide)
         return rows[left] if n_candidates < len(points) else rows[:0]
 
-    doubtful = np.concatenate([_NONE, *_in_threads(find, _runs(np.arange(len(asked)), _QUERIES))])
+    doubtful = np.concatenate([_NONE, *in_threads(find, _runs(np.arange(len(asked)), _QUERIES))])
     answer[doubtful] = _among_all(points, asked, doubtful, n_neighbors, rounding, hide)
     return answer
 
@@ -218,7 +218,7 @@ def nearest_others(
     leaves_few = len(points) - sizes < n_neighbors + _SPARE
     kinds = [asked[~leaves_few[label[asked]]], *(inside for inside in members if leaves_few[label[inside[0]]])]
     runs = [run for kind in kinds for run in _runs(kind, _QUERIES)]
-    return Ragged.stack(_in_threads(find, runs)).take(np.argsort(np.concatenate(kinds)))
+    return Ragged.stack(in_threads(find, runs)).take(np.argsort(np.concatenate(kinds)))
 
 
 def others_within(
@@ -267,14 +267,23 @@ def others_within(
         found.append(len(near.values))
         return near
 
-    answers = _in_threads(find, [piece for run in runs for piece in _runs(run, _FEW_QUERIES)])
+    answers = in_threads(find, [piece for run in runs for piece in _runs(run, _FEW_QUERIES)])
     if most is not None and sum(found) > most:
         return None
     return Ragged.stack(answers).take(np.argsort(by_class))
 
 
-def _in_threads(work: Callable[[Any], Any], chunks: Sequence[Any]) -> list[Any]:
-    """Apply `work` to each chunk, on all processors."""
+def distances_to(points: NDArray[Any], queries: NDArray[Any], numbers: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Distances from each query to the points with the numbers in its row."""
+    from boostmetric.kernels import brute_force
+
+    distance = np.empty(numbers.shape)
+    brute_force.distances(points, queries, numbers, np.zeros(brute_force.SCRATCH), distance)
+    return distance
+
+
+def in_threads(work: Callable[[Any], Any], chunks: Sequence[Any]) -> list[Any]:
+    """Apply `work` to each chunk, on all processors; return the results in order."""
     # With a hundred classes there are many searches of a single chunk, and joblib is slow at counting processors. In a
     # multiprocessing.Pool worker it would return 1, with a warning.
     alone = len(chunks) <= 1 or current_process().daemon
@@ -384,11 +393,8 @@ def _settled(
     hide: _Hide,
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """The nearest of the points proposed for some queries, and whether no other point can be among them."""
-    from boostmetric.kernels import brute_force
-
     candidates = np.sort(proposed, axis=1)
-    distance = np.empty(candidates.shape)
-    brute_force.distances(points, asked[rows], candidates, np.zeros(brute_force.SCRATCH), distance)
+    distance = distances_to(points, asked[rows], candidates)
     beyond = (distance.max(axis=1) ** 2 if exceeded is None else exceeded) - 4 * blur
     hide(distance, candidates, rows)
     picked, reach = pick(distance, n_neighbors, rounding)
@@ -461,11 +467,12 @@ def _nearest_sparse(
 def pick(
     distance: NDArray[np.float64], n_neighbors: int, rounding: float
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Columns of the nearest points in order, and the largest distance considered; overwrites `distance`."""
+    """Columns of the nearest points in order, and the largest distance considered."""
     from boostmetric.kernels import brute_force
 
     picked, reach = np.empty((len(distance), n_neighbors), dtype=np.int64), np.zeros(len(distance))
-    brute_force.pick(distance, rounding, MOST_ROUNDING, picked, reach)
+    scratch = np.empty(distance.shape[1]), np.zeros(distance.shape[1], dtype=np.int64)
+    brute_force.pick(distance, rounding, MOST_ROUNDING, *scratch, picked, reach)
     return picked, reach
 
 

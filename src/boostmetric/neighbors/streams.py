@@ -242,5 +242,5 @@ class _Pool:
         inside = np.arange(width) < sizes[:, None]
         distance, table = np.full(inside.shape, np.inf), np.zeros(inside.shape, dtype=np.int64)
         distance[inside], table[inside] = self._distance, numbers.values
-        picked, _ = pick(distance.copy(), min(self.wanted, width), self._rounding)
+        picked, _ = pick(distance, min(self.wanted, width), self._rounding)
         return np.take_along_axis(table, picked, axis=1), np.take_along_axis(distance, picked, axis=1)

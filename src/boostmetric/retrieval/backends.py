@@ -149,7 +149,7 @@ class Faiss:
         distance = _distances(points, queries, np.where(missing, 0, numbers))
         distance[missing] = math.inf
         short = missing.sum(axis=1) > n_candidates - k
-        picked, _ = pick(distance.copy(), k, extent.rounding)
+        picked, _ = pick(distance, k, extent.rounding)
         numbers, distance = (np.take_along_axis(some, picked, axis=1) for some in (numbers, distance))
         distance = in_order(distance)
         if short.any():
