@@ -464,7 +464,7 @@ def test_a_step_that_lowers_nothing_is_not_recorded():
 
         n_features = 1
 
-        def rebuild(self, directions, step_sizes):
+        def rebuild(self, directions, step_sizes, *, at_once=False):
             return State(loss=1.0, margin=0.0, violated=1, weight=2)
 
         def commit(self, step):

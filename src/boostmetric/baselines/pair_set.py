@@ -82,7 +82,7 @@ class PairSet:
 
         padded = np.pad(rows, [(0, -len(rows) % WIDTH), (0, 0)])
         distances = np.empty(len(self))
-        squared_distances(self._points.along(padded), self._starts, self._second, distances)
+        squared_distances(self._points.along(padded), self._starts, self._second, 0, len(self._points), distances)
         if self._order is None:
             return distances
         given = np.empty(len(self))

@@ -140,7 +140,7 @@ def block_weights(
     """Make a step, d += step * h; write e, and overwrite `near_h` with the exponentials of the near pairs.
 
     Also writes, for each row: `lowest`, the shift of e; the sums of both sides; and `unit`, the derivative u of the
-    mass divided by these two sums, relative to the shift in `sums`. Sums are as in `group_weights`.
+    mass divided by these two sums, relative to the shift in `sums`. Sums are as in `group_masses`.
 
     The shift is the smallest of the first eight far distances, so that a single loop suffices; if it is too far from
     the smallest of all, a second loop corrects it. Either way it depends on the distances alone, so a fit resumed from

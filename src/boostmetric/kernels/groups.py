@@ -49,7 +49,7 @@ _FEW_PER_MEMBER = 16
 
 @kernel
 def grow(d, h, step):
-    """Compute d += step * h, to the same bits as in `group_weights`."""
+    """Compute d += step * h, to the same bits as in `group_masses`."""
     w = splat(step)
     for i in range(0, d.size, WIDTH):
         store(d, i, multiply_add(w, load(h, i), load(d, i)))
@@ -222,15 +222,13 @@ def _violated(d, begin, middle, end, joined, omega, near):
 
 
 @kernel
-def group_weights(loss, d, h, step, members, batches, omega, log_omega, lowest, unit, near_sum, far_sum, near, c, sums):
-    """Make a step, d += step * h; write the coefficients of the pairs, and `lowest` for the next `group_moments`.
+def group_masses(loss, d, h, step, batches, omega, log_omega, lowest, unit, near_sum, far_sum, near, sums):
+    """Make a step, d += step * h; compute the mass of all groups, and what `group_coefficients` needs.
 
-    Coefficients are c_p = -u_g e^{d_p} / N_g for near pairs and +u_g e^{-d_q} / F_g for far pairs, where u_g is the
-    derivative of the mass of a group by log(N F). They are added up over the groups that share a pair, and relative to
-    the shift in `sums`. Writes sums = (shift, mass, u-weighted margin, weight of violated comparisons). Overwrites the
-    growths h. Scratch: `near`, as long as the largest near side.
+    Writes sums = (shift, mass, u-weighted margin, weight of violated comparisons), where u is the derivative of the
+    mass of a group by log(N F), and `lowest` for the next `group_moments`. Overwrites the growths h by exponentials.
+    Scratch: `near`, as long as the largest near side.
     """
-    eight = near[:WIDTH]
     w, zero = splat(step), splat(0.0)
     shift, s0, margin, violated = splat(NOTHING), splat(0.0), splat(0.0), 0.0
     for b in range(len(batches)):
@@ -273,16 +271,29 @@ def group_weights(loss, d, h, step, members, batches, omega, log_omega, lowest, 
         store(far_sum, WIDTH * b, b0)
         violated += _violated(d, begin, middle, end, joined, omega[WIDTH * b : WIDTH * (b + 1)], near)
     top_shift = 0.0 if loss != EXPONENTIAL else largest(shift)
-    c[:] = 0.0
+    rescale = splat(1.0) if loss != EXPONENTIAL else exp(shift - splat(top_shift))
+    sums[0], sums[1], sums[2], sums[3] = top_shift, total(s0 * rescale), total(margin * rescale), violated
+
+
+@kernel
+def group_coefficients(loss, shift, h, batches, unit, near_sum, far_sum):
+    """Turn the exponentials h of `group_masses` into coefficients of all places, relative to the common shift.
+
+    They are -u_g e^{d_p} / N_g for near pairs and +u_g e^{-d_q} / F_g for far pairs.
+    """
     for b in range(len(batches)):
         n_near, n_far, begin, joined = batches[b]
         middle, end = begin + WIDTH * n_near, begin + WIDTH * (n_near + n_far)
         u = load(unit, WIDTH * b)
-        u = _over_lanes(joined, u if loss != EXPONENTIAL else exp(u - splat(top_shift)))
-        near_factor, far_factor = zero - u * load(far_sum, WIDTH * b), u * load(near_sum, WIDTH * b)
+        u = _over_lanes(joined, u if loss != EXPONENTIAL else exp(u - splat(shift)))
+        near_factor, far_factor = splat(0.0) - u * load(far_sum, WIDTH * b), u * load(near_sum, WIDTH * b)
         for i in range(begin, end, WIDTH):
-            store(eight, 0, load(h, i) * (near_factor if i < middle else far_factor))
-            for lane in range(WIDTH):
-                c[members[i + lane]] += eight[lane]
-    rescale = splat(1.0) if loss != EXPONENTIAL else exp(shift - splat(top_shift))
-    sums[0], sums[1], sums[2], sums[3] = top_shift, total(s0 * rescale), total(margin * rescale), violated
+            store(h, i, load(h, i) * (near_factor if i < middle else far_factor))
+
+
+@kernel
+def add_up(h, members, c):
+    """Compute the coefficients c of the pairs, added up over the groups that share a pair."""
+    c[:] = 0.0
+    for i in range(members.size):
+        c[members[i]] += h[i]

@@ -1,7 +1,7 @@
 """Loops over the distinct pairs of a shard, for the direction.
 
 Pairs are sorted: those whose first point is i have the numbers ``starts[i]`` to ``starts[i + 1]``, and `second` holds
-their other points, all larger than i.
+their other points, all larger than i. Loops that go from point `begin` to point `end` can be shared among threads.
 """
 
 from boostmetric.kernels.lanes import (
@@ -31,28 +31,17 @@ def _product(points, i, width, x, k):
 
 
 @kernel
-def times(points, x, out):
-    """Compute out = points x so that each result depends only on its row; BLAS may round equal rows differently.
+def times_each(points, directions, begin, end, out):
+    """Compute out[d] = points directions[d] so that each result depends only on its row and direction.
 
-    Rows, and x, are padded with zeros to a multiple of WIDTH.
+    BLAS may round equal rows differently. Rows, and directions, are padded with zeros to a multiple of WIDTH.
     """
     n_points, width = points.shape
-    whole = n_points - n_points % WIDTH
-    for i in range(0, whole, WIDTH):
-        store(out, i, products_of_eight(points, i * width, width, x, 0))
-    for i in range(whole, n_points):
-        out[i] = _product(points, i * width, width, x, 0)
-
-
-@kernel
-def times_each(points, directions, out):
-    """Compute out[d] = points directions[d], to the same bits as `times`, in one pass over the points."""
-    n_points, width = points.shape
-    whole = n_points - n_points % WIDTH
-    for i in range(0, whole, WIDTH):
+    whole = end - (end - begin) % WIDTH
+    for i in range(begin, whole, WIDTH):
         for d in range(directions.shape[0]):
             store(out, d * n_points + i, products_of_eight(points, i * width, width, directions, d * width))
-    for i in range(whole, n_points):
+    for i in range(whole, end):
         for d in range(directions.shape[0]):
             out[d, i] = _product(points, i * width, width, directions, d * width)
 
@@ -68,9 +57,9 @@ def transposed_times(points, y, out):
 
 
 @kernel
-def squared_differences(z, starts, second, out):
+def squared_differences(z, starts, second, begin, end, out):
     """Compute out = (z[i] - z[j])**2 for every pair i, j, where z is the points along a direction."""
-    for i in range(starts.size - 1):
+    for i in range(begin, end):
         a, others, growths = z[i], second[starts[i] : starts[i + 1]], out[starts[i] : starts[i + 1]]
         for p in range(others.size):
             difference = a - z[others[p]]
@@ -78,10 +67,10 @@ def squared_differences(z, starts, second, out):
 
 
 @kernel
-def squared_distances(z, starts, second, out):
+def squared_distances(z, starts, second, begin, end, out):
     """Compute out = |z[i] - z[j]|**2 for every pair i, j; rows of z are padded with zeros to a multiple of WIDTH."""
     width = z.shape[1]
-    for i in range(starts.size - 1):
+    for i in range(begin, end):
         others, distances = second[starts[i] : starts[i + 1]], out[starts[i] : starts[i + 1]]
         for p in range(others.size):
             other = others[p] * width
@@ -93,7 +82,7 @@ def squared_distances(z, starts, second, out):
 
 
 @kernel
-def add_squared_differences(z, factors, fused, starts, second, eight, out):
+def add_squared_differences(z, factors, fused, starts, second, begin, end, eight, out):
     """Add factors[k] (z[i, k] - z[j, k])**2 to `out` for every pair i, j; z is the points along directions k.
 
     One direction is added after the other; `fused` rounds as `groups.grow` does, to the same bits. Eight pairs are
@@ -102,7 +91,7 @@ def add_squared_differences(z, factors, fused, starts, second, eight, out):
     """
     n, last = factors.size, WIDTH * WIDTH
     whole = n - n % WIDTH
-    for i in range(starts.size - 1):
+    for i in range(begin, end):
         for p in range(starts[i], starts[i + 1], WIDTH):
             n_lanes = min(WIDTH, starts[i + 1] - p)
             for lane in range(n_lanes):
@@ -125,11 +114,11 @@ def add_squared_differences(z, factors, fused, starts, second, eight, out):
 
 
 @kernel
-def sum_squared_differences(z, c, starts, second, out):
-    """Add c (z[i, k] - z[j, k])**2, summed over all pairs i, j, to out[k]."""
+def sum_squared_differences(z, c, starts, second, begin, end, out):
+    """Add c (z[i, k] - z[j, k])**2, summed over the pairs i, j, to out[k]."""
     n = out.size
     whole = n - n % WIDTH
-    for i in range(starts.size - 1):
+    for i in range(begin, end):
         for first in range(0, whole, WIDTH):
             a, sums = load(z, i * n + first), load(out, first)
             for p in range(starts[i], starts[i + 1]):
@@ -147,6 +136,13 @@ def gather(values, numbers, out):
     """Compute out = values[numbers]; NumPy's `take` is several times slower, because it converts the numbers first."""
     for i in range(numbers.size):
         out[i] = values[numbers[i]]
+
+
+@kernel
+def spread(values, numbers, out):
+    """Compute out[numbers] = values; of several values with the same number, the last one counts."""
+    for i in range(numbers.size):
+        out[numbers[i]] = values[i]
 
 
 @kernel

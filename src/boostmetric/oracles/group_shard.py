@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +15,10 @@ from boostmetric.kernels import groups, pairs
 from boostmetric.kernels.lanes import WIDTH, aligned, aligned_zeros
 from boostmetric.oracles.losses import Loss
 from boostmetric.oracles.masses import Mass
-from boostmetric.oracles.pair_shard import PairShard
+from boostmetric.oracles.pair_shard import PairShard, pieces_of
 from boostmetric.oracles.point_rows import PointRows
+
+_Answer = TypeVar("_Answer")
 
 # Number of directions to project the points on in one pass.
 _AT_ONCE = 32
@@ -36,18 +40,20 @@ class GroupShard(PairShard):
         self._distance_in_empty = np.where(layout.is_far(self._empty), groups.EMPTY, -groups.EMPTY)
         self._d, self._h = aligned_zeros(2, layout.n_places)
         self._lowest, self._unit, self._near_sum, self._far_sum = aligned_zeros(4, len(self._omega))
-        self._near = np.empty(WIDTH * self._batches[:, 0].max())
+        # Batches are shared among threads in runs of about equally many places.
+        ends = [*self._batches[:, 2], layout.n_places]
+        self._runs = [_Run.of(*piece, ends) for piece in pieces_of(np.array(ends))]
 
-    def rebuild(self, directions: FloatArray, step_sizes: FloatArray, at_once: bool = False) -> Mass:
-        if at_once:
-            return super().rebuild(directions, step_sizes, at_once)
+    def extend(self, directions: FloatArray, step_sizes: FloatArray) -> Mass:
         # The distance of a pair is the same in all groups: sum it along all directions before the next pair.
-        self._forget()
-        d = np.zeros(len(self._c))
+        d = self._points.scratch.room("growths", len(self._c))
+        pairs.spread(self._d, self._members, d)
         for begin in range(0, len(directions), _AT_ONCE):
             block = slice(begin, begin + _AT_ONCE)
             z = np.ascontiguousarray(np.transpose(self._points.times_each(directions[block])))
             self._add_growths(z, step_sizes[block], d, fused=True)
+        d[-1] = 0.0
+        self._forget()
         self._set_growths(d)
         return self.commit(1.0)
 
@@ -59,23 +65,62 @@ class GroupShard(PairShard):
         return (self._d,)
 
     def _set_growths(self, h: FloatArray) -> None:
-        pairs.gather(h, self._members, self._h)
+        self._in_runs(lambda run: pairs.gather(h, self._members[run.places], self._h[run.places]))
 
     def _grow(self, step: float) -> None:
         groups.grow(self._d, self._h, step)
 
     def _moments(self, w: float) -> FloatArray:
-        sums = np.empty(4)
-        layout = (self._batches, self._omega, self._log_omega, self._lowest)
-        groups.group_moments(self._code, self._d, self._h, w, *layout, sums)
-        return sums
+        def moments(run: _Run) -> FloatArray:
+            sums, lanes = np.empty(4), run.lanes
+            layout = self._batches[run.batches], self._omega[lanes], self._log_omega[lanes], self._lowest[lanes]
+            groups.group_moments(self._code, self._d, self._h, w, *layout, sums)
+            return sums
+
+        return _added(np.array(self._in_runs(moments)))
 
     def _move(self, step: float) -> FloatArray:
-        sums = np.empty(4)
-        kept = (self._lowest, self._unit, self._near_sum, self._far_sum)
-        layout = (self._members, self._batches, self._omega, self._log_omega)
-        groups.group_weights(self._code, self._d, self._h, step, *layout, *kept, self._near, self._c, sums)
-        return sums
+        kept = self._unit, self._near_sum, self._far_sum
+
+        def masses(run: _Run) -> FloatArray:
+            sums, batches = np.empty(4), self._batches[run.batches]
+            by_lane = [array[run.lanes] for array in (self._omega, self._log_omega, self._lowest, *kept)]
+            near = np.empty(WIDTH * batches[:, 0].max())
+            groups.group_masses(self._code, self._d, self._h, step, batches, *by_lane, near, sums)
+            return sums
+
+        each = np.array(self._in_runs(masses))
+        sums = _added(each[:, :3])
+        self._in_runs(
+            lambda run: groups.group_coefficients(
+                self._code, sums[0], self._h, self._batches[run.batches], *(array[run.lanes] for array in kept)
+            )
+        )
+        groups.add_up(self._h, self._members, self._c)
+        return np.append(sums, each[:, 3].sum())
+
+    def _in_runs(self, function: Callable[[_Run], _Answer]) -> list[_Answer]:
+        """Call a function for each run of batches."""
+        return self._points.crew.each(function, self._runs)
+
+
+class _Run(NamedTuple):
+    """A run of batches: their numbers, lanes and places."""
+
+    batches: slice
+    lanes: slice
+    places: slice
+
+    @classmethod
+    def of(cls, begin: int, end: int, ends: Sequence[int]) -> _Run:
+        """The batches from `begin` to `end`, of which number b has the places from ``ends[b]`` to ``ends[b + 1]``."""
+        return cls(slice(begin, end), slice(WIDTH * begin, WIDTH * end), slice(ends[begin], ends[end]))
+
+
+def _added(sums: FloatArray) -> FloatArray:
+    """Add up sums that are relative to the exponential of their shift, the first number of a row."""
+    shift = sums[:, 0].max()
+    return np.append(shift, np.exp(sums[:, 0] - shift) @ sums[:, 1:])
 
 
 @dataclass(frozen=True)

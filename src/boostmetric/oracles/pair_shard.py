@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
+from itertools import pairwise
+from typing import TypeVar
 
 import numpy as np
 
-from boostmetric.arrays.types import FloatArray
+from boostmetric.arrays.types import FloatArray, IntArray
 from boostmetric.comparisons import Comparisons
 from boostmetric.kernels import pairs
 from boostmetric.kernels.group_losses import CODES
@@ -17,8 +20,22 @@ from boostmetric.oracles.point_rows import PointRows
 from boostmetric.oracles.protocol import ONE
 from boostmetric.oracles.shard import Shard
 
+_Answer = TypeVar("_Answer")
+
 # Number of directions to project the points on in one pass.
 _AT_ONCE = 16
+# More directions than this are projected on as one linear map; of fewer the products with the points are kept.
+_MOST_KEPT = 64
+# Pairs, or members of groups, that are worth handing to a thread; more pieces would not run at the same time.
+_PAIRS_PER_PIECE, _MOST_PIECES = 2**16, 64
+
+
+def pieces_of(starts: IntArray) -> list[tuple[int, int]]:
+    """Ranges of rows that hold equally many of what `starts` counts; their number depends only on the counts."""
+    n_rows, n = len(starts) - 1, int(starts[-1])
+    n_pieces = min(_MOST_PIECES, n // _PAIRS_PER_PIECE)
+    inner = np.searchsorted(starts, n * np.arange(1, n_pieces) // max(n_pieces, 1))
+    return list(pairwise([0, *np.unique(inner[(inner > 0) & (inner < n_rows)]).tolist(), n_rows]))
 
 
 class PairShard(Shard):
@@ -34,6 +51,7 @@ class PairShard(Shard):
         first, second = number[comparisons.pairs].T
         self._starts = np.searchsorted(first, np.arange(len(self._points) + 1))
         self._second = second.astype(np.uint32)
+        self._pieces = pieces_of(self._starts)
 
         # Coefficients of all pairs, and one at the end for places without a pair.
         self._c = np.empty(len(comparisons.pairs) + 1)
@@ -67,9 +85,13 @@ class PairShard(Shard):
         """Set the growths of all pairs along one or several directions; `along` is the points along xi, if known."""
         h = self._points.scratch.room("growths", len(self._c))
         h[-1] = 0.0
+        layout = self._starts, self._second
         if xi.ndim == 1:
             z = self._points.times(xi) if along is None else along
-            pairs.squared_differences(z, self._starts, self._second, h)
+            self._in_pieces(lambda begin, end: pairs.squared_differences(z, *layout, begin, end, h))
+        elif len(xi) > _MOST_KEPT and factors.min() >= 0.0:
+            z = self._points.along(_as_map(xi, factors))
+            self._in_pieces(lambda begin, end: pairs.squared_distances(z, *layout, begin, end, h))
         else:
             h[:] = 0.0
             self._add_growths(self._points.along(xi), factors, h, fused=False)
@@ -77,13 +99,26 @@ class PairShard(Shard):
 
     def _add_growths(self, z: FloatArray, factors: FloatArray, h: FloatArray, *, fused: bool) -> None:
         """Add the growths of all pairs along directions, given the points along them as columns."""
-        eight = np.zeros((WIDTH + 1) * WIDTH)
-        pairs.add_squared_differences(z, factors, fused, self._starts, self._second, eight, h)
+
+        def add(begin: int, end: int) -> None:
+            eight = np.zeros((WIDTH + 1) * WIDTH)
+            pairs.add_squared_differences(z, factors, fused, self._starts, self._second, begin, end, eight, h)
+
+        self._in_pieces(add)
 
     def _gains(self, directions: FloatArray) -> FloatArray:
-        gains = np.zeros(len(directions))
-        pairs.sum_squared_differences(self._points.along(directions), self._c, self._starts, self._second, gains)
-        return gains / self._mass
+        z = self._points.along(directions)
+
+        def gains(begin: int, end: int) -> FloatArray:
+            sums = np.zeros(len(directions))
+            pairs.sum_squared_differences(z, self._c, self._starts, self._second, begin, end, sums)
+            return sums
+
+        return np.asarray(sum(self._in_pieces(gains)) / self._mass)
+
+    def _in_pieces(self, function: Callable[[int, int], _Answer]) -> list[_Answer]:
+        """Call a function for ranges of points, which hold equally many pairs by their first points."""
+        return self._points.crew.each(lambda piece: function(*piece), self._pieces)
 
     @abstractmethod
     def _forget(self) -> None:
@@ -96,3 +131,14 @@ class PairShard(Shard):
     @abstractmethod
     def _grow(self, step: float) -> None:
         """Make the step, to the same bits as `_move`, without updating the weights."""
+
+
+def _as_map(directions: FloatArray, factors: FloatArray) -> FloatArray:
+    """Rows of a linear map whose squared lengths are the growths along sum_k factors[k] xi_k xi_k'.
+
+    There are no more rows than features, and rows of zeros up to a multiple of WIDTH.
+    """
+    rows = directions * np.sqrt(factors)[:, None]
+    if len(rows) > rows.shape[1]:
+        rows = np.asarray(np.linalg.qr(rows, mode="r"))
+    return np.pad(rows, [(0, -len(rows) % WIDTH), (0, 0)])

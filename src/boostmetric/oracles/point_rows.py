@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from itertools import pairwise
 from threading import Lock
 from typing import Any, Protocol
@@ -23,6 +23,8 @@ _MOST_TAKEN = 0.5
 # Nanoseconds of work that are worth handing to a thread; more pieces than this would not run at the same time.
 _PIECE_COST = 5e6
 _MOST_PIECES = 64
+# The same in multiplications.
+_PRODUCTS_PER_PIECE = 2**22
 # Rows of a product in single precision: few, so that little is lost in its sums, and the rows stay in the cache.
 _ROWS_IN_SINGLE = 2**9
 # Each piece has a sum in double precision, which is large beside points in single precision.
@@ -39,11 +41,11 @@ class LastProduct:
         self._lock = Lock()
         self._last: tuple[FloatArray, FloatArray] | None = None
 
-    def along(self, points: Any, directions: FloatArray) -> FloatArray:
-        """Compute points @ directions.T, or return it if it was computed last."""
+    def along(self, directions: FloatArray, times: Callable[[FloatArray], FloatArray]) -> FloatArray:
+        """Compute times(directions), or return it if it was computed last."""
         with self._lock:
             if self._last is None or not np.array_equal(self._last[0], directions):
-                self._last = directions.copy(), np.asarray(points @ directions.T.astype(points.dtype, copy=False))
+                self._last = directions.copy(), times(directions)
             return self._last[1]
 
 
@@ -57,6 +59,8 @@ class PointRows(Protocol):
         Approximate nanoseconds that a shard spends on these points to find a direction, regardless of its pairs.
     scratch : Scratch
         Scratch arrays, shared by all shards of a problem.
+    crew : Crew
+        Threads that share the pieces of a shard's work.
     is_single : bool
         Whether they are in single precision.
     """
@@ -65,6 +69,7 @@ class PointRows(Protocol):
     is_single: bool
     direction_cost: float
     scratch: Scratch
+    crew: Crew
 
     def __len__(self) -> int: ...
 
@@ -84,8 +89,8 @@ class PointRows(Protocol):
         """Compute A x."""
         ...
 
-    def times_each(self, directions: FloatArray) -> Sequence[FloatArray]:
-        """Compute A x for each row x, to the same bits as `times`."""
+    def times_each(self, directions: FloatArray) -> FloatArray:
+        """Compute A x for each row x, as rows, to the same bits as `times`."""
         ...
 
     def along(self, directions: FloatArray) -> FloatArray:
@@ -103,7 +108,8 @@ class PointRows(Protocol):
 
 def as_points(coordinates: FloatArray | sparse.csr_array, crew: Crew | None = None) -> PointRows:
     """Wrap dense or sparse points; large products are done by a crew, if there is one."""
-    return SparsePoints(coordinates) if sparse.issparse(coordinates) else DensePoints.of(coordinates, crew or Crew())
+    crew = crew or Crew()
+    return SparsePoints(coordinates, crew) if sparse.issparse(coordinates) else DensePoints.of(coordinates, crew)
 
 
 def _numbers(rows: NDArray[np.bool_]) -> NDArray[np.int32]:
@@ -121,7 +127,7 @@ class DensePoints:
         self._padded = aligned(padded)
         self._coordinates = self._padded[:, :n_features]
         self.is_single = padded.dtype == np.float32
-        self._crew = crew
+        self.crew = crew
         self._product = LastProduct()
         self.scratch = scratch
         self.n_features = n_features
@@ -142,29 +148,43 @@ class DensePoints:
     def share(self, rows: NDArray[np.bool_]) -> tuple[DensePoints, NDArray[np.int32]]:
         if rows.mean() > _MOST_TAKEN:
             return self, np.arange(len(rows), dtype=np.int32)
-        return DensePoints(self._padded[rows], self.n_features, self._crew, self.scratch), _numbers(rows)
+        return DensePoints(self._padded[rows], self.n_features, self.crew, self.scratch), _numbers(rows)
 
     def take(self, rows: NDArray[np.int64]) -> DensePoints:
-        return DensePoints(self._padded[rows], self.n_features, self._crew, self.scratch)
+        return DensePoints(self._padded[rows], self.n_features, self.crew, self.scratch)
 
     def dense(self) -> NDArray[Any]:
         return self._coordinates
 
     def times(self, x: FloatArray) -> FloatArray:
-        padded, out = np.zeros(self._padded.shape[1]), np.empty(len(self))
-        padded[: self.n_features] = x
-        pairs.times(self._padded, padded, out)
-        return out
+        (z,) = self.times_each(x[None])
+        return np.asarray(z)
 
-    def times_each(self, directions: FloatArray) -> Sequence[FloatArray]:
+    def times_each(self, directions: FloatArray) -> FloatArray:
         padded = np.zeros((len(directions), self._padded.shape[1]))
         padded[:, : self.n_features] = directions
         out = np.empty((len(directions), len(self)))
-        pairs.times_each(self._padded, padded, out)
-        return list(out)
+        self.crew.each(lambda piece: pairs.times_each(self._padded, padded, *piece, out), self._equal_pieces(out.size))
+        return out
+
+    def _equal_pieces(self, n_products: int) -> list[tuple[int, int]]:
+        """Ranges of points for a number of inner products, of which only the last may end within a register."""
+        n_pieces = max(1, min(_MOST_PIECES, n_products * self.n_features // _PRODUCTS_PER_PIECE))
+        cuts = [len(self) * i // (n_pieces * WIDTH) * WIDTH for i in range(n_pieces)]
+        return list(pairwise([*cuts, len(self)]))
 
     def along(self, directions: FloatArray) -> FloatArray:
-        return self._product.along(self._coordinates, directions)
+        return self._product.along(directions, self._times_all)
+
+    def _times_all(self, directions: FloatArray) -> FloatArray:
+        """Compute A x for each row x, as columns, by products of matrices."""
+        factor = np.ascontiguousarray(directions.T, dtype=self._padded.dtype)
+        out = np.empty((len(self), len(directions)), dtype=self._padded.dtype)
+        self.crew.each(
+            lambda piece: np.matmul(self._coordinates[slice(*piece)], factor, out=out[slice(*piece)]),
+            self._equal_pieces(out.size),
+        )
+        return out
 
     def transposed_times(self, y: FloatArray) -> FloatArray:
         if self.is_single:
@@ -193,7 +213,7 @@ class DensePoints:
             pairs.half_laplacian(starts, second, c, degree, is_known, self._padded, begin, end, rows)
             return np.asarray(self._coordinates[begin:end].T @ rows[:, : self.n_features])
 
-        half, *others = self._crew.each(product, pieces)
+        half, *others = self.crew.each(product, pieces)
         for other in others:
             half += other
         return np.asarray(np.ldexp(half + half.T, exponent) if exponent else half + half.T)
@@ -236,8 +256,9 @@ class DensePoints:
 class SparsePoints:
     """Points in compressed rows; only made dense where all pairs of points are in memory anyway."""
 
-    def __init__(self, rows: sparse.csr_array, scratch: Scratch | None = None) -> None:
+    def __init__(self, rows: sparse.csr_array, crew: Crew, scratch: Scratch | None = None) -> None:
         self._rows = rows
+        self.crew = crew
         self._product = LastProduct()
         self.is_single = False
         self.scratch = Scratch() if scratch is None else scratch
@@ -251,10 +272,10 @@ class SparsePoints:
     def share(self, rows: NDArray[np.bool_]) -> tuple[SparsePoints, NDArray[np.int32]]:
         if rows.mean() > _MOST_TAKEN:
             return self, np.arange(len(rows), dtype=np.int32)
-        return SparsePoints(self._rows[rows], self.scratch), _numbers(rows)
+        return SparsePoints(self._rows[rows], self.crew, self.scratch), _numbers(rows)
 
     def take(self, rows: NDArray[np.int64]) -> SparsePoints:
-        return SparsePoints(self._rows[rows], self.scratch)
+        return SparsePoints(self._rows[rows], self.crew, self.scratch)
 
     def dense(self) -> FloatArray:
         return np.asarray(self._rows.toarray())
@@ -262,11 +283,11 @@ class SparsePoints:
     def times(self, x: FloatArray) -> FloatArray:
         return np.asarray(self._rows @ x)
 
-    def times_each(self, directions: FloatArray) -> Sequence[FloatArray]:
-        return [self.times(x) for x in directions]
+    def times_each(self, directions: FloatArray) -> FloatArray:
+        return np.stack([self.times(x) for x in directions])
 
     def along(self, directions: FloatArray) -> FloatArray:
-        return self._product.along(self._rows, directions)
+        return self._product.along(directions, lambda rows: np.asarray(self._rows @ rows.T.astype(self._rows.dtype)))
 
     def transposed_times(self, y: FloatArray) -> FloatArray:
         return np.asarray(self._rows.T @ y)

@@ -16,7 +16,7 @@ from boostmetric.comparisons import Comparisons
 from boostmetric.oracles.losses import LOSSES, LossName
 from boostmetric.oracles.protocol import Oracle
 from boostmetric.solver.corrective import Corrective
-from boostmetric.solver.loop import FindStep, Solver, Stagewise, boost, roll_back
+from boostmetric.solver.loop import FindStep, Solver, Stagewise, boost, rebuilt, roll_back
 from boostmetric.solver.plan import Settings, SolverName, Watcher
 from boostmetric.solver.problem import Learnable, Problem
 from boostmetric.solver.result import Boosted, Iteration, Progress, StopReason, scaled
@@ -140,7 +140,8 @@ def solve(
 
         find_step = STEP_FINDERS[settings.line_search]
         v = scaled(settings.regularization, -2 * frame.exponent)
-        begin = given.in_units(-frame.exponent, frame.lower(given.directions, given.coordinates))
+        lowered = given.in_units(-frame.exponent, frame.lower(given.directions, given.coordinates))
+        begin = replace(lowered, staged=staged)
         if reweigh:
             begin = _reweighed(begin, oracle, v, find_step)
         boosted = boost(
@@ -158,7 +159,7 @@ def solve(
         if held_out is not None and judged:
             best = max(judged, key=lambda record: record.held_out or 0.0)  # the first one if several are best
             boosted = roll_back(oracle, v, boosted, best.number)
-            at_start = oracle.rebuild(begin.directions, begin.step_sizes).held_out if len(begin.directions) else None
+            at_start = rebuilt(oracle, begin).held_out if len(begin.directions) else None
             if not begin.history and at_start is not None and at_start >= (best.held_out or 0.0):
                 boosted = replace(roll_back(oracle, v, boosted, 0), stop_reason=StopReason.KEPT_START)
         eigenvalue = scaled(boosted.eigenvalue, 2 * frame.exponent)

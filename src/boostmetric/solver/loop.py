@@ -192,10 +192,11 @@ def boost(
             return start.after(n_iterations)
         kept = metrics[since]
         array = np.array(kept.directions[: kept.n]).reshape(-1, oracle.n_features)
-        return Progress(array, np.array(kept.step_sizes[: kept.n]), history[:n_iterations])
+        step_sizes = np.array(kept.step_sizes[: kept.n])
+        return Progress(array, step_sizes, history[:n_iterations], staged=start.staged, pass_ends=start.pass_ends)
 
     solver.begin(oracle)
-    state = oracle.rebuild(start.directions, start.step_sizes)
+    state = rebuilt(oracle, start)
     loss = state.loss + v * metric.trace
     block_size = min(solver.block_size, oracle.n_features)
     last = metric.directions[-1] if metric.n else rng.standard_normal(oracle.n_features)
@@ -245,13 +246,20 @@ def boost(
     return _certified(progress_after(len(history)), v, state, eigenvalue, stop_reason, progress_after)
 
 
+def rebuilt(oracle: Oracle, progress: Progress) -> State:
+    """Rebuild the metric that the pass began with, which may have hundreds of directions, and extend it by the rest."""
+    n = progress.n_at_pass_start
+    begun = oracle.rebuild(progress.directions[:n], progress.step_sizes[:n], at_once=True)
+    return oracle.extend(progress.directions[n:], progress.step_sizes[n:]) if n < len(progress.directions) else begun
+
+
 def roll_back(oracle: Oracle, v: float, boosted: Boosted, n_iterations: int) -> Boosted:
     """Result of boosting after fewer iterations."""
     if n_iterations == len(boosted.history):
         return boosted
     assert boosted.after_iteration is not None
     progress = boosted.after_iteration(n_iterations)
-    state = oracle.rebuild(progress.directions, progress.step_sizes)
+    state = rebuilt(oracle, progress)
     eigenvalue, _ = leading_direction(oracle, progress.directions[-1])
     return _certified(progress, v, state, eigenvalue, boosted.stop_reason, boosted.after_iteration)
 

@@ -201,7 +201,16 @@ class Progress:
     def after(self, n_iterations: int) -> Progress:
         """The metric after `n_iterations`; only if it is `staged`."""
         end = self._n_directions_after(n_iterations)
-        return Progress(self.directions[:end], self.step_sizes[:end], self.history[:n_iterations])
+        ends = tuple(pass_end for pass_end in self.pass_ends if pass_end <= n_iterations)
+        return Progress(self.directions[:end], self.step_sizes[:end], self.history[:n_iterations], pass_ends=ends)
+
+    @property
+    def n_at_pass_start(self) -> int:
+        """Number of directions, the first ones, that the current pass began with; 0 if they are not `staged`."""
+        n_before = self.pass_ends[-1] if self.pass_ends else 0
+        if len(self.history) == n_before:
+            return len(self.step_sizes)
+        return self._n_directions_after(n_before) if self.staged else 0
 
     def _n_directions_after(self, n_iterations: int) -> int:
         return len(self.step_sizes) - sum(record.n_directions for record in self.history[n_iterations:])
@@ -221,16 +230,17 @@ class Progress:
         )
 
     def linear_map(self, rank: int | None = None) -> FloatArray:
-        """Linear map of the metric: the components of `metric`, or one row per direction where that is cheaper.
+        """Linear map of the metric: the components of `metric` if a rank is given, else any rows.
 
-        One row per direction is used if there are no more directions than features or, with many features, at most
-        twice as many.
+        There is one row per direction if there are no more directions than features or, with many features, at most
+        twice as many; otherwise one per feature.
         """
         n_directions, n_features = self.directions.shape
-        most = 2 * n_features if n_features >= _MANY_FEATURES else n_features
-        if rank is not None or not 0 < n_directions <= most:
+        if rank is not None or not n_directions:
             return self.metric(rank).components
-        return np.asarray(np.sqrt(self.step_sizes)[:, None] * self.directions)
+        rows = np.sqrt(self.step_sizes)[:, None] * self.directions
+        most = 2 * n_features if n_features >= _MANY_FEATURES else n_features
+        return np.asarray(rows if n_directions <= most else np.linalg.qr(rows, mode="r"))
 
     def metric(self, rank: int | None = None) -> MahalanobisMetric:
         """The metric so far, or its best approximation of the given rank."""
