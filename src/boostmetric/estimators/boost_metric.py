@@ -333,7 +333,7 @@ class BoostMetric(Boosting):
         """Learn what was chosen."""
         best, *others = [
             Decision(
-                candidate.recipe.applied_to(source),
+                candidate.recipe.to_learn(source, candidate.n_passes),
                 candidate.recipe.init,
                 candidate.recipe.solver,
                 candidate.recipe.block_size,

@@ -30,7 +30,7 @@ from boostmetric.evaluation.splitting import FEW_ROWS
 from boostmetric.metric import MahalanobisMetric
 from boostmetric.metric.mapped_points import mapped_points
 from boostmetric.metric.starts import STARTS, Init, start_in_words
-from boostmetric.neighbors import nearest, rounding_of_distances
+from boostmetric.neighbors import distances_to, nearest, rounding_of_distances
 from boostmetric.solver.passes import Passes
 from boostmetric.solver.plan import Plan, Settings, SolverName
 from boostmetric.solver.result import Progress
@@ -55,6 +55,9 @@ _PATIENCE = 3
 # smallest data in five.
 _VALIDATED_OF_LARGE, _MOST_VALIDATED, _MOST_ANCHORS = 4, 2500, 4000
 _N_FOLDS, _N_FOLDS_OF_SMALLEST, _SMALLEST = 3, 5, 500
+# The result is learned from as many anchors, and in its last passes from all. Its seed is always the same, so that a
+# fit that is resumed draws the same anchors.
+_WHOLE_PASSES, _SEED_OF_RESULT = 3, 0
 # Nearest samples that soft neighbours are picked from; the widths to pick them with, as fractions of the mean squared
 # distance of the ten nearest, of which the best is used; the probability that any label is right; and the weight of
 # their loss beside the error.
@@ -105,6 +108,14 @@ class Recipe:
     def applied_to(self, data: Labelled) -> Labelled:
         """The samples, compared as the recipe says."""
         return replace(data, n_neighbors=self.n_neighbors, n_impostors=self.n_impostors, start_rank=self.rank)
+
+    def to_learn(self, data: Labelled, n_passes: int) -> Labelled:
+        """The samples, compared as the recipe says, to learn the result from in so many passes.
+
+        In large data only the last passes compare all anchors, which makes the metric that the others lead to no worse.
+        """
+        sample = DrawnAnchors(_MOST_ANCHORS, _SEED_OF_RESULT, max(n_passes - _WHOLE_PASSES, 0))
+        return replace(self.applied_to(data), sample=sample)
 
 
 @dataclass(frozen=True)
@@ -428,7 +439,7 @@ def soft_losses(train: Labelled, test: Labelled, metric: MahalanobisMetric) -> t
     found = nearest(known, asked, n_neighbors, rounding_of_distances(known), device=train.device)
     labels = train.y[found]
     is_same = labels == test.y[:, None]
-    squares = np.stack([np.square(known[column] - asked).sum(axis=1) for column in found.T], axis=1)
+    squares = np.square(distances_to(known, asked, found))
     unit = squares[:, :10].mean() or 1.0
     beyond = (squares - squares[:, :1]) / unit
     losses = []

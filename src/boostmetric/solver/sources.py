@@ -57,14 +57,17 @@ class DrawnAnchors(NamedTuple):
         Number of anchors.
     seed : int
         Random seed.
+    n_passes : int, optional
+        How many passes draw a sample; those after them compare all anchors. By default all do.
     """
 
     n: int
     seed: int
+    n_passes: int | None = None
 
     def drawn(self, n_samples: int, weights: NDArray[Any] | None, n_passes: int) -> NDArray[Any] | None:
-        """Weights of the samples: zero unless drawn."""
-        if n_samples <= self.n:
+        """Weights of the samples in the pass after `n_passes` others: zero unless drawn."""
+        if n_samples <= self.n or (self.n_passes is not None and n_passes >= self.n_passes):
             return weights
         is_drawn = np.random.default_rng((self.seed, n_passes)).permutation(n_samples) < self.n
         return np.where(is_drawn, 1.0 if weights is None else weights, 0.0)
