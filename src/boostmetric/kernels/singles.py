@@ -78,7 +78,7 @@ def shrink(rho, m, step):
 
 @kernel
 def single_weights(loss, rho, m, step, near, far, omega, log_omega, u, c, sums):
-    """`group_masses` and `group_coefficients` for single comparisons; also keeps the weights u for `single_histogram`."""
+    """`group_masses` and `group_coefficients` for single comparisons; keeps the weights u for `single_histogram`."""
     w, shift = splat(-step), splat(NOTHING)
     for i in range(0, rho.size, WIDTH):
         margin = multiply_add(w, load(m, i), load(rho, i))
