@@ -192,19 +192,36 @@ def test_violated_comparisons_are_counted(width, dtype):
         assert torch.equal(fused_rows.count_reached(near, distant), rows.count_reached(near, distant))
 
 
-@pytest.mark.parametrize("factors", [[1.0], [2.0], [1.0, -0.5]], ids=str)
 @PRECISIONS
-def test_growths(factors, dtype, tolerance):
+def test_growths(dtype, tolerance):
     generator = torch.Generator(DEVICE).manual_seed(0)
-    z = torch.randn(len(factors), 40, generator=generator).double()
+    z = torch.randn(40, generator=generator).double()
     first, second = torch.randint(0, 40, (2, 2500), generator=generator, dtype=torch.int32)
     grown, step = [], torch.tensor(0.7, dtype=torch.float64)
     for module in (rows, fused_rows):
         h, d = torch.empty(2500, dtype=dtype), torch.ones(2500, dtype=dtype)
-        module.growths(z, torch.tensor(factors).double(), first, second, h)
+        module.growths(z, first, second, h)
         module.grow(d, h, step)
         grown.append(torch.stack([h, d]))
     assert close(grown[1], grown[0], tolerance)
+
+
+@pytest.mark.parametrize("n_directions", [1, 2, 32, 70])
+@PRECISIONS
+def test_several_directions(n_directions, dtype, tolerance):
+    generator = torch.Generator(DEVICE).manual_seed(0)
+    z = torch.randn(40, n_directions, generator=generator).to(dtype)
+    factors = torch.randn(n_directions, generator=generator).double()
+    n = fused_rows._MEMBERS * fused_rows._BLOCKS_IN_A_RUN + 1000  # more than one run
+    first, second = torch.randint(0, 40, (2, n), generator=generator, dtype=torch.int32)
+    c = torch.randn(n, generator=generator).to(dtype)
+    found = []
+    for module in (rows, fused_rows):
+        h = torch.empty(n, dtype=dtype)
+        module.growths_along(z, factors, first, second, h)
+        found.append((h, module.gains(z, first, second, c)))
+    assert close(found[1][0], found[0][0], tolerance)
+    assert close(found[1][1], found[0][1], tolerance)
 
 
 @WIDTHS

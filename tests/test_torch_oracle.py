@@ -499,11 +499,16 @@ def test_sums_over_rows(sign):
 
 def test_growths_and_members():
     rng = np.random.default_rng(0)
-    z, factors = torch.as_tensor(rng.standard_normal((2, 10))), torch.tensor([2.0, -0.5], dtype=torch.float64)
+    z, factors = torch.as_tensor(rng.standard_normal((10, 2))), torch.tensor([2.0, -0.5], dtype=torch.float64)
     first, second = torch.as_tensor(rng.integers(0, 10, (2, 30)))
     h = torch.empty(30, dtype=torch.float64)
-    rows.growths(z, factors, first, second, h)
-    assert torch.allclose(h, 2 * (z[0, first] - z[0, second]) ** 2 - 0.5 * (z[1, first] - z[1, second]) ** 2)
+    squares = (z[first] - z[second]) ** 2
+    rows.growths(z[:, 0], first, second, h)
+    assert torch.allclose(h, squares[:, 0])
+    coefficients = torch.as_tensor(rng.standard_normal(30))
+    assert torch.allclose(rows.gains(z, first, second, coefficients), coefficients @ squares)
+    rows.growths_along(z, factors, first, second, h)
+    assert torch.allclose(h, squares @ factors)
     d = torch.ones(30, dtype=torch.float64)
     rows.grow(d, h, torch.tensor(0.5, dtype=torch.float64))
     assert torch.allclose(d, 1 + 0.5 * h)

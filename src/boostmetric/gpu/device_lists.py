@@ -18,7 +18,7 @@ from boostmetric.gpu.pieces import cut
 from boostmetric.oracles.losses import Loss
 from boostmetric.oracles.masses import Mass
 from boostmetric.oracles.protocol import ONE
-from boostmetric.oracles.shard import Shard
+from boostmetric.oracles.shard import Shard, as_map
 
 # The distance in a far place without a pair, chosen to have no weight; in a near place, minus this.
 _EMPTY = 1e30
@@ -139,9 +139,18 @@ class DeviceListShard(Shard):
         return self.commit(0.0)
 
     def project(self, xi: FloatArray, factors: FloatArray = ONE) -> None:
-        z = self._points.times(np.atleast_2d(xi))
-        weights = None if len(z) == 1 and factors[0] == 1.0 else self._points.vector(factors)
-        self._kernels.growths(z, weights, self._first[:-1], self._second[:-1], self._h)
+        pairs = self._first[:-1], self._second[:-1]
+        if xi.ndim == 1:
+            self._kernels.growths(self._points.times(xi[None])[0], *pairs, self._h)
+            return
+        if len(xi) > self.n_features and factors.min() >= 0.0:
+            xi = as_map(xi, factors)
+            factors = np.ones(len(xi))
+        self._kernels.growths_along(self._points.along(xi), self._points.vector(factors), *pairs, self._h)
+
+    def _gains(self, directions: FloatArray) -> FloatArray:
+        gains = self._kernels.gains(self._points.along(directions), self._first[:-1], self._second[:-1], self._c[:-1])
+        return np.asarray(gains.cpu().numpy() / self._mass)
 
     def _distances(self) -> tuple[torch.Tensor, ...]:
         return (self._d,)

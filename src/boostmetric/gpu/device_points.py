@@ -51,6 +51,11 @@ class DevicePoints:
         along = self.vector(directions)
         return torch.cat([along @ block.T for _, block in self.blocks()], 1)
 
+    def along(self, directions: FloatArray) -> torch.Tensor:
+        """The same as columns, in the precision of the points."""
+        directions_ = self.vector(directions).T
+        return torch.cat([(block @ directions_).to(self.dtype) for _, block in self.blocks()])
+
     def blocks(self) -> Iterator[tuple[slice, torch.Tensor]]:
         """Yield all points in double precision, block by block."""
         for begin in range(0, len(self.rows), _AT_ONCE):

@@ -19,6 +19,8 @@ _WIDEST_ROW = 2**15
 _FEW_NEAR = 16
 # Rows of points per tile, features, and warps: the fastest of those tried on an H200.
 _MEMBERS, _FEATURES, _WARPS = 64, 128, 2
+# Directions per tile, and tiles of members that a program adds up.
+_DIRECTIONS, _BLOCKS_IN_A_RUN = 32, 64
 
 
 @triton.jit
@@ -30,14 +32,65 @@ def _growths(z, first, second, h, n, block: tl.constexpr):
     tl.store(h + place, (difference * difference).to(h.dtype.element_ty), mask=inside)
 
 
-def growths(
-    z: torch.Tensor, factors: torch.Tensor | None, first: torch.Tensor, second: torch.Tensor, h: torch.Tensor
-) -> None:
-    """As in `rows`, which is used for several directions; the paper's solver never needs several."""
-    if len(z) > 1 or factors is not None:
-        rows.growths(z, factors, first, second, h)
-        return
+def growths(z: torch.Tensor, first: torch.Tensor, second: torch.Tensor, h: torch.Tensor) -> None:
+    """As in `rows`."""
     _growths[(triton.cdiv(h.numel(), 1024),)](z, first, second, h, h.numel(), block=1024)
+
+
+@triton.jit
+def _growths_along(z, factors, first, second, h, n, n_directions, block: tl.constexpr, block_directions: tl.constexpr):
+    place = tl.program_id(0).to(tl.int64) * block + tl.arange(0, block)
+    inside = place < n
+    i = tl.load(first + place, mask=inside, other=0).to(tl.int64) * n_directions
+    j = tl.load(second + place, mask=inside, other=0).to(tl.int64) * n_directions
+    total = tl.zeros((block, block_directions), dtype=tl.float64)  # summed after the loop, as in `_add_up`
+    for start in range(0, n_directions, block_directions):
+        k = start + tl.arange(0, block_directions)
+        wanted = k < n_directions
+        there = inside[:, None] & wanted[None, :]
+        a = tl.load(z + i[:, None] + k[None, :], mask=there, other=0.0)
+        difference = a - tl.load(z + j[:, None] + k[None, :], mask=there, other=0.0)
+        total += tl.load(factors + k, mask=wanted, other=0.0)[None, :] * (difference * difference)
+    tl.store(h + place, tl.sum(total, 1).to(h.dtype.element_ty), mask=inside)
+
+
+def growths_along(
+    z: torch.Tensor, factors: torch.Tensor, first: torch.Tensor, second: torch.Tensor, h: torch.Tensor
+) -> None:
+    """As in `rows`."""
+    grid = (triton.cdiv(h.numel(), _MEMBERS),)
+    _growths_along[grid](
+        z, factors, first, second, h, h.numel(), z.shape[1], block=_MEMBERS, block_directions=_DIRECTIONS
+    )
+
+
+@triton.jit
+def _gains(z, first, second, c, out, n, n_directions, n_blocks, block: tl.constexpr, block_directions: tl.constexpr):
+    run = tl.program_id(0).to(tl.int64)
+    k = tl.program_id(1) * block_directions + tl.arange(0, block_directions)
+    wanted = k < n_directions
+    total = tl.zeros((block, block_directions), dtype=tl.float64)  # summed after the loop, as in `_add_up`
+    for number in range(0, n_blocks):
+        place = (run * n_blocks + number) * block + tl.arange(0, block)
+        inside = place < n
+        there = inside[:, None] & wanted[None, :]
+        i = tl.load(first + place, mask=inside, other=0).to(tl.int64) * n_directions
+        j = tl.load(second + place, mask=inside, other=0).to(tl.int64) * n_directions
+        a = tl.load(z + i[:, None] + k[None, :], mask=there, other=0.0)
+        difference = a - tl.load(z + j[:, None] + k[None, :], mask=there, other=0.0)
+        coefficient = tl.load(c + place, mask=inside, other=0.0).to(tl.float64)
+        total += coefficient[:, None] * (difference * difference)
+    tl.store(out + run * n_directions + k, tl.sum(total, 0), mask=wanted)
+
+
+def gains(z: torch.Tensor, first: torch.Tensor, second: torch.Tensor, c: torch.Tensor) -> torch.Tensor:
+    """As in `rows`: sums over runs of members, which are then added up in their order."""
+    n_runs = triton.cdiv(c.numel(), _MEMBERS * _BLOCKS_IN_A_RUN)
+    out = torch.empty((n_runs, z.shape[1]), dtype=torch.float64, device=z.device)
+    _gains[(n_runs, triton.cdiv(z.shape[1], _DIRECTIONS))](
+        z, first, second, c, out, c.numel(), z.shape[1], _BLOCKS_IN_A_RUN, block=_MEMBERS, block_directions=_DIRECTIONS
+    )
+    return out.sum(0)
 
 
 @triton.jit

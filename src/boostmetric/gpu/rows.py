@@ -10,14 +10,25 @@ import torch
 from boostmetric.gpu.device_losses import Sums
 
 
-def growths(
-    z: torch.Tensor, factors: torch.Tensor | None, first: torch.Tensor, second: torch.Tensor, h: torch.Tensor
+def growths(z: torch.Tensor, first: torch.Tensor, second: torch.Tensor, h: torch.Tensor) -> None:
+    """Write h = (z[first] - z[second])**2."""
+    h.copy_((z[first] - z[second]).square())
+
+
+def growths_along(
+    z: torch.Tensor, factors: torch.Tensor, first: torch.Tensor, second: torch.Tensor, h: torch.Tensor
 ) -> None:
-    """Write h = sum_f factors[f] (z[f, first] - z[f, second])**2; None stands for factors of 1."""
+    """Write h = sum_k factors[k] (z[first, k] - z[second, k])**2."""
     total = torch.zeros(h.shape, dtype=torch.float64, device=h.device)
-    for along, factor in zip(z, torch.ones_like(z[:, 0]) if factors is None else factors, strict=True):
+    for along, factor in zip(z.T, factors, strict=True):
         total += factor * (along[first] - along[second]).square()
     h.copy_(total)
+
+
+def gains(z: torch.Tensor, first: torch.Tensor, second: torch.Tensor, c: torch.Tensor) -> torch.Tensor:
+    """Sum c (z[first, k] - z[second, k])**2 for each k."""
+    c = c.double()
+    return torch.stack([(c * (along[first] - along[second]).square()).sum() for along in z.T])
 
 
 def grow(d: torch.Tensor, h: torch.Tensor, step: torch.Tensor) -> None:

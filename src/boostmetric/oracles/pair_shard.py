@@ -18,7 +18,7 @@ from boostmetric.oracles.losses import Loss
 from boostmetric.oracles.masses import Mass
 from boostmetric.oracles.point_rows import PointRows
 from boostmetric.oracles.protocol import ONE
-from boostmetric.oracles.shard import Shard
+from boostmetric.oracles.shard import Shard, as_map
 
 _Answer = TypeVar("_Answer")
 
@@ -90,7 +90,8 @@ class PairShard(Shard):
             z = self._points.times(xi) if along is None else along
             self._in_pieces(lambda begin, end: pairs.squared_differences(z, *layout, begin, end, h))
         elif len(xi) > _MOST_KEPT and factors.min() >= 0.0:
-            z = self._points.along(_as_map(xi, factors))
+            rows = as_map(xi, factors)
+            z = self._points.along(np.pad(rows, [(0, -len(rows) % WIDTH), (0, 0)]))
             self._in_pieces(lambda begin, end: pairs.squared_distances(z, *layout, begin, end, h))
         else:
             h[:] = 0.0
@@ -131,14 +132,3 @@ class PairShard(Shard):
     @abstractmethod
     def _grow(self, step: float) -> None:
         """Make the step, to the same bits as `_move`, without updating the weights."""
-
-
-def _as_map(directions: FloatArray, factors: FloatArray) -> FloatArray:
-    """Rows of a linear map whose squared lengths are the growths along sum_k factors[k] xi_k xi_k'.
-
-    There are no more rows than features, and rows of zeros up to a multiple of WIDTH.
-    """
-    rows = directions * np.sqrt(factors)[:, None]
-    if len(rows) > rows.shape[1]:
-        rows = np.asarray(np.linalg.qr(rows, mode="r"))
-    return np.pad(rows, [(0, -len(rows) % WIDTH), (0, 0)])

@@ -104,3 +104,12 @@ class Shard(ABC):
     @abstractmethod
     def _move(self, step: float) -> FloatArray:
         """Make the step and compute the weights; return shift, mass, weighted margin and violated weight."""
+
+
+def as_map(directions: FloatArray, factors: FloatArray) -> FloatArray:
+    """Rows of a linear map whose squared lengths are the growths along sum_k factors[k] xi_k xi_k', factors >= 0.
+
+    There are no more rows than features.
+    """
+    rows = directions * np.sqrt(factors)[:, None]
+    return rows if len(rows) <= rows.shape[1] else np.asarray(np.linalg.qr(rows, mode="r"))
