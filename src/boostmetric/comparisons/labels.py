@@ -17,12 +17,11 @@ from boostmetric.arrays.ragged import Ragged
 from boostmetric.arrays.tensors import as_numpy
 from boostmetric.arrays.validation import check_count, checked, warn
 from boostmetric.comparisons.classes import Classes
-from boostmetric.neighbors import in_threads, nearest, nearest_others, rounding_of_distances
+from boostmetric.neighbors import nearest_alike, nearest_others, rounding_of_distances
 from boostmetric.parallel.devices import check_device, torch_device
 
 # Near and far pairs, summed over all groups: they are numbered with 32 bits.
 _MOST_MEMBERS = 2**31 - 1
-_FEW_IN_A_CLASS = 1024  # points
 
 
 def mine(
@@ -90,21 +89,7 @@ def mine(
 
     points, exponent = _coordinates(samples)
     rounding = float(np.ldexp(rounding_of_distances(samples), -exponent))
-
-    def targets_in(inside: NDArray[np.int64]) -> Ragged:
-        k = min(n_neighbors, len(inside) - 1)
-        return Ragged.from_rows(inside[nearest(points[inside], None, k, rounding, device=device)])
-
-    by_class = np.split(np.argsort(label, kind="stable"), np.cumsum(sizes)[:-1])
-    anchors = [inside for inside in by_class if len(inside) > 1]
-    # A search of a large class uses all threads itself.
-    each = in_threads if sizes.max() <= _FEW_IN_A_CLASS else map
-    targets = list(each(targets_in, anchors))
-    anchor = np.concatenate(anchors)
-    order = np.argsort(anchor)
-    if asked is not None:
-        order = order[asked[anchor[order]]]
-    anchor, found = anchor[order], Ragged.stack(targets).take(order)
+    anchor, found = nearest_alike(points, label, n_neighbors, rounding, is_asked=asked, device=device)
     if n_impostors == "all":
         return anchor, found, Classes(label.astype(np.int32))
     return anchor, found, nearest_others(points, label, n_impostors, rounding, asked=anchor, device=device)

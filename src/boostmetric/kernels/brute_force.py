@@ -185,38 +185,67 @@ def _distance(a, b):
     return math.sqrt(square)
 
 
+@part_of_kernel
+def _distances_to(points, query, numbers, columns, out):
+    """Compute out[c], the distance between the query and the point numbers[c], as in `distances`."""
+    n_features = points.shape[1]
+    whole = n_features - n_features % WIDTH
+    for c in range(0, numbers.size, WIDTH):
+        n = min(WIDTH, numbers.size - c)
+        square = splat(0.0)
+        for first in range(0, whole, WIDTH):
+            store_columns(points, numbers, c, n, n_features, first, columns)
+            for f in range(WIDTH):
+                difference = splat(np.float64(query[first + f])) - load(columns, f * WIDTH)
+                square = square + difference * difference
+        for f in range(whole, n_features):
+            for lane in range(n):
+                columns[lane] = points[numbers[c + lane], f]
+            difference = splat(np.float64(query[f])) - load(columns, 0)
+            square = square + difference * difference
+        store(columns, 0, square)
+        for lane in range(n):
+            out[c + lane] = math.sqrt(columns[lane])
+
+
 @kernel
 def distances(points, queries, candidates, columns, out):
     """Compute out[q, c], the distance between query q and the point candidates[q, c].
 
     To the same bits as `_distance`, for eight candidates at a time. Scratch: `columns`, of length SCRATCH.
     """
-    n_features = points.shape[1]
-    whole = n_features - n_features % WIDTH
     for q in range(candidates.shape[0]):
-        query, numbers = queries[q], candidates[q]
-        for c in range(0, numbers.size, WIDTH):
-            n = min(WIDTH, numbers.size - c)
-            square = splat(0.0)
-            for first in range(0, whole, WIDTH):
-                store_columns(points, numbers, c, n, n_features, first, columns)
-                for f in range(WIDTH):
-                    difference = splat(np.float64(query[first + f])) - load(columns, f * WIDTH)
-                    square = square + difference * difference
-            for f in range(whole, n_features):
-                for lane in range(n):
-                    columns[lane] = points[numbers[c + lane], f]
-                difference = splat(np.float64(query[f])) - load(columns, 0)
-                square = square + difference * difference
-            store(columns, 0, square)
-            for lane in range(n):
-                out[q, c + lane] = math.sqrt(columns[lane])
+        _distances_to(points, queries[q], candidates[q], columns, out[q])
 
 
 @part_of_kernel
 def _with_rounding(shortest, rounding, most_rounding):
     """Largest distance that counts as no longer than the shortest one."""
     return shortest + min(rounding, most_rounding * shortest)
+
+
+@part_of_kernel
+def _pick(row, n, rounding, most_rounding, values, places, picked):
+    """Pick the columns of the n nearest points of a row, as in `pick`, and return the limit of the last choice."""
+    # Only these can be picked, since before each choice one of the n nearest remains.
+    values[: row.size] = row
+    farthest = _with_rounding(_split_off(values, places, row.size, n), rounding, most_rounding)
+    size, limit = 0, 0.0
+    for c in range(row.size):
+        if row[c] <= farthest:
+            values[size], places[size] = row[c], c
+            size += 1
+    for k in range(n):
+        shortest = math.inf
+        for i in range(size):
+            shortest = min(shortest, values[i])
+        limit = _with_rounding(shortest, rounding, most_rounding)
+        i = 0
+        while values[i] > limit:
+            i += 1
+        picked[k] = places[i]
+        values[i] = math.inf
+    return limit
 
 
 @kernel
@@ -226,27 +255,29 @@ def pick(distance, rounding, most_rounding, values, places, picked, reach):
     The next point is the first one that is no farther than the nearest remaining one, up to the rounding, which is at
     most a fraction of that distance. Scratch: `values` and `places`, as long as a row of `distance`.
     """
-    n = picked.shape[1]
     for q in range(distance.shape[0]):
-        row = distance[q]
-        # Only these can be picked, since before each choice one of the n nearest remains.
-        values[:] = row
-        farthest = _with_rounding(_split_off(values, places, row.size, n), rounding, most_rounding)
-        size = 0
-        for c in range(row.size):
-            if row[c] <= farthest:
-                values[size], places[size] = row[c], c
-                size += 1
-        for k in range(n):
-            shortest = math.inf
-            for i in range(size):
-                shortest = min(shortest, values[i])
-            reach[q] = _with_rounding(shortest, rounding, most_rounding)
-            i = 0
-            while values[i] > reach[q]:
-                i += 1
-            picked[q, k] = places[i]
-            values[i] = math.inf
+        reach[q] = _pick(distance[q], picked.shape[1], rounding, most_rounding, values, places, picked[q])
+
+
+@kernel
+def pick_alike(points, order, bounds, is_asked, rounding, most_rounding, columns, row, values, places, picked):
+    """Pick the nearest points of the same class for the points asked about, as `pick` among all distances.
+
+    Class c has the points ``order[bounds[c]:bounds[c + 1]]``, in ascending order. Row i of `picked` is for the point
+    order[i]; in small classes it is not filled. Scratch: `columns`, of length SCRATCH; the others, as long as the
+    largest class.
+    """
+    for c in range(bounds.size - 1):
+        inside, n = order[bounds[c] : bounds[c + 1]], min(picked.shape[1], bounds[c + 1] - bounds[c] - 1)
+        distance = row[: inside.size]
+        for i in range(inside.size):
+            if n > 0 and is_asked[inside[i]]:
+                found = picked[bounds[c] + i]
+                _distances_to(points, points[inside[i]], inside, columns, distance)
+                distance[i] = math.inf
+                _pick(distance, n, rounding, most_rounding, values, places, found)
+                for k in range(n):
+                    found[k] = inside[found[k]]
 
 
 @kernel

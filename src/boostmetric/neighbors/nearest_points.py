@@ -92,7 +92,7 @@ def nearest(
         return _nearest_sparse(points, queries, n_neighbors, rounding)
     without_self = queries is None
     on_device = _pays_on(device, points, len(points if queries is None else queries))
-    points, asked, exponent = _scaled(points, points if queries is None else queries, on_device)
+    points, asked, exponent = scaled(points, points if queries is None else queries, on_device)
     rounding = float(np.ldexp(rounding, -exponent))
     answer = np.empty((len(asked), n_neighbors), dtype=np.int64)
     n_candidates = min(n_neighbors + _SPARE + without_self, len(points))
@@ -177,7 +177,7 @@ def nearest_others(
             answers.append(Ragged.from_rows(outside[nearest(points[outside], points[inside], k, rounding)]))
         return Ragged.stack(answers).take(np.argsort(np.concatenate(members)))
 
-    points, _, exponent = _scaled(points, points, on_device)
+    points, _, exponent = scaled(points, points, on_device)
     rounding = float(np.ldexp(rounding, -exponent))
     centred, _, blur = _centred(points, points)
     searches: list[_Search] = []
@@ -291,7 +291,7 @@ def in_threads(work: Callable[[Any], Any], chunks: Sequence[Any]) -> list[Any]:
         return crew.each(work, chunks)
 
 
-def _scaled(
+def scaled(
     points: NDArray[Any], queries: NDArray[Any], on_device: str | None = None
 ) -> tuple[NDArray[Any], NDArray[Any], int]:
     """Convert both to float64, divided by a power of two that keeps squares in range; also return its exponent.
