@@ -18,7 +18,7 @@ from boostmetric.arrays.validation import check_choice, check_count, check_flag,
 from boostmetric.callbacks import Steps, tell
 from boostmetric.comparisons.labels import check_labels, check_numbers, known_labels
 from boostmetric.estimators.boosting import Also, Boosting, Earlier
-from boostmetric.estimators.decision import AUTO, Decision
+from boostmetric.estimators.decision import AUTO, Decision, sizes_of
 from boostmetric.estimators.learner import all_or_nothing
 from boostmetric.estimators.parameters import documented, extends
 from boostmetric.estimators.selection import Candidate, Choice
@@ -45,8 +45,6 @@ _RECOMMENDED: dict[str, Any] = {
     "normalize": AUTO,
     "max_iter": 20,
 }
-# Targets and impostors in the batches of a stream, where "auto" would choose.
-_SIZES = 5, 10
 
 
 @documented
@@ -61,10 +59,10 @@ class BoostMetric(Boosting):
     Parameters
     ----------
     %(n_components)s
-    n_neighbors : int or "auto", default=5
-        Targets of each sample. "auto" chooses by validation, see `init`.
-    n_impostors : int, "all" or "auto", default=10
-        Impostors of each sample. "auto" chooses by validation, see `init`.
+    n_neighbors : int or "auto", optional
+        Targets of each sample; by default 5, and 10 from 128 features. "auto" chooses by validation, see `init`.
+    n_impostors : int, "all" or "auto", optional
+        Impostors of each sample; by default 10, and 50 from 128 features. "auto" chooses by validation, see `init`.
     n_passes : int, default=10
         Most passes. In each after the first, targets and impostors are searched again under the metric learned so far,
         and boosting continues with them for up to `max_iter` iterations. With more than one pass comparisons are held
@@ -159,8 +157,8 @@ class BoostMetric(Boosting):
         self,
         n_components: int | None = None,
         *,
-        n_neighbors: int | Literal["auto"] = 5,
-        n_impostors: int | Literal["all", "auto"] = 10,
+        n_neighbors: int | Literal["auto"] | None = None,
+        n_impostors: int | Literal["all", "auto"] | None = None,
         n_passes: int = 10,
         loss: LossName = "logistic",
         max_iter: int = 40,
@@ -309,13 +307,14 @@ class BoostMetric(Boosting):
                 f"None of the labels of eval_set, such as {held_out.y.tolist()[0]!r}, is among those of y, such "
                 f"as {source.y.tolist()[0]!r}. Give labels of the same kind."
             )
+        near, far = self._wanted(source.n_features)
         choice = Choice(
             source,
             held_out,
             init=self.init,
             solver=self.solver,
-            n_neighbors=self.n_neighbors,
-            n_impostors=self.n_impostors,
+            n_neighbors=near,
+            n_impostors=far,
             block_size=self.block_size,
             n_passes=self.n_passes,
             max_iter=self.max_iter,
@@ -414,13 +413,20 @@ class BoostMetric(Boosting):
         if known is not None:
             samples, labels = samples[known], labels[known]
             weights = None if weights is None else weights[known]
-        return Labelled(samples, labels, weights, *self._sizes, self.device)
+        return Labelled(samples, labels, weights, *self._sizes(samples.shape[1]), self.device)
 
-    @property
-    def _sizes(self) -> tuple[int, int | Literal["all"]]:
+    def _wanted(self, n_features: int) -> tuple[int | Literal["auto"], int | Literal["all", "auto"]]:
+        """Targets and impostors as given, or those that do best by themselves."""
+        near, far = sizes_of(n_features)
+        return (
+            near if self.n_neighbors is None else self.n_neighbors,
+            far if self.n_impostors is None else self.n_impostors,
+        )
+
+    def _sizes(self, n_features: int) -> tuple[int, int | Literal["all"]]:
         """Targets and impostors; for "auto" those of a stream, until a choice is made."""
-        near = _SIZES[0] if isinstance(self.n_neighbors, str) else self.n_neighbors
-        return near, _SIZES[1] if self.n_impostors == AUTO else self.n_impostors
+        (near, far), best = self._wanted(n_features), sizes_of(n_features)
+        return best[0] if isinstance(near, str) else near, best[1] if far == AUTO else far
 
     def check_parameters(self) -> None:
         """Raise what `fit` would raise about the parameters, without data."""
@@ -429,10 +435,10 @@ class BoostMetric(Boosting):
         check_flag("unlabelled", self.unlabelled)
         check_choice("solver", self.solver, [*SOLVERS, AUTO])
         check_init(self.init, [*STARTS, AUTO])
-        if self.n_neighbors != AUTO:
+        if self.n_neighbors not in (None, AUTO):
             check_numbers(self.n_neighbors, 1)
-        if self.n_impostors != AUTO:
-            check_numbers(1, self.n_impostors)
+        if self.n_impostors not in (None, AUTO):
+            check_numbers(1, cast(int, self.n_impostors))
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

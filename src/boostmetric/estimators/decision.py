@@ -11,9 +11,10 @@ from boostmetric.solver.sources import Source
 
 AUTO: Literal["auto"] = "auto"
 
-# From this many features, iterations add blocks of this many directions.
+# From this many features, iterations add blocks of this many directions, and more targets and impostors do better.
 _MANY_FEATURES = 128
 _BLOCK_SIZE = 32
+_SIZES, _SIZES_OF_MANY = (5, 10), (10, 50)
 # Single stagewise iterations that an iteration of the corrective solver, or a block, stands for.
 CORRECTIVE_DOES, BLOCK_DOES = 5, 10
 
@@ -58,6 +59,11 @@ def block_of(n_features: int, solver: str, block_size: int | str) -> tuple[int, 
     if solver == "corrective" or n_features < _MANY_FEATURES:
         return 1, 1
     return _BLOCK_SIZE, BLOCK_DOES
+
+
+def sizes_of(n_features: int) -> tuple[int, int]:
+    """Targets and impostors of a sample that do best without a choice."""
+    return _SIZES if n_features < _MANY_FEATURES else _SIZES_OF_MANY
 
 
 def is_auto(value: object) -> bool:
