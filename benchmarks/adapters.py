@@ -61,7 +61,7 @@ METHODS: dict[str, Callable[[np.ndarray, np.ndarray], Transform]] = {
     **{f"torch {loss}": partial(by_torch, loss) for loss in ("NCA", "SupCon", "triplets", "proxies")},
     "paper": lambda X, y: BoostMetric.paper().fit(X, y).transform,
     "plain": lambda X, y: BoostMetric(random_state=0).fit(X, y).transform,
-    "recommended": lambda X, y: BoostMetric.recommended(random_state=0, n_jobs=-1).fit(X, y).transform,
+    "recommended": lambda X, y: BoostMetric.recommended(random_state=0, n_jobs=-1, device="auto").fit(X, y).transform,
 }
 
 
