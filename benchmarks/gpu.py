@@ -22,7 +22,7 @@ from boostmetric.evaluation import knn_error
 from boostmetric.oracles.losses import EXPONENTIAL
 from boostmetric.parallel.devices import torch_device
 from boostmetric.solver.learn import learn
-from boostmetric.solver.result import Boosted
+from boostmetric.solver.result import Boosted, Progress
 
 N_THREADS = os.cpu_count() or 1
 _GPU = DeviceBackend("cuda", single=True)
@@ -49,6 +49,8 @@ def measured(data_dir: Path | None) -> Iterator[dict[str, object]]:
         yield all_impostors(n, rates, n_on_cpu)
     yield lists(100_000, rates, on_cpu=True)
     yield lists(1_000_000, rates, on_cpu=False)
+    yield embeddings(100_000)
+    yield embeddings(1_000_000)
     yield from equality()
     yield from mnist(data_dir)
     yield from crossover()
@@ -253,6 +255,36 @@ def lists(
         "violated": boosted.history[-1].violated,
     }
     return row | beside_the_cpu(X, comparisons, n_iterations if on_cpu else 0, clock, boosted)
+
+
+def embeddings(n: int, n_features: int = 384, n_classes: int = 1000) -> dict[str, object]:
+    """One pass over points of many classes, with 10 targets and 50 impostors, from the array to the metric."""
+    rng = np.random.default_rng(0)
+    centres, y = rng.standard_normal((n_classes, n_features), dtype=np.float32), rng.integers(0, n_classes, n)
+    X = rng.standard_normal((n, n_features), dtype=np.float32) * np.linspace(0.2, 2.0, n_features, dtype=np.float32)
+    X += 0.6 * centres[y]
+    with peak() as used:
+        start = perf_counter()
+        comparisons = Comparisons.from_labels(X, y, 10, 50, device="cuda")
+        mined = perf_counter()
+        boosted = learn(
+            X,
+            comparisons,
+            loss="logistic",
+            max_iter=2,
+            block_size=32,
+            start=Progress.of_metric(np.eye(n_features)),
+            reweigh=True,
+            backend=_GPU,
+        )
+        end = perf_counter()
+    return {
+        "what": f"embeddings, n = {n:,}, {n_features} features, {n_classes:,} classes, 10 targets, 50 impostors",
+        "mining, s": mined - start,
+        "boosting, s": end - mined,
+        "peak, GB": used[0] / 1e9,
+        "violated": boosted.history[-1].violated,
+    }
 
 
 def _verbs(X: np.ndarray, comparisons: Comparisons) -> tuple[float, dict[str, float]]:
