@@ -53,7 +53,7 @@ _PATIENCE = 3
 # In large data, one sample in four is validated on, up to this many, and each pass of a trial compares this many
 # anchors, drawn again, with all others. In small data all samples are validated on in turn, in three folds, and in the
 # smallest data in five.
-_VALIDATED_OF_LARGE, _MOST_VALIDATED, _MOST_ANCHORS = 4, 2500, 4000
+_VALIDATED_OF_LARGE, _MOST_VALIDATED, _MOST_ANCHORS = 4, 2500, 3000
 _N_FOLDS, _N_FOLDS_OF_SMALLEST, _SMALLEST = 3, 5, 500
 # The result is learned from as many anchors, and in its last passes from all. Its seed is always the same, so that a
 # fit that is resumed draws the same anchors.
