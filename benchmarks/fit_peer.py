@@ -51,6 +51,18 @@ def mlpack_lmnn(X, y, k):
     return timed(lambda: lmnn(input_=X, labels=y, k=k, seed=1)["output"])
 
 
+def pylmnn_lmnn(X, y, k):
+    from types import ModuleType
+
+    # Its search for hyperparameters, which we do not use, needs a package that cannot be installed today.
+    missing = ModuleType("GPyOpt.methods")
+    missing.BayesianOptimization = None
+    sys.modules |= {"GPyOpt": ModuleType("GPyOpt"), "GPyOpt.methods": missing}
+    from pylmnn import LargeMarginNearestNeighbor
+
+    return timed(lambda: LargeMarginNearestNeighbor(n_neighbors=k, random_state=0).fit(X, y).components_)
+
+
 def timed(fit):
     start = perf_counter()
     L = fit()
@@ -64,6 +76,7 @@ LEARNERS = {
     "mlpack LMNN": mlpack_lmnn,
     "metric-learn LMNN": metric_learn_lmnn,
     "metric-learn SCML": metric_learn_scml,
+    "pylmnn LMNN": pylmnn_lmnn,
 }
 
 if __name__ == "__main__":

@@ -15,7 +15,12 @@ from boostmetric.paper.protocol import TrainTestSplit, splits
 
 ENVIRONMENTS = Path(__file__).parents[1] / ".venv-peers"
 # metric-learn raises on every fit under scikit-learn 1.6 and later, so it gets its own environment.
-REQUIREMENTS = {"metric-learn": ["metric-learn==0.7.0", "scikit-learn<1.6"], "mlpack": ["mlpack"]}
+# pylmnn passes a matrix to SciPy's minimize, which later versions refuse.
+REQUIREMENTS = {
+    "metric-learn": ["metric-learn==0.7.0", "scikit-learn<1.6"],
+    "mlpack": ["mlpack"],
+    "pylmnn": ["pylmnn==1.6.4", "six", "numpy<2", "scipy<1.11", "scikit-learn<1.4"],
+}
 TIME_LIMIT = 120
 DIGITS = Benchmark("Digits", "digits", 1257, 540, 64, 10, n_runs=1)
 
