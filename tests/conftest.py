@@ -28,7 +28,7 @@ from boostmetric import Comparisons
 from boostmetric.arrays.frame import Frame
 from boostmetric.engines.device import DeviceBackend
 from boostmetric.engines.threads import ONE_THREAD, ThreadBackend
-from boostmetric.oracles import cpu
+from boostmetric.oracles import cpu, pair_shard
 from boostmetric.oracles.losses import EXPONENTIAL
 from boostmetric.paper import download
 from boostmetric.paper.datasets import load
@@ -68,6 +68,8 @@ def flat(comparisons):
 
 
 def shards_of(points, comparisons, backend=ONE_THREAD):
+    """Shards of a problem; of threads, on this one, because the others end with the pool."""
+    backend = ONE_THREAD if isinstance(backend, ThreadBackend) else backend
     with backend.pool(Frame.of(points).points, comparisons, EXPONENTIAL) as pool:
         return pool.shards
 
@@ -156,7 +158,8 @@ def backend(request):
 
 @pytest.fixture
 def small_shards(monkeypatch):
-    """Cut even small problems into several shards."""
+    """Cut even small problems into several shards, and their work into several pieces."""
+    monkeypatch.setattr(pair_shard, "_PAIRS_PER_PIECE", 20)
     monkeypatch.setattr(cpu, "_MEMBERS_PER_SHARD", 100)
     monkeypatch.setattr(cpu, "_ROWS_PER_SHARD", 10)
     monkeypatch.setattr(cpu, "_MOST_ON_POINTS", np.inf)

@@ -364,3 +364,12 @@ def test_parameters_are_checked_without_data(wrong):
     with pytest.raises(type(told.value)) as raised:
         BoostMetric.paper(**wrong).fit(X, y)
     assert str(raised.value) == str(told.value)
+
+
+@pytest.mark.parametrize(("n_features", "sizes"), [(127, (5, 10)), (128, (10, 50))])
+def test_numbers_of_targets_and_impostors_follow_from_the_features(n_features, sizes):
+    X = np.random.default_rng(0).standard_normal((140, n_features))
+    metric = BoostMetric(n_passes=1, max_iter=1, random_state=0).fit(X, np.arange(140) % 2)
+    assert (metric.n_neighbors_, metric.n_impostors_) == sizes
+    metric.set_params(n_impostors=7).fit(X, np.arange(140) % 2)
+    assert (metric.n_neighbors_, metric.n_impostors_) == (sizes[0], 7)

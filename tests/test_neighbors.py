@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 from scipy.spatial.distance import cdist
 
 from boostmetric.evaluation import knn_error, knn_predict
-from boostmetric.neighbors import nearest, nearest_others, rounding_of_distances
+from boostmetric.neighbors import alike, nearest, nearest_alike, nearest_others, rounding_of_distances
 from boostmetric.neighbors import searches as neighbor_searches
 
 
@@ -150,3 +151,31 @@ def test_squares_that_cannot_be_held(scale):
 
 def test_no_queries():
     assert nearest(np.eye(20), np.empty((0, 20)), 3).shape == (0, 3)
+
+
+@pytest.mark.parametrize("most_in_a_small_class", [0, 30, 256])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+def test_nearest_of_the_same_class(monkeypatch, kind, dtype, most_in_a_small_class):
+    monkeypatch.setattr(alike, "_MOST_IN_A_SMALL_CLASS", most_in_a_small_class)
+    monkeypatch.setattr(alike, "_DISTANCES", 500)  # several pieces
+    rng = np.random.default_rng(0)
+    label = rng.choice([0, 1, 2, 2, 2, 3, 3, 5], 200)
+    label[label == 0] = 1
+    label[7], label[100], label[150] = 0, 6, 6  # alone, and a pair
+    points = (rng.integers(0, 9, (200, 13)) / 10).astype(dtype)  # with ties
+    rounding, is_asked = rounding_of_distances(points), rng.random(200) < 0.7
+    anchors, found = nearest_alike(kind(points), label, 4, rounding, is_asked=is_asked)
+    assert anchors.tolist() == [i for i in np.flatnonzero(is_asked) if np.sum(label == label[i]) > 1]
+    for anchor, low, high in zip(anchors, found.bounds, found.bounds[1:], strict=False):
+        inside = np.flatnonzero(label == label[anchor])
+        expected = inside[nearest(kind(points[inside]), None, min(4, len(inside) - 1), rounding)]
+        assert found.values[low:high].tolist() == expected[np.searchsorted(inside, anchor)].tolist()
+    everybody, _ = nearest_alike(points, label, 4, rounding)
+    assert len(everybody) == 199
+
+
+def test_nobody_has_a_point_of_the_same_class():
+    anchors, found = nearest_alike(np.eye(3), np.arange(3), 2)
+    assert not len(anchors)
+    assert not len(found)

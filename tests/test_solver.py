@@ -372,6 +372,19 @@ def test_rebuild_leaves_the_bits_that_commits_leave(name, small_shards, backend)
         assert rebuilt.gram().tobytes() == stepped.gram().tobytes()
 
 
+@pytest.mark.parametrize("n_directions", [3, 70])
+@pytest.mark.parametrize("name", ["wine", "triplets", "mixed"])
+def test_a_metric_of_any_number_of_directions_is_rebuilt_at_once(name, n_directions, small_shards, backend):
+    problem = make_problem(name)
+    for part in shards_of(problem.points, problem.comparisons, backend):
+        rng = np.random.default_rng(0)
+        xi = rng.standard_normal((n_directions, part.n_features))
+        steps = rng.uniform(0.0, 0.1, n_directions) / np.square(xi).sum(axis=1)
+        one_by_one, at_once = (part.rebuild(xi, steps, at_once) for at_once in (False, True))
+        assert at_once.log_mass == pytest.approx(one_by_one.log_mass, rel=1e-12)
+        assert at_once.margin == pytest.approx(one_by_one.margin, rel=1e-9)
+
+
 @pytest.mark.parametrize("name", ["wine", "triplets", "mixed"])
 def test_several_directions_are_projected_on_at_once(name, backend):
     problem = make_problem(name)
