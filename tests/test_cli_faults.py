@@ -81,6 +81,17 @@ def test_only_errors_of_writing_name_the_output(tmp_path, temporary_of):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no disk that is always full")
+def test_an_index_of_faiss_is_not_written_in_part(tmp_path, monkeypatch):
+    # faiss itself prints that it could not close the file, and goes on.
+    to_faiss = pytest.importorskip("boostmetric.export").to_faiss
+    pytest.importorskip("faiss")
+    monkeypatch.setattr("tempfile.mkstemp", lambda **_: (os.open("/dev/full", os.O_RDWR), "/dev/full"))
+    monkeypatch.setattr(Path, "unlink", lambda *_, **__: None)
+    with pytest.raises(OSError, match="No space left on device"):
+        to_faiss(METRIC, tmp_path / "metric.faiss")
+
+
 def test_a_learned_model_is_saved_elsewhere_if_the_disk_is_full(wine, full, tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     result = run("fit", wine, *QUICK, "-o", full / "model.safetensors", code=1)
@@ -173,8 +184,9 @@ def test_ctrl_c_before_a_command_begins_shows_no_traceback():
     # While what a command needs is imported.
     program = """
 import signal
+import importlib.util
 import boostmetric.__main__ as program
-program.find_spec = lambda name: signal.raise_signal(signal.SIGINT)
+importlib.util.find_spec = lambda name: signal.raise_signal(signal.SIGINT)
 program.main()
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
@@ -214,6 +226,15 @@ def few(tmp_path, monkeypatch):
         ("evaluate few.csv model.st --label kind", 2, "few.csv is not a model but a table. The model comes first"),
         ("evaluate model.st few.csv --label kind --ignore part --rank 2", 2, "it cannot be cut to 2 dimensions"),
         ("evaluate model.st few.csv --label kind --ignore part -k 99", 2, "-k=99 asks for more results"),
+        ("evaluate few.csv.gz few.csv --label kind", 2, "few.csv.gz is not a model but a table. The model comes first"),
+        ("evaluate model.st few.csv --label kind --against few.csv", 2, "--against: few.csv is not a model but"),
+        ("fit few.csv --label kind --init few.csv", 2, "--init: few.csv is not a model but a table. "),
+        ("evaluate model.st few.csv --label kind --ignore part --neighbors 99", 2, "--neighbors=99 asks for more"),
+        ("evaluate model.st few.csv --label kind --ignore part --seed -1", 2, "greater than or equal to 0"),
+        ("search model.st few.csv --queries few.csv --ignore part,kind -k 99", 2, "-k=99 is more than the 40 points"),
+        ("fit few.csv --label king", 2, "there is no column of labels 'king'. It has"),
+        ("fit few.csv --label kind --columns y", 2, "there is no column of features 'y'"),
+        ("fit few.csv --label kind --where part=7", 2, "no row has '7' in column 'part'"),
         (
             "evaluate model.st few.csv --label kind --where kind=a --ignore part --reference-where kind=b",
             1,
@@ -249,4 +270,5 @@ def test_numbers_may_name_columns(few):
 
 def test_flags_take_no_value_in_help():
     shown = " ".join(run("evaluate", "--help").stdout.replace("│", " ").split())
+    assert "--help Show this message and exit." in shown
     assert "--json Print one JSON object instead of text." in shown

@@ -14,10 +14,9 @@ import typer
 from boostmetric.arrays.errors import plural, shown
 from boostmetric.arrays.types import FloatArray
 from boostmetric.cli.conditions import Condition
-from boostmetric.cli.points import Reading
+from boostmetric.cli.points import Reading, labelled
 from boostmetric.comparisons import Comparisons
 from boostmetric.comparisons.components import share_of_seen
-from boostmetric.comparisons.labels import known_labels
 from boostmetric.engines.ray import RayEngine
 from boostmetric.estimators.file_evaluation import evaluate_files
 from boostmetric.evaluation import (
@@ -188,7 +187,7 @@ class LabelledData(FitData):
             how = hold_out.from_files
         n_rows = sum(map(len, tables))
         if reading.unlabelled:
-            tables = list(map(_with_label, tables))
+            tables = list(map(labelled, tables))
         n_unlabelled = n_rows - sum(map(len, tables))
         table = tables[0]
         _check_labelled(table)
@@ -496,12 +495,6 @@ def _check_features(table: PointTable) -> None:
     if np.array_equal(table.points.min(axis=0), table.points.max(axis=0)):
         problem = f"{table.source}: all {plural(len(table), 'row')} have the same features, so all distances are 0."
         raise TableError(problem, "Name other columns ({columns}, {vector}).")
-
-
-def _with_label(table: PointTable) -> PointTable:
-    """Points that have a label."""
-    _, known = known_labels(table.labels, unlabelled=True)
-    return table if known is None else table.take(known)
 
 
 def are_parquet(*sources: Sequence[str] | None) -> bool:

@@ -6,7 +6,19 @@ from typing import Annotated, Any, Literal
 import typer
 
 from boostmetric.cli.output import Force, Json, answer, check_new, check_suffix
-from boostmetric.cli.points import Columns, Id, Ignore, Label, PointFiles, Reading, Vector, Where, check_features
+from boostmetric.cli.points import (
+    Columns,
+    Id,
+    Ignore,
+    Label,
+    PointFiles,
+    Reading,
+    Unlabelled,
+    Vector,
+    Where,
+    check_features,
+    labelled,
+)
 from boostmetric.cli.tasks import load_model, parse_names
 
 _GUARDS = "Guards against false negatives"
@@ -21,6 +33,7 @@ def mine(
     ],
     id: Id = None,
     label: Label = None,
+    unlabelled: Unlabelled = False,
     vector: Vector = None,
     columns: Columns = None,
     ignore: Ignore = None,
@@ -92,7 +105,7 @@ def mine(
         list[str] | None,
         typer.Option(help="File of further pairs that are relevant, or may be.", rich_help_panel=_GUARDS),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Random seed of --choice random.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed of --choice random.")] = 0,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
@@ -107,6 +120,9 @@ def mine(
     for option, value in (("--documents", documents), ("--group", group), ("--excluded", excluded), ("--name", names)):
         if value and label:
             raise typer.BadParameter(f"{option} goes with --positives, not with --label.", param_hint=option)
+    if unlabelled and not id:
+        message = "Rows are left out, so their numbers say nothing: name the column of ids (--id)."
+        raise typer.BadParameter(message, param_hint="--unlabelled")
     if positives and positives_per_point:
         raise typer.BadParameter("It goes with --label.", param_hint="--positives-per-point")
     from boostmetric.cli.table_files import FORMATS
@@ -123,7 +139,7 @@ def mine(
     for name, text in (("relative_margin", relative_margin), ("margin", margin), ("near_duplicate", near_duplicate)):
         if text is not None:
             options[name] = _limits(text, f"--{name.replace('_', '-')}", 1 if name == "near_duplicate" else 2)
-    reading = Reading.of(id, label, vector, columns, ignore, where)
+    reading = Reading.of(id, label, vector, columns, ignore, where, unlabelled=unlabelled)
 
     from dataclasses import replace
 
@@ -139,6 +155,7 @@ def mine(
     if metric is not None:
         check_features(metric, table, *([] if found is None else [found]))
     if label:
+        table = labelled(table) if unlabelled else table
         if positives_per_point:
             options["n_positives"] = positives_per_point
         assert table.labels is not None

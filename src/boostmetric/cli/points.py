@@ -19,17 +19,29 @@ if TYPE_CHECKING:
 
 _PANEL = "Which columns and rows"
 
+POINTS_HELP = (
+    "Files of points (.csv, .tsv, .jsonl, also .gz or .zst; .parquet, .npz, .npy), a quoted pattern, or - for "
+    "JSON lines from standard input; read as one table."
+)
 PointFiles = Annotated[
     list[str],
     typer.Argument(
         metavar="POINTS...",
         show_default=False,
-        help="Files of points (.csv, .tsv, .jsonl, .parquet, .npz, .npy), or a quoted pattern; read as one table.",
+        help=POINTS_HELP,
     ),
 ]
 Id = Annotated[str | None, typer.Option(help="Column of ids.", rich_help_panel=_PANEL, autocompletion=columns)]
 Label = Annotated[
     str | None, typer.Option(help="Column of class labels.", rich_help_panel=_PANEL, autocompletion=columns)
+]
+Unlabelled = Annotated[
+    bool,
+    typer.Option(
+        "--unlabelled",
+        help="Accept rows without a label (blank, or -1), and leave them out.",
+        rich_help_panel=_PANEL,
+    ),
 ]
 Weight = Annotated[
     str | None,
@@ -106,18 +118,24 @@ class Reading:
         ignore: Sequence[str] | None,
         where: Sequence[str] | None,
         keep: Sequence[str] | None = None,
+        *,
+        unlabelled: bool = False,
     ) -> "Reading":
         """Parse the options."""
+        if unlabelled and label is None:
+            raise typer.BadParameter("--unlabelled goes with --label.", param_hint="--unlabelled")
         named = None if columns is None else separated(columns)
         conditions = parse_conditions(where, "--where")
-        return cls(id, label, vector, named, separated(ignore or ()), conditions, separated(keep or ()))
+        ignored, kept = separated(ignore or ()), separated(keep or ())
+        return cls(id, label, vector, named, ignored, conditions, kept, unlabelled=unlabelled)
 
     @property
     def typed(self) -> str:
         """The options about columns, except labels, as they would be typed again."""
         named = {"id": self.id, "vector": self.vector, "columns": self.columns, "ignore": self.ignore}
         given = {name: value if isinstance(value, str) else ",".join(value) for name, value in named.items() if value}
-        return "".join(f" --{name} {shlex.quote(value)}" for name, value in given.items())
+        typed = "".join(f" --{name} {shlex.quote(value)}" for name, value in given.items())
+        return typed + " --unlabelled" * self.unlabelled
 
     def texts(self, table: "PointTable") -> "NDArray[Any] | None":
         """The texts of points that were read; None if no column of texts is named."""
@@ -206,6 +224,16 @@ class Reading:
             asked = " and ".join(map(str, self.where if conditions is None else conditions)) or "what is left over"
             raise TableError(f"{table.source}: no row satisfies {asked}. Loosen the conditions.")
         return chosen
+
+
+def labelled(table: "PointTable") -> "PointTable":
+    """The points that have a label: of those read with --unlabelled, some may have none."""
+    from boostmetric.comparisons.labels import known_labels
+
+    if table.labels is None:
+        return table
+    _, known = known_labels(table.labels, unlabelled=True)
+    return table if known is None else table.take(known)
 
 
 def separated(texts: Sequence[str]) -> tuple[str, ...]:

@@ -8,7 +8,18 @@ import typer
 
 from boostmetric.cli.commands import NOT_MET, say
 from boostmetric.cli.output import Json, Model, answer, paragraph
-from boostmetric.cli.points import Columns, Id, Ignore, Label, PointFiles, Reading, Vector, Where, check_features
+from boostmetric.cli.points import (
+    Columns,
+    Id,
+    Ignore,
+    Label,
+    PointFiles,
+    Reading,
+    Unlabelled,
+    Vector,
+    Where,
+    check_features,
+)
 from boostmetric.cli.tasks import Comparisons, Headline, Kind, Names, Queries, Relevance, Testing, load_model, read_task
 
 if TYPE_CHECKING:
@@ -36,6 +47,7 @@ def watch(
     ] = 0.1,
     id: Id = None,
     label: Label = None,
+    unlabelled: Unlabelled = False,
     vector: Vector = None,
     columns: Columns = None,
     ignore: Ignore = None,
@@ -46,7 +58,7 @@ def watch(
     queries: Queries = None,
     names: Names = None,
     headline: Headline = None,
-    seed: Annotated[int, typer.Option(help="Random seed of what is compared.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed of what is compared.")] = 0,
     as_json: Json = False,
 ) -> None:
     """Check that new points are still like those a model was learned from and, with labels, that it still helps.
@@ -59,7 +71,7 @@ def watch(
     """
     testing = Testing(None, None, relevance, comparisons, kind, queries, names)
     testing.check(label, needed=False)
-    reading = Reading.of(id, label, vector, columns, ignore, where)
+    reading = Reading.of(id, label, vector, columns, ignore, where, unlabelled=unlabelled)
 
     from boostmetric.evaluation import compare, drift
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
+from boostmetric.arrays.errors import ParameterError
 from boostmetric.arrays.frame import Shift
 from boostmetric.arrays.point_blocks import PointBlocks
 from boostmetric.arrays.types import FloatArray, IntArray
@@ -79,7 +80,7 @@ def search_blocks(
     check_count("k", k)
     learned, n, n_features = as_metric(metric), *points.shape
     if k > n:
-        raise ValueError(f"k={k} is more than the {n} points to search among. Lower k, or add points.")
+        raise ParameterError("{k}={most} is more than the {n} points to search among. Lower {k}.", most=k, n=n)
     given = sparse.csr_array(Q) if sparse.issparse(Q) else as_numbers("Q", Q)
     if given.ndim != 2 or given.shape[1] != n_features:
         raise ValueError(f"Q must have shape (n_queries, {n_features}), as the points have. Got {given.shape}.")
