@@ -304,6 +304,8 @@ def fit(
         answer(found, f"{described}\nNothing was learned (--dry-run).", as_json=as_json)
         return
     read = {"points": points, "comparisons": comparisons, "queries": queries, "validation": validation}
+    if label and label.lower().endswith(".npy"):
+        read["labels"] = label.split(",")
     read |= {"init": None if before is None else [str(before)]}
     made_from = fit_run.records_of(read, hashed=not isinstance(data, SharedData))
     if not quiet and not as_json:

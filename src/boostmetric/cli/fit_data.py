@@ -183,7 +183,7 @@ class LabelledData(FitData):
             tables = list(reading.read_two(files, hold_out.where))
             how = f"where {' and '.join(map(str, hold_out.where))}"
         else:
-            tables = [reading.read(files), *([reading.read_others(hold_out.files)] if hold_out.files else [])]
+            tables = [table for table in reading.read_with(files, hold_out.files) if table is not None]
             how = hold_out.from_files
         n_rows = sum(map(len, tables))
         if reading.unlabelled:

@@ -149,9 +149,10 @@ def mine(
 
     metric = None if model is None else load_model(model)
     reading = reading if metric is None else reading.for_model(metric)
-    grouped = replace(reading, keep=(group,)) if group else reading
-    table = (reading if documents else grouped).read(points)
-    found = grouped.read_others(documents) if documents else None
+    of_points, of_documents = reading.apart(points, documents or points)
+    kept = (group,) if group else ()
+    table = (of_points if documents else replace(of_points, keep=kept)).read(points)
+    found = replace(of_documents, keep=kept).read(documents) if documents else None
     if metric is not None:
         check_features(metric, table, *([] if found is None else [found]))
     if label:
@@ -170,8 +171,8 @@ def mine(
             # Rows without a value belong to no group.
             values = searched.kept[group].tolist()
             options["groups"] = [f"row {row}" if value == "" else f"group {value}" for row, value in enumerate(values)]
-        of_documents = None if found is None else found.points
-        mined = mine_triplets(table.points, of_documents, pairs, metric=metric, **options)
+        searched_points = None if found is None else found.points
+        mined = mine_triplets(table.points, searched_points, pairs, metric=metric, **options)
     write_table(output, mined.columns(table.ids, None if found is None else found.ids))
     answer({"output": str(output), **mined.as_dict()}, f"{mined.describe()}\nTriplets: {output}", as_json=as_json)
 

@@ -1,6 +1,5 @@
 """Reading points from files: options that are the same in every command."""
 
-import fnmatch
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -107,6 +106,7 @@ class Reading:
     text: str | None = None
     weight: str | None = None
     unlabelled: bool = False
+    by_model: bool = False  # the columns are those of a model
 
     @classmethod
     def of(
@@ -145,7 +145,7 @@ class Reading:
         """The same, with the features of a model by name unless others are asked for."""
         if metric.feature_names is None or self.vector is not None or self.columns is not None:
             return self
-        return replace(self, columns=tuple(metric.feature_names))
+        return replace(self, columns=tuple(metric.feature_names), by_model=True)
 
     def read(self, files: Sequence[str]) -> "PointTable":
         """All rows that satisfy the conditions."""
@@ -159,27 +159,32 @@ class Reading:
         table = self._table(files, self.where, open_points)
         return self._chosen(table, rows_where(table, self.where)) if self.where else table
 
-    def read_others(self, files: Sequence[str]) -> "PointTable":
-        """All rows of other files; conditions apply to the points only."""
-        return self._table(files, ())
+    def apart(self, files: Sequence[str], others: Sequence[str]) -> "tuple[Reading, Reading]":
+        """How to read files, and how to read others that go with them, such as a reference or queries.
+
+        Conditions apply to the first only. Columns to ignore may be in one of both only, and labels beside .npy files
+        may be in two files.
+        """
+        from boostmetric.tables.formats import open_tables
+        from boostmetric.tables.point_table import to_ignore
+
+        label, comma, of_others = (self.label or "").partition(",")
+        if not (comma and label.endswith(".npy") and of_others.endswith(".npy")):
+            label = of_others = self.label or ""
+        ours, theirs = open_tables(list(files)), open_tables(list(others))
+        every = [*ours.tables, *theirs.tables]
+        ignored = [tuple(to_ignore(one.first, self.ignore, every)) for one in (ours, theirs)]
+        return (
+            replace(self, label=label or None, ignore=ignored[0]),
+            replace(self, label=of_others or None, ignore=ignored[1], where=()),
+        )
 
     def read_with(self, files: Sequence[str], others: Sequence[str] | None) -> "tuple[PointTable, PointTable | None]":
-        """`read`, and `read_others` if there are other files; columns to ignore may be in one of both only."""
+        """Read files and, if there are any, others that go with them; see `apart`."""
         if not others:
             return self.read(files), None
-        from boostmetric.tables.formats import open_tables
-
-        ours, theirs = (list(open_tables(list(source)).first.columns) for source in (files, others))
-        return self._ignoring(ours, theirs).read(files), self._ignoring(theirs, ours).read_others(others)
-
-    def _ignoring(self, names: Sequence[str], elsewhere: Sequence[str]) -> "Reading":
-        """The same, without columns to ignore that are elsewhere and not here; unknown ones stay, to be refused."""
-
-        def has(columns: Sequence[str], pattern: str) -> bool:
-            return pattern in columns or bool(fnmatch.filter(columns, pattern))
-
-        here = [pattern for pattern in self.ignore if has(names, pattern) or not has(elsewhere, pattern)]
-        return replace(self, ignore=tuple(here))
+        ours, theirs = self.apart(files, others)
+        return ours.read(files), theirs.read(others)
 
     def read_two(self, files: Sequence[str], second: Sequence[Condition]) -> "tuple[PointTable, PointTable]":
         """Rows that satisfy the conditions, and other rows of the same files.
@@ -199,20 +204,43 @@ class Reading:
         reader: "Callable[..., PointTable] | None" = None,
     ) -> "PointTable":
         from boostmetric.tables import read_points
+        from boostmetric.tables.complaints import NotThereError
 
         texts = () if self.text is None else (self.text,)
         weights = {} if self.weight is None else {"weight": self.weight}
-        return (reader or read_points)(
-            list(files),
-            id=self.id,
-            label=self.label,
-            vector=self.vector,
-            columns=self.columns,
-            ignore=self.ignore,
-            keep=list(dict.fromkeys([*self.keep, *texts, *(condition.column for condition in conditions)])),
-            **weights,
-            unlabelled=self.unlabelled,
-        )
+        try:
+            return (reader or read_points)(
+                list(files),
+                id=self.id,
+                label=self.label,
+                vector=self.vector,
+                columns=self.columns,
+                ignore=self.ignore,
+                keep=list(dict.fromkeys([*self.keep, *texts, *(condition.column for condition in conditions)])),
+                **weights,
+                unlabelled=self.unlabelled,
+            )
+        except NotThereError:
+            if self.by_model:
+                self._check_names(files)
+            raise
+
+    def _check_names(self, files: Sequence[str]) -> None:
+        """Refuse files without the columns of the model, and say how to read a vector instead."""
+        from boostmetric.arrays.errors import listed, literal
+        from boostmetric.tables import TableError
+        from boostmetric.tables.formats import open_tables
+
+        first, names = open_tables(list(files)).first, self.columns or ()
+        if not (missing := [name for name in names if name not in first.columns]):
+            return
+        problem = f"{first.path}: there is no column {missing[0]!r}, and the model was learned from {listed(names)}."
+        vectors = [column.name for column in first.columns.values() if column.kind == "list"]
+        remedy = "Give points with these columns."
+        if vectors:
+            order = f"If {literal(repr(vectors[0]))} holds the same {len(names):,} numbers in this order"
+            remedy = f"{order}, say so: {{vector}} {literal(shlex.quote(vectors[0]))}."
+        raise TableError(problem, remedy)
 
     def _chosen(
         self, table: "PointTable", rows: "object", conditions: Sequence[Condition] | None = None

@@ -39,8 +39,8 @@ def search_points(
         check_suffix(output, FORMATS)
         check_new(output, force)
     metric = load_model(model, rank)
-    reading = reading.for_model(metric)
-    asked = reading.read_others(queries)
+    reading, of_queries = reading.for_model(metric).apart(points, queries)
+    asked = of_queries.read(queries)
     check_features(metric, asked)
     n, recall = len(asked), None
     hits: dict[str, np.ndarray[Any, Any]] = {

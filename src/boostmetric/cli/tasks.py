@@ -195,13 +195,11 @@ def read_task(
             judged = np.unique(table.judgements[:, 0].astype(np.int64))
             called = _called(reading, queries.take(judged), points)
         return Tested(ranked, called, [compared])
-    reference = None
+    reference: PointTable | None
     if testing.reference_where:
         asked, reference = reading.read_two(files, parse_conditions(testing.reference_where, "--reference-where"))
     else:
-        asked = reading.read(files)
-        if testing.reference:
-            reference = reading.read_others(testing.reference)
+        asked, reference = reading.read_with(files, testing.reference)
     if reading.unlabelled:
         asked, reference = labelled(asked), None if reference is None else labelled(reference)
     check_features(metric, asked, *([] if reference is None else [reference]))

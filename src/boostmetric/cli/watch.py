@@ -78,7 +78,8 @@ def watch(
     metric = load_model(model)
     files = list(reference) if reference else _learned_from(metric, model)
     reading = reading.for_model(metric)
-    new, known = reading.read(points), reading.read_others(files)
+    of_new, of_known = reading.apart(points, files)
+    new, known = of_new.read(points), of_known.read(files)
     check_features(metric, new, known)
     found = drift(metric, new.points, known.points, tolerance=tolerance, random_state=seed)
     width = max(map(len, _MEANING.values()))
@@ -94,7 +95,7 @@ def watch(
     ]
     answered["evaluation"] = None
     if label or relevance or comparisons:
-        tested = read_task(metric, points, reading, testing)
+        tested = read_task(metric, points, of_new, testing)
         result = compare(metric, tested.task, beside=tested.beside, headline=headline, random_state=seed)
         answered["evaluation"] = result.as_dict()
         lines.append(paragraph(result.sentence))
