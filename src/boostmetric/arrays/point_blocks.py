@@ -30,6 +30,10 @@ class PointBlocks(ABC):
     def blocks(self) -> Iterator[NDArray[Any]]:
         """Yield the points, `ROWS` at a time; the last block may be shorter."""
 
+    @abstractmethod
+    def __getitem__(self, rows: Any) -> PointBlocks:
+        """Choose rows by a mask or by ascending numbers; nothing is read."""
+
     def __len__(self) -> int:
         return self.shape[0]
 
@@ -40,8 +44,11 @@ class PointBlocks(ABC):
 
 class _Mapped(PointBlocks):
     def __init__(self, points: PointBlocks, function: Callable[[NDArray[Any]], NDArray[Any]], n_features: int) -> None:
-        self._points, self._function = points, function
+        self._points, self._function, self._n_features = points, function, n_features
         self.shape, self.dtype = (len(points), n_features), np.dtype(np.float64)
+
+    def __getitem__(self, rows: Any) -> PointBlocks:
+        return _Mapped(self._points[rows], self._function, self._n_features)
 
     def blocks(self) -> Iterator[NDArray[Any]]:
         return map(self._function, self._points.blocks())

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from boostmetric.tables import PointTable
 
 _PANEL = "Which columns and rows"
+LARGE = 2**27
+"""Bytes of files whose points are not all held in memory, by commands that can do without."""
 
 POINTS_HELP = (
     "Files of points (.csv, .tsv, .jsonl, also .gz or .zst; .parquet, .npz, .npy), a quoted pattern, or - for "
@@ -147,9 +149,9 @@ class Reading:
             return self
         return replace(self, columns=tuple(metric.feature_names), by_model=True)
 
-    def read(self, files: Sequence[str]) -> "PointTable":
-        """All rows that satisfy the conditions."""
-        table = self._table(files, self.where)
+    def read(self, files: Sequence[str], *, or_open: bool = False) -> "PointTable":
+        """All rows that satisfy the conditions; with `or_open`, `open` if the files are large."""
+        table = self._table(files, self.where, _reader(files, or_open=or_open))
         return self._chosen(table, rows_where(table, self.where)) if self.where else table
 
     def open(self, files: Sequence[str]) -> "PointTable":
@@ -179,20 +181,24 @@ class Reading:
             replace(self, label=of_others or None, ignore=ignored[1], where=()),
         )
 
-    def read_with(self, files: Sequence[str], others: Sequence[str] | None) -> "tuple[PointTable, PointTable | None]":
-        """Read files and, if there are any, others that go with them; see `apart`."""
+    def read_with(
+        self, files: Sequence[str], others: Sequence[str] | None, *, or_open: bool = False
+    ) -> "tuple[PointTable, PointTable | None]":
+        """`read` files and, if there are any, others that go with them; see `apart`."""
         if not others:
-            return self.read(files), None
+            return self.read(files, or_open=or_open), None
         ours, theirs = self.apart(files, others)
-        return ours.read(files), theirs.read(others)
+        return ours.read(files, or_open=or_open), theirs.read(others, or_open=or_open)
 
-    def read_two(self, files: Sequence[str], second: Sequence[Condition]) -> "tuple[PointTable, PointTable]":
+    def read_two(
+        self, files: Sequence[str], second: Sequence[Condition], *, or_open: bool = False
+    ) -> "tuple[PointTable, PointTable]":
         """Rows that satisfy the conditions, and other rows of the same files.
 
         The others satisfy `second`, and the conditions on columns that `second` does not name. No row is in both: rows
         of `second` are taken out of the first.
         """
-        table = self._table(files, (*self.where, *second))
+        table = self._table(files, (*self.where, *second), _reader(files, or_open=or_open))
         others = rows_where(table, other_conditions(self.where, second))
         first = rows_where(table, self.where) & ~others
         return self._chosen(table, first), self._chosen(table, others, other_conditions(self.where, second))
@@ -201,15 +207,14 @@ class Reading:
         self,
         files: Sequence[str],
         conditions: Sequence[Condition],
-        reader: "Callable[..., PointTable] | None" = None,
+        reader: "Callable[..., PointTable]",
     ) -> "PointTable":
-        from boostmetric.tables import read_points
         from boostmetric.tables.complaints import NotThereError
 
         texts = () if self.text is None else (self.text,)
         weights = {} if self.weight is None else {"weight": self.weight}
         try:
-            return (reader or read_points)(
+            return reader(
                 list(files),
                 id=self.id,
                 label=self.label,
@@ -252,6 +257,13 @@ class Reading:
             asked = " and ".join(map(str, self.where if conditions is None else conditions)) or "what is left over"
             raise TableError(f"{table.source}: no row satisfies {asked}. Loosen the conditions.")
         return chosen
+
+
+def _reader(files: Sequence[str], *, or_open: bool) -> "Callable[..., PointTable]":
+    from boostmetric.tables import open_points, read_points
+    from boostmetric.tables.formats import size_of
+
+    return open_points if or_open and size_of(list(files)) > LARGE else read_points
 
 
 def labelled(table: "PointTable") -> "PointTable":

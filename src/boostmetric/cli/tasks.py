@@ -149,6 +149,8 @@ def read_task(
     testing: Testing,
     k: Sequence[int] | None = None,
     neighbors: Sequence[int] | None = None,
+    *,
+    or_open: bool = False,
 ) -> Tested:
     """Read what a model is tested on.
 
@@ -163,16 +165,18 @@ def read_task(
         Results to look at; by default 1, 5 and 10, as far as there are points.
     neighbors : sequence of int, optional
         Neighbours that vote; by default 3, or 1 with fewer points.
+    or_open : bool
+        Leave labelled or graded points in large files, to be read block by block.
     """
     import numpy as np
 
     from boostmetric.evaluation import ComparisonTask, LabelTask, RankingTask
-    from boostmetric.tables import read_comparisons, read_relevance
+    from boostmetric.tables import read_comparisons
 
     reading = reading.for_model(metric)
     names = parse_names(testing.names)
     if testing.relevance:
-        return _rankings(metric, files, reading, testing, k, names, RankingTask, read_relevance)
+        return _rankings(metric, files, reading, testing, k, names, or_open)
     if testing.comparisons:
         points, queries = reading.read_with(files, testing.queries)
         table = read_comparisons(
@@ -197,9 +201,11 @@ def read_task(
         return Tested(ranked, called, [compared])
     reference: PointTable | None
     if testing.reference_where:
-        asked, reference = reading.read_two(files, parse_conditions(testing.reference_where, "--reference-where"))
+        asked, reference = reading.read_two(
+            files, parse_conditions(testing.reference_where, "--reference-where"), or_open=or_open
+        )
     else:
-        asked, reference = reading.read_with(files, testing.reference)
+        asked, reference = reading.read_with(files, testing.reference, or_open=or_open)
     if reading.unlabelled:
         asked, reference = labelled(asked), None if reference is None else labelled(reference)
     check_features(metric, asked, *([] if reference is None else [reference]))
@@ -220,24 +226,26 @@ def _rankings(
     testing: Testing,
     k: Sequence[int] | None,
     names: dict[str, str],
-    task: Any,
-    read_relevance: Any,
+    or_open: bool,
 ) -> Tested:
     import numpy as np
 
-    documents, queries = reading.read_with(files, testing.queries)
+    from boostmetric.evaluation import RankingTask
+    from boostmetric.tables import read_relevance
+
+    documents, queries = reading.read_with(files, testing.queries, or_open=or_open)
     relevance = read_relevance(list(testing.relevance or ()), documents, queries=queries, names=names)
     check_features(metric, documents, *([] if queries is None else [queries]))
     if queries is None:
         cuts = _cuts(k, len(documents) - 1)
-        return Tested(task.of(documents.points, None, relevance, k=cuts), _called(reading, documents))
+        return Tested(RankingTask.of(documents.points, None, relevance, k=cuts), _called(reading, documents))
     # Queries without judgements are not asked; there may be many.
     judged, number = np.unique(relevance[:, 0].astype(np.int64), return_inverse=True)
     asked = queries.take(judged)
     relevance = np.column_stack([number, relevance[:, 1:]])
     cuts = _cuts(k, len(documents))
     return Tested(
-        task.of(asked.points, documents.points, relevance, k=cuts),
+        RankingTask.of(asked.points, documents.points, relevance, k=cuts),
         _called(reading, asked, documents),
     )
 

@@ -12,12 +12,14 @@ from numpy.typing import ArrayLike
 
 from boostmetric.arrays.frame import Given
 from boostmetric.arrays.numbering import check_in_range
+from boostmetric.arrays.point_blocks import PointBlocks
 from boostmetric.arrays.types import FloatArray, IntArray
 from boostmetric.comparisons import Comparisons, Points
 from boostmetric.comparisons.forms import as_comparisons, as_rows, hold_points
 from boostmetric.evaluation.comparison_scores import Satisfied, accuracy_by_pair, comparison_accuracy
 from boostmetric.evaluation.task import ScoreSample, check_points, text_of
 from boostmetric.evaluation.verdict import COMPARISON_ACCURACY
+from boostmetric.neighbors.in_blocks import OnProgress
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +56,8 @@ class ComparisonTask:
         if hold_points(comparisons):
             raise ValueError("comparisons must refer to points by number. Got the points themselves.")
         given = check_points("points", points.X if isinstance(points, Points) else points)
+        if isinstance(given, PointBlocks):
+            raise TypeError("Comparisons are of any two points, so the points must be in memory. Got points in blocks.")
         rows, _ = as_rows(comparisons, given)
         checked = as_comparisons(rows, y, None)
         if not checked.n_groups:
@@ -111,7 +115,7 @@ class ComparisonTask:
         """What the bootstrap resamples."""
         return "pairs" if self._one_anchor else "anchors"
 
-    def measure(self, points: Sequence[Given]) -> list[ScoreSample]:
+    def measure(self, points: Sequence[Any], on_progress: OnProgress | None = None) -> list[ScoreSample]:
         """Count the satisfied comparisons of each anchor under the Euclidean distance between the points."""
         if self._one_anchor:
             return [_sample(side) for side in accuracy_by_pair(self.comparisons, points[0])]

@@ -14,7 +14,8 @@ from boostmetric.arrays.errors import ParameterError
 from boostmetric.arrays.types import FloatArray, IntArray
 from boostmetric.arrays.validation import as_numbers, check_count
 from boostmetric.metric.mahalanobis import as_metric, check_columns
-from boostmetric.retrieval.backends import Extent, SearchBackend, make_backend
+from boostmetric.neighbors.in_blocks import Extent
+from boostmetric.retrieval.backends import SearchBackend, make_backend
 from boostmetric.retrieval.file import StoredIndex, load_index, save_index
 from boostmetric.retrieval.ids import as_array, as_ids, listed, number_behind, refuse_repeated
 from boostmetric.retrieval.mapping import mapped_rows

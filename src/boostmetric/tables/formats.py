@@ -430,6 +430,12 @@ def files_of(source: FilePaths) -> list[Path]:
     return files
 
 
+def size_of(source: FilePaths) -> int:
+    """Size of files in bytes."""
+    paths = (standard_input() if str(path) == NAME else path for path in files_of(source))
+    return sum(path.stat().st_size for path in paths if path.exists())
+
+
 def open_parquet(source: FilePaths, reader: str, otherwise: str) -> TableSet[ParquetTable]:
     """As `open_tables`, for Parquet only; the error for other formats uses `reader` and `otherwise`."""
     tables = []
