@@ -132,6 +132,35 @@ def test_errors_in_standard_input_have_its_name(here):
     assert "Error: standard input: there is no column of vectors 'w'" in said
 
 
+@pytest.mark.parametrize("where", [[], ["--base"], ["--backend", "exact"], ["--index", "made.st"]])
+def test_search_shows_texts_beside_ids(here, where):
+    arguments = ["search", "model.st", "points.jsonl", "--queries", "asked.jsonl", "--ignore", "kind", "-k", "2", "-q"]
+    (here / "asked.jsonl").write_text(lines(0, 2, text=1))
+    for columns in (["--ignore", "id"], ["--id", "id"]):
+        (here / "made.st").unlink(missing_ok=True)
+        found = json.loads(run(*arguments, *where, *columns, "--text", "text", "--json").stdout)["hits"]
+        assert [hit["query_text"] for hit in found] == ["text 0", "text 0", "text 1", "text 1"]
+        assert found[0]["text"] == "text 0"
+        for hit in found:
+            for base in ("", "base_") if where == ["--base"] else ("",):
+                assert hit[f"{base}text"].split()[1] == str(hit[f"{base}id"]).removeprefix("p")
+    printed = run(*arguments, *where, "--id", "id", "--text", "text").stdout
+    assert printed.splitlines()[0].split()[:5] == ["query", "query_text", "rank", "id", "text"]
+    assert printed.count("\n\n") == 1  # between the queries
+
+
+def test_texts_may_be_in_one_file_only(here):
+    asked = ["--queries", "others.jsonl", *UNLABELLED[:2], "--ignore", "kind,note", "-k", "1", "--json"]
+    (hit, *_) = json.loads(run("search", "model.st", "points.jsonl", *asked, "--text", "text").stdout)["hits"]
+    assert hit["text"].startswith("text ")
+    assert "query_text" not in hit
+    said = message(run("search", "model.st", "points.jsonl", *asked, "--text", "words", code=2))
+    assert "there is no column 'words'" in said
+    long = json.dumps({"id": "p", "v": [0.0, 0.0], "text": "so " * 50}) + "\n"
+    printed = run("search", "model.st", "-", "--queries", "-", "--id", "id", "--text", "text", "-k", "1", given=long)
+    assert printed.stdout.count("so so so…") == 2
+
+
 def test_labels_beside_an_array_are_in_a_file_of_their_own(here):
     table = read_points("points.jsonl", id="id", label="kind", ignore="text")
     np.save("X.npy", table.points[:30])

@@ -87,7 +87,7 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
 Text = Annotated[
     str | None,
     typer.Option(
-        help="Column of texts, such as sentences, to show in place of ids.",
+        help="Column of texts, such as sentences, to show in place of ids (search: beside them).",
         autocompletion=columns,
         rich_help_panel=_PANEL,
     ),
@@ -164,8 +164,8 @@ class Reading:
     def apart(self, files: Sequence[str], others: Sequence[str]) -> "tuple[Reading, Reading]":
         """How to read files, and how to read others that go with them, such as a reference or queries.
 
-        Conditions apply to the first only. Columns to ignore may be in one of both only, and labels beside .npy files
-        may be in two files.
+        Conditions apply to the first only. Columns to ignore, and texts, may be in one of both only, and labels beside
+        .npy files may be in two files.
         """
         from boostmetric.tables.formats import open_tables
         from boostmetric.tables.point_table import to_ignore
@@ -176,9 +176,11 @@ class Reading:
         ours, theirs = open_tables(list(files)), open_tables(list(others))
         every = [*ours.tables, *theirs.tables]
         ignored = [tuple(to_ignore(one.first, self.ignore, every)) for one in (ours, theirs)]
+        has_text = [self.text in one.first.columns for one in (ours, theirs)]
+        texts = [self.text if has or not any(has_text) else None for has in has_text]
         return (
-            replace(self, label=label or None, ignore=ignored[0]),
-            replace(self, label=of_others or None, ignore=ignored[1], where=()),
+            replace(self, label=label or None, ignore=ignored[0], text=texts[0]),
+            replace(self, label=of_others or None, ignore=ignored[1], text=texts[1], where=()),
         )
 
     def read_with(
