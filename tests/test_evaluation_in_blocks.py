@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from boostmetric import Comparisons, MahalanobisMetric
 from boostmetric.arrays import point_blocks
-from boostmetric.arrays.point_blocks import PointBlocks
+from boostmetric.arrays.point_blocks import PointBlocks, Stacked
 from boostmetric.cli import app, points
 from boostmetric.evaluation import ComparisonTask, LabelTask, RankingTask, compare
 from boostmetric.neighbors import in_blocks
@@ -90,12 +90,33 @@ def test_documents_are_ranked_as_in_memory(metric):
         assert (row.base, row.learned, row.low) == pytest.approx((other.base, other.learned, other.low))
 
 
-def test_what_cannot_be_evaluated_in_blocks_is_refused():
+@pytest.mark.parametrize("kind", ["triplets", "pairs", "labels"])
+def test_of_comparisons_the_points_compared_are_held(kind):
+    X, y = drawn(60, "float32")
+    comparisons = {
+        "triplets": Comparisons.from_triplets([[50, 3, 9], [50, 9, 20], [7, 3, 20]]),
+        "pairs": Comparisons.from_pairs([[50, 3], [9, 20]], [[7, 3], [20, 50], [9, 3]]),
+        "labels": Comparisons.from_labels(X, y, n_impostors="all"),
+    }[kind]
+    found, expected = (compare(METRICS["metric"], ComparisonTask.of(comparisons, some)) for some in (InBlocks(X), X))
+    assert found.rows == expected.rows
+    if kind == "triplets":
+        assert ComparisonTask.of(comparisons, InBlocks(X)).points[0].shape == (5, 5)
+
+
+def test_sets_of_points_follow_each_other():
+    X, _ = drawn(60, "float32")
+    stacked = Stacked([X[:20], InBlocks(X[20:35]), InBlocks(X[35:35]), InBlocks(X[35:])])
+    np.testing.assert_array_equal(stacked.in_memory(), X)
+    for rows in (slice(20, None), slice(0, 0), np.arange(0, 60, 7), np.array([19, 20, 34, 35, 59]), X[:, 0] > 0):
+        np.testing.assert_array_equal(stacked[rows].in_memory(), X[rows])
+        assert stacked[rows].shape == X[rows].shape
+
+
+def test_the_reference_must_be_others():
     X, y = drawn(20, "float32")
     with pytest.raises(ValueError, match="The reference is X itself"):
         LabelTask.of(InBlocks(X), y, reference=(InBlocks(X.copy()), y))
-    with pytest.raises(TypeError, match="must be in memory"):
-        ComparisonTask.of(Comparisons.from_triplets([[0, 1, 2]]), InBlocks(X))
 
 
 @pytest.fixture
@@ -109,14 +130,20 @@ def files(tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize("task", ["reference", "relevance"])
+@pytest.mark.parametrize("task", ["reference", "relevance", "grades", "positives", "reference-where"])
 def test_the_command_leaves_large_files_where_they_are(files, task, monkeypatch):
     monkeypatch.setattr(point_blocks, "ROWS", 64)
     if task == "reference":
         arguments = ["asked.npz", "--label", "y", "--ignore", "id", "--reference", str(files / "all.npz")]
+    elif task == "reference-where":
+        arguments = ["all.npz", "--label", "y", "--where", "id<40", "--reference-where", "id>=40"]
     else:
         arguments = ["all.npz", "--id", "id", "--ignore", "y", "--queries", str(files / "asked.npz")]
-        arguments += ["--relevance", str(files / "grades.csv")]
+        arguments += ["--relevance" if task == "relevance" else "--comparisons", str(files / "grades.csv")]
+        if task == "grades":
+            header, *rows = (files / "grades.csv").read_text().split()
+            graded = [f"{row[:-1]}{1 + number % 2}" for number, row in enumerate(rows)]
+            (files / "grades.csv").write_text("\n".join([header, *graded]))
     arguments = ["evaluate", str(files / "m.st"), str(files / arguments[0]), *arguments[1:], "--json"]
 
     def evaluated(*more):
@@ -129,8 +156,9 @@ def test_the_command_leaves_large_files_where_they_are(files, task, monkeypatch)
     monkeypatch.setattr(points, "LARGE", 0)
     found, said = evaluated()
     assert found["scores"] == [pytest.approx(score) for score in expected["scores"]]
-    assert "of 1500" in said  # to know their extent, and for each eleven of the queries
-    assert evaluated("--quiet")[1] == ""
+    n = 260 if task == "reference-where" else 300
+    assert f"of {n * (1 + 4)}" in said  # to know their extent, and for each eleven of the queries
+    assert "Points" not in evaluated("--quiet")[1]
 
 
 @pytest.mark.parametrize("name", ["x.npy", "x.parquet"])

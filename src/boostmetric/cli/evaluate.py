@@ -74,7 +74,7 @@ def evaluate(
     better, no headroom (with --against, no difference) or worse, by the interval of the difference in the headline
     score; mixed, if another important score contradicts it; or doubtful, if one is below chance.
 
-    Large files of labelled or graded points are searched block by block, so that they may be larger than memory.
+    Large files of points are searched block by block, so that they may be larger than memory.
     """
     testing = Testing(reference, reference_where, relevance, comparisons, kind, queries, names, click_model)
     testing.check(label, needed=True)

@@ -166,7 +166,7 @@ def read_task(
     neighbors : sequence of int, optional
         Neighbours that vote; by default 3, or 1 with fewer points.
     or_open : bool
-        Leave labelled or graded points in large files, to be read block by block.
+        Leave points in large files, to be read block by block.
     """
     import numpy as np
 
@@ -178,7 +178,7 @@ def read_task(
     if testing.relevance:
         return _rankings(metric, files, reading, testing, k, names, or_open)
     if testing.comparisons:
-        points, queries = reading.read_with(files, testing.queries)
+        points, queries = reading.read_with(files, testing.queries, or_open=or_open)
         table = read_comparisons(
             list(testing.comparisons),
             points,

@@ -56,13 +56,13 @@ class ComparisonTask:
         if hold_points(comparisons):
             raise ValueError("comparisons must refer to points by number. Got the points themselves.")
         given = check_points("points", points.X if isinstance(points, Points) else points)
-        if isinstance(given, PointBlocks):
-            raise TypeError("Comparisons are of any two points, so the points must be in memory. Got points in blocks.")
         rows, _ = as_rows(comparisons, given)
         checked = as_comparisons(rows, y, None)
         if not checked.n_groups:
             raise ValueError("There are no comparisons: at least one is needed.")
         check_in_range(checked.n_points - 1, given.shape[0])
+        if isinstance(given, PointBlocks):  # those that are compared are held: any two may be
+            return cls(checked.renumbered(), (given[checked.points].in_memory(),))
         return cls(checked, (given,))
 
     @property
