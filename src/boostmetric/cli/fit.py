@@ -259,7 +259,10 @@ def fit(
 
     from boostmetric import BoostMetric, ComparisonBoostMetric
     from boostmetric.cli import fit_run, model_output
-    from boostmetric.cli.fit_data import ComparedData, Feedback, HoldOut, LabelledData, SharedData, are_parquet
+    from boostmetric.cli.fit_comparisons import ComparedData
+    from boostmetric.cli.fit_data import Feedback, HoldOut
+    from boostmetric.cli.fit_labels import LabelledData
+    from boostmetric.cli.fit_shared import SharedData, are_parquet
     from boostmetric.engines.ray import RayEngine
     from boostmetric.storage.origin import origin
 
