@@ -211,10 +211,23 @@ def few(tmp_path, monkeypatch):
     ("arguments", "code", "said"),
     [
         ("fit one.csv --label kind --ignore part", 1, "one.csv: one row is too few to learn from"),
+        ("fit one.csv --comparisons t.csv --ignore part,kind", 1, "one.csv: one row is too few to learn from"),
+        (
+            "evaluate model.st one.csv --label kind --ignore part",
+            1,
+            "column 'kind': 'a' is the only label (1 row). Give",
+        ),
+        ("mine one.csv --label kind --ignore part -o t.npz", 1, "column 'kind': 'a' is the only label (1 row). Give"),
+        ("evaluate model.st few.csv --label kind --ignore part --reference few.csv", 2, "Leave --reference out"),
+        (
+            "watch model.st one.csv --ignore part,kind --reference few.csv",
+            1,
+            "1 new point and 40 of the reference are too few",
+        ),
         ("fit few.csv --label kind -o x.pkl", 2, "Call it x.safetensors"),
         ("fit few.csv --label kind -o x.pkl --dry-run", 2, "Call it x.safetensors"),
         ("fit few.csv --label x --ignore kind", 1, "few.csv, column 'x': each of the 40 values occurs once"),
-        ("fit few.csv --label kind --where kind=a", 1, "few.csv, column 'kind': all 20 rows have the label 'a'. Give"),
+        ("fit few.csv --label kind --where kind=a", 1, "few.csv, column 'kind': 'a' is the only label (20 rows). Give"),
         ("fit same.csv --label kind", 1, "same.csv: all 20 rows have the same features"),
         ("fit https://example.org/few.csv --label kind", 1, "https://example.org/few.csv is an address. Download"),
         ("fit bare.csv --label a", 1, "the file seems to have no header"),
@@ -238,7 +251,7 @@ def few(tmp_path, monkeypatch):
         (
             "evaluate model.st few.csv --label kind --where kind=a --ignore part --reference-where kind=b",
             1,
-            "the label 'b', so the answers are the same under every distance",
+            "few.csv, column 'kind': 'b' is the only label (20 rows). Give rows of at least two classes",
         ),
     ],
 )
@@ -261,6 +274,14 @@ def test_rows_are_chosen_by_a_column_of_fractions(few, condition, n):
     np.savez("few.npz", X=np.arange(40.0)[:, None], y=np.arange(40) % 2, price=np.arange(40) / 4)
     done = run("fit", "few.npz", "--label", "y", "--where", condition, "--dry-run")
     assert f"few.npz: npz, {n} point{'s' if n > 1 else ''} with 1 feature\n" in done.stdout
+
+
+def test_a_folder_of_output_that_cannot_be_written_is_found_before_learning(tmp_path, monkeypatch):
+    def refused(dir):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr("tempfile.TemporaryFile", refused)
+    assert "cannot be used as a folder: Permission denied" in message(run("demo", "-o", tmp_path / "new", code=2))
 
 
 def test_numbers_may_name_columns(few):

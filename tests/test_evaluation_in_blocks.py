@@ -115,7 +115,7 @@ def test_sets_of_points_follow_each_other():
 
 def test_the_reference_must_be_others():
     X, y = drawn(20, "float32")
-    with pytest.raises(ValueError, match="The reference is X itself"):
+    with pytest.raises(ValueError, match="reference holds the queries themselves"):
         LabelTask.of(InBlocks(X), y, reference=(InBlocks(X.copy()), y))
 
 

@@ -11,7 +11,6 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import numpy as np
 import typer
 
-from boostmetric.arrays.errors import plural
 from boostmetric.cli.conditions import Condition
 from boostmetric.evaluation import compare, keep_better
 from boostmetric.evaluation.splitting import TEST_FRACTION
@@ -151,6 +150,8 @@ class FitData(ABC):
 
 def check_spread(table: PointTable) -> None:
     """Refuse points that are all equal."""
+    if len(table) < 2:
+        raise TableError(f"{table.source}: one row is too few to learn from. Give more points.")
     if np.array_equal(table.points.min(axis=0), table.points.max(axis=0)):
-        problem = f"{table.source}: all {plural(len(table), 'row')} have the same features, so all distances are 0."
+        problem = f"{table.source}: all {len(table):,} rows have the same features, so all distances are 0."
         raise TableError(problem, "Name other columns ({columns}, {vector}).")

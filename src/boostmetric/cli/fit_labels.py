@@ -11,7 +11,7 @@ import numpy as np
 
 from boostmetric.arrays.errors import plural, shown
 from boostmetric.cli.fit_data import FitData, HoldOut, check_spread
-from boostmetric.cli.points import Reading, labelled
+from boostmetric.cli.points import Reading, check_classes, labelled
 from boostmetric.evaluation import LabelTask, fraction_to_hold_out, split_rows
 from boostmetric.evaluation.task import Task
 from boostmetric.tables import PointTable, TableError
@@ -141,11 +141,8 @@ def _check_labelled(table: PointTable) -> None:
     if table.weights is not None and not table.weights.any():
         problem = f"{table.source}, column {table.origin.columns.weight!r}: all weights are 0."
         raise TableError(problem, "Give a positive weight to some rows, or name another column ({weight}).")
-    where = f"{table.source}, column {table.origin.columns.label!r}"
-    n_classes = len(np.unique(table.labels))
-    if n_classes == 1:
-        problem = f"{where}: all {plural(len(table), 'row')} have the label {shown(table.labels[:1].tolist()[0])}."
-        raise TableError(problem, "Give rows of at least two classes, or name another column ({label}).")
-    if n_classes == len(table):
+    check_classes(table)
+    if len(np.unique(table.labels)) == len(table):
+        where = f"{table.source}, column {table.origin.columns.label!r}"
         problem = f"{where}: each of the {len(table):,} values occurs once, so no row has another of its class."
         raise TableError(problem, "Name a column of classes ({label}).")

@@ -16,6 +16,7 @@ from boostmetric.cli.points import (
     Unlabelled,
     Vector,
     Where,
+    check_classes,
     check_features,
     labelled,
 )
@@ -157,6 +158,7 @@ def mine(
         check_features(metric, table, *([] if found is None else [found]))
     if label:
         table = labelled(table) if unlabelled else table
+        check_classes(table)
         if positives_per_point:
             options["n_positives"] = positives_per_point
         assert table.labels is not None

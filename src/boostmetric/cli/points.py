@@ -295,3 +295,18 @@ def check_features(metric: "MahalanobisMetric", *tables: "PointTable") -> None:
                 f"{table.source} has {plural(table.n_features, 'feature')}, the model was learned from {needed:,}. "
                 "Give points of the same kind; --columns, --vector and --ignore say which columns are features."
             )
+
+
+def check_classes(table: "PointTable") -> None:
+    """Refuse labelled points of one class only, among which every answer is right."""
+    import numpy as np
+
+    from boostmetric.arrays.errors import plural, shown
+    from boostmetric.tables import TableError
+
+    if table.labels is None or table.origin is None or (table.labels != table.labels[0]).any():
+        return
+    label = shown(np.asarray(table.labels)[:1].tolist()[0])
+    problem = f"{table.source}, column {table.origin.columns.label!r}: {label} is the only label"
+    problem += f" ({plural(len(table), 'row')})."
+    raise TableError(problem, "Give rows of at least two classes, or name another column ({label}).")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from boostmetric.cli.conditions import parse_conditions
-from boostmetric.cli.points import Reading, check_features, labelled
+from boostmetric.cli.points import Reading, check_classes, check_features, labelled
 
 if TYPE_CHECKING:
     from boostmetric.metric import MahalanobisMetric
@@ -211,6 +211,7 @@ def read_task(
     check_features(metric, asked, *([] if reference is None else [reference]))
     if asked.labels is None:
         return Tested(None, {"points": asked.points, **_called(reading, asked)})
+    check_classes(asked if reference is None else reference)
     searched = len(asked) - 1 if reference is None else len(reference)
     same: Any = None if reference is None else (reference.points, reference.labels)
     task = LabelTask.of(

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
+from boostmetric.arrays.errors import ParameterError
 from boostmetric.arrays.types import FloatArray, IntArray
 from boostmetric.arrays.validation import check_choice, checked, warn
 from boostmetric.comparisons.labels import known_labels
@@ -101,18 +102,18 @@ class LabelTask:
             searched, known = _check_reference(reference)
             queries, searched = in_one_space("The queries", queries, "the reference", searched)
             if are_same(queries, searched):
-                raise ValueError(
-                    "The reference is X itself, so every query would find itself. Leave the reference out to search "
-                    "for each query among the others."
+                raise ParameterError(
+                    "{reference} holds the queries themselves, so each would find itself. Leave {reference} out to "
+                    "search for each among the others."
                 )
             check_text_or_numbers(right, known)
             points, n_searched = (queries, searched), len(known)
         classes, labels = np.unique(known, return_inverse=True)
         if len(classes) < 2:
             raise ValueError(
-                f"All {len(known)} searched points have the label {classes.tolist()[0]!r}, so the answers are the same "
-                "under every distance. Search among points of several classes, and check that the labels are class "
-                "labels."
+                f"{classes.tolist()[0]!r} is the only label of {text_of(len(known), 'searched points')}, so the "
+                "answers are the same under every distance. Search among points of several classes, and check that the "
+                "labels are class labels."
             )
         cuts, voters = check_cuts("k", k, n_searched), check_cuts("n_neighbors", n_neighbors, n_searched)
         if np.ndim(n_neighbors):  # in the order given: the first is the headline
