@@ -173,7 +173,8 @@ def test_labels_beside_an_array_are_in_a_file_of_their_own(here):
     assert read.labels.tolist() == table.labels[:30].tolist()
     assert read.ids.tolist() == table.ids[:30].tolist()
 
-    run("fit", "X.npy", "--label", "y.npy", *QUICK, "-o", "new.st")
+    said = run("fit", "X.npy", "--label", "y.npy", *QUICK, "-o", "new.st").stdout
+    assert "evaluate new.st TEST_POINTS --label TEST_LABELS.npy,y.npy --reference X.npy\n" in said
     files = MahalanobisMetric.load("new.st").about["origin"]["files"]
     assert [(record["name"], record["role"]) for record in files] == [("X.npy", "points"), ("y.npy", "labels")]
     tested = ["evaluate", "new.st", "X_test.npy", "--label", "y_test.npy,y.npy", "--reference", "X.npy", "-k", "3"]

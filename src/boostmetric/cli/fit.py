@@ -353,7 +353,9 @@ def _next_steps(output: Path, points: Sequence[str], reading: Reading, queries: 
     asked = "".join(f" --queries {shlex.quote(query)}" for query in queries or ())
     tested = f"{model} TEST_POINTS{reading.typed} --comparisons TEST_COMPARISONS{asked}"
     if reading.label is not None:
-        label = f"--label {shlex.quote(reading.label)}{reading.typed}"
+        beside = reading.label.lower().endswith(".npy")  # a file, of these points only
+        labels = f"TEST_LABELS.npy,{reading.label.partition(',')[0]}" if beside else reading.label
+        label = f"--label {shlex.quote(labels)}{reading.typed}"
         tested = f"{model} TEST_POINTS {label} --reference {file}"
         # If rows were chosen by a column, the other rows of the file can be tested on.
         named = [condition for condition in reading.where if condition.sign == "="]
