@@ -363,7 +363,7 @@ def test_bad_split_sizes_are_refused(test_size):
 
 
 def test_too_little_to_split_is_said():
-    with pytest.raises(ValueError, match="1 comparisons about 1 points are too few"):
+    with pytest.raises(ValueError, match="1 comparison about 1 point: too few"):
         Comparisons.from_triplets([[0, 1, 2]]).split(0.5)
 
 

@@ -27,14 +27,22 @@ def test_demo_prints_errors_and_writes_a_picture(tmp_path):
     result = runner.invoke(app, ["demo", "--output", str(tmp_path / "new")])
     assert result.exit_code == 0, result.output
     assert "Circles, 9,000 triplets" in result.output
-    assert "Wine" in result.output
+    assert "Requests to a bank: 1,050 sentences of 30 intents." in result.output
+    (row,) = (line for line in result.output.splitlines() if "Requests, 450 others" in line)
+    before, after = (float(cell.split()[0]) for cell in row.split("│")[2:4])
+    assert after < before - 2
     picture, page = (tmp_path / "new" / name for name in ("circles.png", "report.html"))
     assert picture.read_bytes().startswith(b"\x89PNG")
     html = page.read_text()
-    assert "<h1>Wine: a learned metric</h1>" in html
-    for section in ("Before and after", "Class by class", "Features", "Nearest neighbours"):
+    assert "<h1>Requests to a bank: a learned metric</h1>" in html
+    for section in ("Before and after", "Class by class", "The points in two dimensions", "Nearest neighbours"):
         assert f">{section}</h2>" in html
-    assert "flavanoids" in html
+    assert ">Features</h2>" not in html  # dimensions without names
+    assert "Better: mean of 3-NN and MAP@10" in html
+    assert "Gained most:" in html
+    assert "All 30 classes" in html
+    assert html.count('class="id">') > 20
+    assert 'class="id">0<' not in html  # sentences in place of numbers
     assert "://" not in html.replace("http://www.w3.org/2000/svg", "")  # nothing is loaded from elsewhere
     assert sorted(path.name for path in (tmp_path / "new").iterdir()) == ["circles.png", "report.html"]
 

@@ -45,6 +45,11 @@ def test_columns_of_the_files_typed_before(line, names):
     assert completed(line) == names
 
 
+def test_standard_input_is_not_read(monkeypatch):
+    monkeypatch.setattr("boostmetric.tables.formats.standard_input", lambda: pytest.fail("a completion waits for it"))
+    assert completed("boostmetric fit - wine.csv --label k") == ["kind"]
+
+
 def test_commands_and_options():
     assert completed("boostmetric ev") == ["evaluate"]
     assert completed("boostmetric fit wine.csv --lab") == ["--label"]

@@ -81,6 +81,17 @@ def test_only_errors_of_writing_name_the_output(tmp_path, temporary_of):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no disk that is always full")
+def test_an_index_of_faiss_is_not_written_in_part(tmp_path, monkeypatch):
+    # faiss itself prints that it could not close the file, and goes on.
+    to_faiss = pytest.importorskip("boostmetric.export").to_faiss
+    pytest.importorskip("faiss")
+    monkeypatch.setattr("tempfile.mkstemp", lambda **_: (os.open("/dev/full", os.O_RDWR), "/dev/full"))
+    monkeypatch.setattr(Path, "unlink", lambda *_, **__: None)
+    with pytest.raises(OSError, match="No space left on device"):
+        to_faiss(METRIC, tmp_path / "metric.faiss")
+
+
 def test_a_learned_model_is_saved_elsewhere_if_the_disk_is_full(wine, full, tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     result = run("fit", wine, *QUICK, "-o", full / "model.safetensors", code=1)
@@ -173,8 +184,9 @@ def test_ctrl_c_before_a_command_begins_shows_no_traceback():
     # While what a command needs is imported.
     program = """
 import signal
+import importlib.util
 import boostmetric.__main__ as program
-program.find_spec = lambda name: signal.raise_signal(signal.SIGINT)
+importlib.util.find_spec = lambda name: signal.raise_signal(signal.SIGINT)
 program.main()
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
@@ -199,10 +211,23 @@ def few(tmp_path, monkeypatch):
     ("arguments", "code", "said"),
     [
         ("fit one.csv --label kind --ignore part", 1, "one.csv: one row is too few to learn from"),
+        ("fit one.csv --comparisons t.csv --ignore part,kind", 1, "one.csv: one row is too few to learn from"),
+        (
+            "evaluate model.st one.csv --label kind --ignore part",
+            1,
+            "column 'kind': 'a' is the only label (1 row). Give",
+        ),
+        ("mine one.csv --label kind --ignore part -o t.npz", 1, "column 'kind': 'a' is the only label (1 row). Give"),
+        ("evaluate model.st few.csv --label kind --ignore part --reference few.csv", 2, "Leave --reference out"),
+        (
+            "watch model.st one.csv --ignore part,kind --reference few.csv",
+            1,
+            "1 new point and 40 of the reference are too few",
+        ),
         ("fit few.csv --label kind -o x.pkl", 2, "Call it x.safetensors"),
         ("fit few.csv --label kind -o x.pkl --dry-run", 2, "Call it x.safetensors"),
         ("fit few.csv --label x --ignore kind", 1, "few.csv, column 'x': each of the 40 values occurs once"),
-        ("fit few.csv --label kind --where kind=a", 1, "few.csv, column 'kind': all 20 rows have the label 'a'. Give"),
+        ("fit few.csv --label kind --where kind=a", 1, "few.csv, column 'kind': 'a' is the only label (20 rows). Give"),
         ("fit same.csv --label kind", 1, "same.csv: all 20 rows have the same features"),
         ("fit https://example.org/few.csv --label kind", 1, "https://example.org/few.csv is an address. Download"),
         ("fit bare.csv --label a", 1, "the file seems to have no header"),
@@ -214,10 +239,19 @@ def few(tmp_path, monkeypatch):
         ("evaluate few.csv model.st --label kind", 2, "few.csv is not a model but a table. The model comes first"),
         ("evaluate model.st few.csv --label kind --ignore part --rank 2", 2, "it cannot be cut to 2 dimensions"),
         ("evaluate model.st few.csv --label kind --ignore part -k 99", 2, "-k=99 asks for more results"),
+        ("evaluate few.csv.gz few.csv --label kind", 2, "few.csv.gz is not a model but a table. The model comes first"),
+        ("evaluate model.st few.csv --label kind --against few.csv", 2, "--against: few.csv is not a model but"),
+        ("fit few.csv --label kind --init few.csv", 2, "--init: few.csv is not a model but a table. "),
+        ("evaluate model.st few.csv --label kind --ignore part --neighbors 99", 2, "--neighbors=99 asks for more"),
+        ("evaluate model.st few.csv --label kind --ignore part --seed -1", 2, "greater than or equal to 0"),
+        ("search model.st few.csv --queries few.csv --ignore part,kind -k 99", 2, "-k=99 is more than the 40 points"),
+        ("fit few.csv --label king", 2, "there is no column of labels 'king'. It has"),
+        ("fit few.csv --label kind --columns y", 2, "there is no column of features 'y'"),
+        ("fit few.csv --label kind --where part=7", 2, "no row has '7' in column 'part'"),
         (
             "evaluate model.st few.csv --label kind --where kind=a --ignore part --reference-where kind=b",
             1,
-            "the label 'b', so the answers are the same under every distance",
+            "few.csv, column 'kind': 'b' is the only label (20 rows). Give rows of at least two classes",
         ),
     ],
 )
@@ -242,6 +276,14 @@ def test_rows_are_chosen_by_a_column_of_fractions(few, condition, n):
     assert f"few.npz: npz, {n} point{'s' if n > 1 else ''} with 1 feature\n" in done.stdout
 
 
+def test_a_folder_of_output_that_cannot_be_written_is_found_before_learning(tmp_path, monkeypatch):
+    def refused(dir):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr("tempfile.TemporaryFile", refused)
+    assert "cannot be used as a folder: Permission denied" in message(run("demo", "-o", tmp_path / "new", code=2))
+
+
 def test_numbers_may_name_columns(few):
     done = run("transform", "model.st", "ids.csv", "--id", "id", "--columns", "1", "-o", "out.npz")
     assert "2 points" in done.stdout
@@ -249,4 +291,5 @@ def test_numbers_may_name_columns(few):
 
 def test_flags_take_no_value_in_help():
     shown = " ".join(run("evaluate", "--help").stdout.replace("│", " ").split())
+    assert "--help Show this message and exit." in shown
     assert "--json Print one JSON object instead of text." in shown

@@ -334,7 +334,7 @@ def test_columns_to_ignore_may_be_in_points_or_in_queries_only(folder, wine, tmp
     given = [wine, "--id", "bottle", "--queries", asked, "--ignore", "part,kind,te*,turn"]
     graded = [*given, "--comparisons", folder / "grades.csv", "--max-per-query", "9", "--max-iter", "2"]
     fitted = ["fit", *graded, "--setting", "paper", "-o", tmp_path / "m"]
-    said = message(run(*fitted[:-2], "--ignore", "aroma", "--dry-run", code=1))
+    said = message(run(*fitted[:-2], "--ignore", "aroma", "--dry-run", code=2))
     assert "wine.csv: there is no column to ignore 'aroma'" in said
     assert json_of(*fitted)["data"]["n_features"] == 13
     assert json_of("evaluate", tmp_path / "m", *given, "--relevance", folder / "grades.csv")["headline"]
@@ -427,10 +427,10 @@ def test_the_same_seed_gives_the_same_file(wine, tmp_path):
     [
         ([], 2, "Give either --label or --comparisons"),
         (["--label", "kind"], 1, "columns 'bottle', 'part' hold no numbers"),
-        (["--label", "sort"], 1, "there is no column of labels 'sort'"),
+        (["--label", "sort"], 2, "there is no column of labels 'sort'"),
         ([*LABELLED, "--where", "part"], 2, "not of the form COLUMN=VALUE"),
-        ([*LABELLED, "--where", "part=trian"], 1, "no row has 'trian' in column 'part' (part=trian). There are 'test'"),
-        ([*LABELLED, "--where", "colour=red"], 1, "there is no column 'colour'"),
+        ([*LABELLED, "--where", "part=trian"], 2, "no row has 'trian' in column 'part' (part=trian). There are 'test'"),
+        ([*LABELLED, "--where", "colour=red"], 2, "there is no column 'colour'"),
         ([*LABELLED, "--where", "part=train", "--where", "part=test"], 1, "no row satisfies part=train and part=test"),
         ([*LABELLED, "--ignore", "part", "--init", "unit"], 2, "init must be one of"),
         ([*LABELLED, "--ignore", "part", "--impostors", "some"], 2, "neither a positive whole number nor all"),
@@ -672,7 +672,7 @@ def test_report(folder, wine, model, tmp_path):
     MahalanobisMetric([[1.0, 2.0]]).save(small)
     run("report", small, said, "--label", "kind", "--text", "said", "-o", tmp_path / "said.html")
     assert '<span class="id">is it 7?</span> <span class="label">b</span>' in (tmp_path / "said.html").read_text()
-    unknown = run("report", small, said, "--label", "kind", "--text", "words", "-o", tmp_path / "x.html", code=1)
+    unknown = run("report", small, said, "--label", "kind", "--text", "words", "-o", tmp_path / "x.html", code=2)
     assert "'words'" in message(unknown)
     assert "no POINTS" in message(run("report", model, "--label", "kind", "-o", tmp_path / "x.html", code=2))
 

@@ -659,11 +659,11 @@ AB = ["a", "a", "b", "b"]
         (lambda: class_gains(evaluate(None, SMALL, AB, k=1), None), "evaluation is of the base alone"),
         (lambda: evaluate(None, SMALL, AB, k=1.5), "k must be a whole number of at least 1. Got 1.5"),
         (lambda: evaluate(None, SMALL, AB[:3], k=1), "inconsistent numbers of samples"),
-        (lambda: evaluate(None, SMALL, ["a"] * 4, k=1), "All 4 searched points have the label 'a'"),
+        (lambda: evaluate(None, SMALL, ["a"] * 4, k=1), "'a' is the only label of 4 searched points"),
         (lambda: evaluate(None, SMALL, list("abcd"), k=1), "Each of the 4 labels occurs once"),
         (lambda: evaluate(None, SMALL, AB, by="user", k=1), "by must be one of 'query', 'class'. Got 'user'"),
         (lambda: evaluate(None, SMALL, AB, reference=SMALL, k=1), r"reference must be a pair \(X, y\)"),
-        (lambda: evaluate(None, SMALL, AB, reference=(SMALL, AB), k=1), "The reference is X itself"),
+        (lambda: evaluate(None, SMALL, AB, reference=(SMALL, AB), k=1), "reference holds the queries themselves"),
         (
             lambda: evaluate(None, [[0.5], [1.5]], ["a", "z"], reference=(SMALL, AB), k=1),
             r"The label 'z' does not occur in the reference.*1 of 2 queries",

@@ -47,6 +47,13 @@ def test_the_command_names_the_extra_it_needs():
     )
 
 
+def test_the_package_itself_imports_nothing():
+    # Until it has, Ctrl-C shows a traceback.
+    program = "import sys; before = set(sys.modules); import boostmetric; print(*(set(sys.modules) - before))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert set(done.stdout.split()) <= {"__future__", "boostmetric"}
+
+
 def test_modules_need_no_optional_package():
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

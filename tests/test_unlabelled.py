@@ -120,10 +120,45 @@ def test_what_is_said_about_rows_without_a_label(tmp_path):
     assert "line 2, column 'kind': no class" in fit(path, code=1).output
     understood = fit(path, "--unlabelled", "--dry-run").stdout
     assert "unlabelled: 45 rows, left out of learning and validation" in understood
-    assert "--reference LABELLED_POINTS" in fit(path, "--unlabelled").stdout
+    said = fit(path, "--unlabelled").stdout
+    assert f"--label kind --unlabelled --reference {path}\n" in said
+    assert f"transform {path.with_suffix('.st')} {path} -o" in said
     (tmp_path / "t.csv").write_text("anchor,near,far\n1,2,3\n")
     arguments = ["fit", str(path), "--comparisons", str(tmp_path / "t.csv"), "--unlabelled"]
     assert "--unlabelled goes with --label" in " ".join(CliRunner().invoke(app, arguments).output.split())
+
+
+@pytest.mark.parametrize("command", ["evaluate", "report", "watch"])
+def test_other_commands_leave_rows_without_a_label_out(tmp_path, command):
+    path, alone = write(tmp_path / "all.csv", ""), write(tmp_path / "alone.csv", "", KNOWN)
+    fit(alone, "--ignore", "part")
+
+    def answer(path, *more, code=0):
+        output = ["-o", path.with_suffix(".html"), "--force"] if command == "report" else []
+        tested = ["--reference", path, "--tolerance", "1"] if command == "watch" else []
+        columns = ["--label", "kind", "--ignore", "part"]
+        arguments = [command, alone.with_suffix(".st"), path, *columns, *tested, *more, *output, "--json"]
+        done = CliRunner().invoke(app, list(map(str, arguments)))
+        assert done.exit_code == code, done.output
+        return done
+
+    assert "line 2, column 'kind': no class" in answer(path, code=1).stderr
+    found, expected = (json.loads(answer(*files).stdout) for files in ((path, "--unlabelled"), (alone,)))
+    assert found.get("evaluation", found.get("rows")) == expected.get("evaluation", expected.get("rows"))
+
+
+def test_rows_without_a_label_are_not_mined(tmp_path):
+    path = tmp_path / "points.csv"
+    path.write_text("id,kind,x\n" + "".join(f"p{i},{'' if i % 3 == 0 else 'ab'[i % 2]},{i * i}\n" for i in range(30)))
+    arguments = ["mine", str(path), "--label", "kind", "--unlabelled", "-o", str(tmp_path / "t.npz")]
+    done = CliRunner().invoke(app, [*arguments, "--id", "id"])
+    assert done.exit_code == 0, done.output
+    with np.load(tmp_path / "t.npz") as triplets:
+        named = {name for role in ("anchor", "positive", "negative") for name in triplets[role].tolist()}
+    assert named <= {f"p{i}" for i in range(30) if i % 3}
+    refused = CliRunner().invoke(app, [*arguments, "--ignore", "id", "--force"])
+    assert refused.exit_code == 2
+    assert "name the column of ids (--id)" in " ".join(refused.stderr.replace("│", " ").split())
 
 
 def test_files_are_read_with_empty_labels(tmp_path):

@@ -81,7 +81,7 @@ def test_constant_points_have_a_spectrum_too():
 
 def test_messages():
     metric = MahalanobisMetric(np.eye(6))
-    with pytest.raises(ValueError, match="9 new points and 90 of the reference: too few"):
+    with pytest.raises(ValueError, match="9 new points and 90 of the reference are too few"):
         drift(metric, points(9, 0), points(90, 1))
     with pytest.raises(ValueError, match="X have 6 features and reference 2"):
         drift(metric, points(50, 0), points(90, 1, 2))

@@ -4,10 +4,13 @@ The public names load on first use: ``import boostmetric`` costs milliseconds, a
 first fit, not before.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from __future__ import annotations
 
+# Of the standard library nothing is imported here: until it was, Ctrl-C would show a traceback.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from boostmetric.comparisons import Comparisons as Comparisons
     from boostmetric.comparisons import Points as Points
     from boostmetric.estimators import BoostMetric as BoostMetric
@@ -36,6 +39,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'boostmetric' has no attribute {name!r}")
+    import importlib
+
     return getattr(importlib.import_module(_HOME[name]), name)
 
 

@@ -1,5 +1,6 @@
 """Checks of arguments, before any work is done."""
 
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -7,9 +8,11 @@ import typer
 
 
 def make_folder(path: Path) -> None:
-    """Make the output folder, or say why that is not possible."""
+    """Make the output folder, or say why that is not possible, or why it cannot be written."""
     try:
         path.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path):
+            pass
     except OSError as error:
         message = f"{path} cannot be used as a folder: {error.strerror}."
         raise typer.BadParameter(message, param_hint="--output") from None

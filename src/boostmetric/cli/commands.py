@@ -42,11 +42,13 @@ class FileCommand(TyperCommand):
     and keeps its traceback.
     """
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        for parameter in self.params:
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters, --help included; flags take no value, though typer would show <bool>."""
+        parameters = super().get_params(ctx)
+        for parameter in parameters:
             if getattr(parameter, "is_flag", False):
-                parameter.metavar = ""  # a flag takes no value, though typer would show <bool>
+                parameter.metavar = ""
+        return parameters
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
@@ -108,6 +110,10 @@ def _options(command: Any) -> dict[str, str]:
 
 def _is_about_options(error: Exception, command: Any) -> bool:
     """Whether the value of an option is wrong; a checkpoint is a file."""
+    from boostmetric.tables.complaints import NotThereError
+
+    if isinstance(error, NotThereError):
+        return True
     options = _options(command)
     if not isinstance(error, ParameterError) or "resume_from" in error.parameters:
         return False

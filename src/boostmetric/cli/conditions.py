@@ -100,7 +100,7 @@ def _rows_with(table: "PointTable", condition: Condition) -> "NDArray[np.bool_]"
     import numpy as np
 
     from boostmetric.arrays.errors import listed
-    from boostmetric.tables import TableError
+    from boostmetric.tables.complaints import NotThereError
 
     values = table.kept[condition.column]
     wanted: Any = condition.value
@@ -109,7 +109,7 @@ def _rows_with(table: "PointTable", condition: Condition) -> "NDArray[np.bool_]"
     same = np.zeros(len(values), dtype=bool) if wanted is None else np.asarray(values == wanted, dtype=bool)
     if not same.any():
         there = np.unique(values).tolist()
-        raise TableError(
+        raise NotThereError(
             f"{table.source}: no row has {condition.value!r} in column {condition.column!r} ({condition}). There are "
             f"{listed(there)}."
         )

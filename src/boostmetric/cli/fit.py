@@ -12,7 +12,18 @@ import typer
 from boostmetric.cli.commands import INTERRUPTED, message_of, say, typed
 from boostmetric.cli.conditions import parse_conditions
 from boostmetric.cli.output import Force, Json, answer, check_model_name, check_new
-from boostmetric.cli.points import Columns, Id, Ignore, Label, Reading, Vector, Weight, Where
+from boostmetric.cli.points import (
+    POINTS_HELP,
+    Columns,
+    Id,
+    Ignore,
+    Label,
+    Reading,
+    Unlabelled,
+    Vector,
+    Weight,
+    Where,
+)
 from boostmetric.cli.tasks import (
     FEEDBACK,
     ClickModel,
@@ -39,7 +50,7 @@ def fit(
         typer.Argument(
             metavar="[POINTS]...",
             show_default=False,
-            help="Files of points (.csv, .tsv, .jsonl, .parquet, .npz, .npy), or a quoted pattern; read as one table.",
+            help=POINTS_HELP,
         ),
     ] = None,
     more_points: Annotated[
@@ -53,14 +64,7 @@ def fit(
     columns: Columns = None,
     ignore: Ignore = None,
     where: Where = None,
-    unlabelled: Annotated[
-        bool,
-        typer.Option(
-            "--unlabelled",
-            help="Accept rows without a label (blank, or -1); they are left out of learning and validation.",
-            rich_help_panel="Which columns and rows",
-        ),
-    ] = False,
+    unlabelled: Unlabelled = False,
     comparisons: Comparisons = None,
     kind: Kind = None,
     queries: Queries = None,
@@ -223,7 +227,6 @@ def fit(
         ("--passes", passes),
         ("--neighbors", neighbors),
         ("--impostors", impostors),
-        ("--unlabelled", unlabelled),
     ):
         if value and comparisons:
             raise typer.BadParameter(f"{option} goes with --label.", param_hint=option)
@@ -234,7 +237,7 @@ def fit(
         raise typer.BadParameter(
             "Comparisons have no columns of points: use --validation.", param_hint="--validation-where"
         )
-    reading = replace(Reading.of(id, label, vector, columns, ignore, where), weight=weight, unlabelled=unlabelled)
+    reading = replace(Reading.of(id, label, vector, columns, ignore, where, unlabelled=unlabelled), weight=weight)
     held_out = parse_conditions(validation_where, "--validation-where")
     before = Path(init) if init and (init.endswith(".safetensors") or Path(init).is_file()) else None
     overrides: dict[str, Any] = {
@@ -242,7 +245,7 @@ def fit(
         for name, value in {
             "loss": loss,
             "solver": solver,
-            "init": init if before is None else load_model(before),
+            "init": init if before is None else load_model(before, hint="--init"),
             "max_iter": max_iter,
             "n_passes": passes,
             "n_neighbors": neighbors,
@@ -256,7 +259,10 @@ def fit(
 
     from boostmetric import BoostMetric, ComparisonBoostMetric
     from boostmetric.cli import fit_run, model_output
-    from boostmetric.cli.fit_data import ComparedData, Feedback, HoldOut, LabelledData, SharedData, are_parquet
+    from boostmetric.cli.fit_comparisons import ComparedData
+    from boostmetric.cli.fit_data import Feedback, HoldOut
+    from boostmetric.cli.fit_labels import LabelledData
+    from boostmetric.cli.fit_shared import SharedData, are_parquet
     from boostmetric.engines.ray import RayEngine
     from boostmetric.storage.origin import origin
 
@@ -293,7 +299,7 @@ def fit(
         data = LabelledData.read(points, reading, hold_out)
     if before is not None:
         names = data.features.feature_names
-        estimator.set_params(init=load_earlier(before, data.features.n_features, names, "the data"))
+        estimator.set_params(init=load_earlier(before, data.features.n_features, names, "--init", "the data"))
     data.headline(headline)
     described = f"{data.describe()}\n  {shown}"
     if dry_run:
@@ -301,6 +307,8 @@ def fit(
         answer(found, f"{described}\nNothing was learned (--dry-run).", as_json=as_json)
         return
     read = {"points": points, "comparisons": comparisons, "queries": queries, "validation": validation}
+    if label and label.lower().endswith(".npy"):
+        read["labels"] = label.split(",")
     read |= {"init": None if before is None else [str(before)]}
     made_from = fit_run.records_of(read, hashed=not isinstance(data, SharedData))
     if not quiet and not as_json:
@@ -342,22 +350,23 @@ def _impostors(text: str | None) -> int | str | None:
 def _next_steps(output: Path, points: Sequence[str], reading: Reading, queries: Sequence[str] | None) -> list[str]:
     """Commands to try next."""
     model, file = shlex.quote(str(output)), shlex.quote(points[0])
-    labelled = "LABELLED_POINTS" if reading.unlabelled else file  # tests need all labels
     asked = "".join(f" --queries {shlex.quote(query)}" for query in queries or ())
     tested = f"{model} TEST_POINTS{reading.typed} --comparisons TEST_COMPARISONS{asked}"
     if reading.label is not None:
-        label = f"--label {shlex.quote(reading.label)}{reading.typed}"
-        tested = f"{model} TEST_POINTS {label} --reference {labelled}"
+        beside = reading.label.lower().endswith(".npy")  # a file, of these points only
+        labels = f"TEST_LABELS.npy,{reading.label.partition(',')[0]}" if beside else reading.label
+        label = f"--label {shlex.quote(labels)}{reading.typed}"
+        tested = f"{model} TEST_POINTS {label} --reference {file}"
         # If rows were chosen by a column, the other rows of the file can be tested on.
         named = [condition for condition in reading.where if condition.sign == "="]
         if named:
             others = [shlex.quote(f"--where={other}") for other in reading.where if other.column != named[0].column]
             choice = shlex.quote(named[0].column)
             rows = [*others, f"--where {choice}=...", f"--reference-where {shlex.quote(str(named[0]))}"]
-            tested = f"{model} {labelled} {label} {' '.join(rows)}"
+            tested = f"{model} {file} {label} {' '.join(rows)}"
     return [
         f"boostmetric evaluate {tested}",
         f"boostmetric report {tested}",
-        f"boostmetric transform {model} {file}{reading.typed} -o transformed.npz",
+        f"boostmetric transform {model} {file}{replace(reading, unlabelled=False).typed} -o transformed.npz",
         f"boostmetric export {model} --to faiss -o metric.faiss",
     ]

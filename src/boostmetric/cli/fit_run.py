@@ -24,6 +24,7 @@ from boostmetric.metric.starts import start_in_words
 from boostmetric.solver.result import Iteration
 from boostmetric.storage.origin import file_record
 from boostmetric.tables.formats import files_of
+from boostmetric.tables.standard_input import NAME, standard_input
 
 # A checkpoint after this many iterations, or seconds: it is small, and quickly written.
 _EVERY, _SECONDS = 10, 30.0
@@ -283,12 +284,14 @@ def _scores(outcome: FitOutcome) -> dict[str, Any]:
 
 def records_of(sources: Mapping[str, Sequence[str] | None], *, hashed: bool) -> list[dict[str, Any]]:
     """Name, size and checksum of every file that is read, for the model file; by role."""
-    return [
-        file_record(path, role, hashed=hashed)
-        for role, source in sources.items()
-        for path in (files_of(source) if source else ())
-        if path.is_file()
-    ]
+    records = []
+    for role, source in sources.items():
+        for path in files_of(source) if source else ():
+            if str(path) == NAME:
+                records.append(file_record(standard_input(), role, hashed=hashed) | {"name": "standard input"})
+            elif path.is_file():
+                records.append(file_record(path, role, hashed=hashed))
+    return records
 
 
 def _in_spite_of(outcome: FitOutcome, *, chosen: bool) -> str:

@@ -6,7 +6,20 @@ from typing import Annotated, Any, Literal
 import typer
 
 from boostmetric.cli.output import Force, Json, answer, check_new, check_suffix
-from boostmetric.cli.points import Columns, Id, Ignore, Label, PointFiles, Reading, Vector, Where, check_features
+from boostmetric.cli.points import (
+    Columns,
+    Id,
+    Ignore,
+    Label,
+    PointFiles,
+    Reading,
+    Unlabelled,
+    Vector,
+    Where,
+    check_classes,
+    check_features,
+    labelled,
+)
 from boostmetric.cli.tasks import load_model, parse_names
 
 _GUARDS = "Guards against false negatives"
@@ -21,6 +34,7 @@ def mine(
     ],
     id: Id = None,
     label: Label = None,
+    unlabelled: Unlabelled = False,
     vector: Vector = None,
     columns: Columns = None,
     ignore: Ignore = None,
@@ -92,7 +106,7 @@ def mine(
         list[str] | None,
         typer.Option(help="File of further pairs that are relevant, or may be.", rich_help_panel=_GUARDS),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Random seed of --choice random.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed of --choice random.")] = 0,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
@@ -107,6 +121,9 @@ def mine(
     for option, value in (("--documents", documents), ("--group", group), ("--excluded", excluded), ("--name", names)):
         if value and label:
             raise typer.BadParameter(f"{option} goes with --positives, not with --label.", param_hint=option)
+    if unlabelled and not id:
+        message = "Rows are left out, so their numbers say nothing: name the column of ids (--id)."
+        raise typer.BadParameter(message, param_hint="--unlabelled")
     if positives and positives_per_point:
         raise typer.BadParameter("It goes with --label.", param_hint="--positives-per-point")
     from boostmetric.cli.table_files import FORMATS
@@ -123,7 +140,7 @@ def mine(
     for name, text in (("relative_margin", relative_margin), ("margin", margin), ("near_duplicate", near_duplicate)):
         if text is not None:
             options[name] = _limits(text, f"--{name.replace('_', '-')}", 1 if name == "near_duplicate" else 2)
-    reading = Reading.of(id, label, vector, columns, ignore, where)
+    reading = Reading.of(id, label, vector, columns, ignore, where, unlabelled=unlabelled)
 
     from dataclasses import replace
 
@@ -133,12 +150,15 @@ def mine(
 
     metric = None if model is None else load_model(model)
     reading = reading if metric is None else reading.for_model(metric)
-    grouped = replace(reading, keep=(group,)) if group else reading
-    table = (reading if documents else grouped).read(points)
-    found = grouped.read_others(documents) if documents else None
+    of_points, of_documents = reading.apart(points, documents or points)
+    kept = (group,) if group else ()
+    table = (of_points if documents else replace(of_points, keep=kept)).read(points)
+    found = replace(of_documents, keep=kept).read(documents) if documents else None
     if metric is not None:
         check_features(metric, table, *([] if found is None else [found]))
     if label:
+        table = labelled(table) if unlabelled else table
+        check_classes(table)
         if positives_per_point:
             options["n_positives"] = positives_per_point
         assert table.labels is not None
@@ -153,8 +173,8 @@ def mine(
             # Rows without a value belong to no group.
             values = searched.kept[group].tolist()
             options["groups"] = [f"row {row}" if value == "" else f"group {value}" for row, value in enumerate(values)]
-        of_documents = None if found is None else found.points
-        mined = mine_triplets(table.points, of_documents, pairs, metric=metric, **options)
+        searched_points = None if found is None else found.points
+        mined = mine_triplets(table.points, searched_points, pairs, metric=metric, **options)
     write_table(output, mined.columns(table.ids, None if found is None else found.ids))
     answer({"output": str(output), **mined.as_dict()}, f"{mined.describe()}\nTriplets: {output}", as_json=as_json)
 

@@ -1,6 +1,5 @@
 """Reading points from files: options that are the same in every command."""
 
-import fnmatch
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -18,18 +17,32 @@ if TYPE_CHECKING:
     from boostmetric.tables import PointTable
 
 _PANEL = "Which columns and rows"
+LARGE = 2**27
+"""Bytes of files whose points are not all held in memory, by commands that can do without."""
 
+POINTS_HELP = (
+    "Files of points (.csv, .tsv, .jsonl, also .gz or .zst; .parquet, .npz, .npy), a quoted pattern, or - for "
+    "JSON lines from standard input; read as one table."
+)
 PointFiles = Annotated[
     list[str],
     typer.Argument(
         metavar="POINTS...",
         show_default=False,
-        help="Files of points (.csv, .tsv, .jsonl, .parquet, .npz, .npy), or a quoted pattern; read as one table.",
+        help=POINTS_HELP,
     ),
 ]
 Id = Annotated[str | None, typer.Option(help="Column of ids.", rich_help_panel=_PANEL, autocompletion=columns)]
 Label = Annotated[
     str | None, typer.Option(help="Column of class labels.", rich_help_panel=_PANEL, autocompletion=columns)
+]
+Unlabelled = Annotated[
+    bool,
+    typer.Option(
+        "--unlabelled",
+        help="Accept rows without a label (blank, or -1), and leave them out.",
+        rich_help_panel=_PANEL,
+    ),
 ]
 Weight = Annotated[
     str | None,
@@ -74,7 +87,7 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
 Text = Annotated[
     str | None,
     typer.Option(
-        help="Column of texts, such as sentences, to show in place of ids.",
+        help="Column of texts, such as sentences, to show in place of ids (search: beside them).",
         autocompletion=columns,
         rich_help_panel=_PANEL,
     ),
@@ -95,6 +108,7 @@ class Reading:
     text: str | None = None
     weight: str | None = None
     unlabelled: bool = False
+    by_model: bool = False  # the columns are those of a model
 
     @classmethod
     def of(
@@ -106,18 +120,24 @@ class Reading:
         ignore: Sequence[str] | None,
         where: Sequence[str] | None,
         keep: Sequence[str] | None = None,
+        *,
+        unlabelled: bool = False,
     ) -> "Reading":
         """Parse the options."""
+        if unlabelled and label is None:
+            raise typer.BadParameter("--unlabelled goes with --label.", param_hint="--unlabelled")
         named = None if columns is None else separated(columns)
         conditions = parse_conditions(where, "--where")
-        return cls(id, label, vector, named, separated(ignore or ()), conditions, separated(keep or ()))
+        ignored, kept = separated(ignore or ()), separated(keep or ())
+        return cls(id, label, vector, named, ignored, conditions, kept, unlabelled=unlabelled)
 
     @property
     def typed(self) -> str:
         """The options about columns, except labels, as they would be typed again."""
         named = {"id": self.id, "vector": self.vector, "columns": self.columns, "ignore": self.ignore}
         given = {name: value if isinstance(value, str) else ",".join(value) for name, value in named.items() if value}
-        return "".join(f" --{name} {shlex.quote(value)}" for name, value in given.items())
+        typed = "".join(f" --{name} {shlex.quote(value)}" for name, value in given.items())
+        return typed + " --unlabelled" * self.unlabelled
 
     def texts(self, table: "PointTable") -> "NDArray[Any] | None":
         """The texts of points that were read; None if no column of texts is named."""
@@ -127,11 +147,11 @@ class Reading:
         """The same, with the features of a model by name unless others are asked for."""
         if metric.feature_names is None or self.vector is not None or self.columns is not None:
             return self
-        return replace(self, columns=tuple(metric.feature_names))
+        return replace(self, columns=tuple(metric.feature_names), by_model=True)
 
-    def read(self, files: Sequence[str]) -> "PointTable":
-        """All rows that satisfy the conditions."""
-        table = self._table(files, self.where)
+    def read(self, files: Sequence[str], *, or_open: bool = False) -> "PointTable":
+        """All rows that satisfy the conditions; with `or_open`, `open` if the files are large."""
+        table = self._table(files, self.where, _reader(files, or_open=or_open))
         return self._chosen(table, rows_where(table, self.where)) if self.where else table
 
     def open(self, files: Sequence[str]) -> "PointTable":
@@ -141,35 +161,46 @@ class Reading:
         table = self._table(files, self.where, open_points)
         return self._chosen(table, rows_where(table, self.where)) if self.where else table
 
-    def read_others(self, files: Sequence[str]) -> "PointTable":
-        """All rows of other files; conditions apply to the points only."""
-        return self._table(files, ())
+    def apart(self, files: Sequence[str], others: Sequence[str]) -> "tuple[Reading, Reading]":
+        """How to read files, and how to read others that go with them, such as a reference or queries.
 
-    def read_with(self, files: Sequence[str], others: Sequence[str] | None) -> "tuple[PointTable, PointTable | None]":
-        """`read`, and `read_others` if there are other files; columns to ignore may be in one of both only."""
-        if not others:
-            return self.read(files), None
+        Conditions apply to the first only. Columns to ignore, and texts, may be in one of both only, and labels beside
+        .npy files may be in two files.
+        """
         from boostmetric.tables.formats import open_tables
+        from boostmetric.tables.point_table import to_ignore
 
-        ours, theirs = (list(open_tables(list(source)).first.columns) for source in (files, others))
-        return self._ignoring(ours, theirs).read(files), self._ignoring(theirs, ours).read_others(others)
+        label, comma, of_others = (self.label or "").partition(",")
+        if not (comma and label.endswith(".npy") and of_others.endswith(".npy")):
+            label = of_others = self.label or ""
+        ours, theirs = open_tables(list(files)), open_tables(list(others))
+        every = [*ours.tables, *theirs.tables]
+        ignored = [tuple(to_ignore(one.first, self.ignore, every)) for one in (ours, theirs)]
+        has_text = [self.text in one.first.columns for one in (ours, theirs)]
+        texts = [self.text if has or not any(has_text) else None for has in has_text]
+        return (
+            replace(self, label=label or None, ignore=ignored[0], text=texts[0]),
+            replace(self, label=of_others or None, ignore=ignored[1], text=texts[1], where=()),
+        )
 
-    def _ignoring(self, names: Sequence[str], elsewhere: Sequence[str]) -> "Reading":
-        """The same, without columns to ignore that are elsewhere and not here; unknown ones stay, to be refused."""
+    def read_with(
+        self, files: Sequence[str], others: Sequence[str] | None, *, or_open: bool = False
+    ) -> "tuple[PointTable, PointTable | None]":
+        """`read` files and, if there are any, others that go with them; see `apart`."""
+        if not others:
+            return self.read(files, or_open=or_open), None
+        ours, theirs = self.apart(files, others)
+        return ours.read(files, or_open=or_open), theirs.read(others, or_open=or_open)
 
-        def has(columns: Sequence[str], pattern: str) -> bool:
-            return pattern in columns or bool(fnmatch.filter(columns, pattern))
-
-        here = [pattern for pattern in self.ignore if has(names, pattern) or not has(elsewhere, pattern)]
-        return replace(self, ignore=tuple(here))
-
-    def read_two(self, files: Sequence[str], second: Sequence[Condition]) -> "tuple[PointTable, PointTable]":
+    def read_two(
+        self, files: Sequence[str], second: Sequence[Condition], *, or_open: bool = False
+    ) -> "tuple[PointTable, PointTable]":
         """Rows that satisfy the conditions, and other rows of the same files.
 
         The others satisfy `second`, and the conditions on columns that `second` does not name. No row is in both: rows
         of `second` are taken out of the first.
         """
-        table = self._table(files, (*self.where, *second))
+        table = self._table(files, (*self.where, *second), _reader(files, or_open=or_open))
         others = rows_where(table, other_conditions(self.where, second))
         first = rows_where(table, self.where) & ~others
         return self._chosen(table, first), self._chosen(table, others, other_conditions(self.where, second))
@@ -178,23 +209,45 @@ class Reading:
         self,
         files: Sequence[str],
         conditions: Sequence[Condition],
-        reader: "Callable[..., PointTable] | None" = None,
+        reader: "Callable[..., PointTable]",
     ) -> "PointTable":
-        from boostmetric.tables import read_points
+        from boostmetric.tables.complaints import NotThereError
 
         texts = () if self.text is None else (self.text,)
         weights = {} if self.weight is None else {"weight": self.weight}
-        return (reader or read_points)(
-            list(files),
-            id=self.id,
-            label=self.label,
-            vector=self.vector,
-            columns=self.columns,
-            ignore=self.ignore,
-            keep=list(dict.fromkeys([*self.keep, *texts, *(condition.column for condition in conditions)])),
-            **weights,
-            unlabelled=self.unlabelled,
-        )
+        try:
+            return reader(
+                list(files),
+                id=self.id,
+                label=self.label,
+                vector=self.vector,
+                columns=self.columns,
+                ignore=self.ignore,
+                keep=list(dict.fromkeys([*self.keep, *texts, *(condition.column for condition in conditions)])),
+                **weights,
+                unlabelled=self.unlabelled,
+            )
+        except NotThereError:
+            if self.by_model:
+                self._check_names(files)
+            raise
+
+    def _check_names(self, files: Sequence[str]) -> None:
+        """Refuse files without the columns of the model, and say how to read a vector instead."""
+        from boostmetric.arrays.errors import listed, literal
+        from boostmetric.tables import TableError
+        from boostmetric.tables.formats import open_tables
+
+        first, names = open_tables(list(files)).first, self.columns or ()
+        if not (missing := [name for name in names if name not in first.columns]):
+            return
+        problem = f"{first.path}: there is no column {missing[0]!r}, and the model was learned from {listed(names)}."
+        vectors = [column.name for column in first.columns.values() if column.kind == "list"]
+        remedy = "Give points with these columns."
+        if vectors:
+            order = f"If {literal(repr(vectors[0]))} holds the same {len(names):,} numbers in this order"
+            remedy = f"{order}, say so: {{vector}} {literal(shlex.quote(vectors[0]))}."
+        raise TableError(problem, remedy)
 
     def _chosen(
         self, table: "PointTable", rows: "object", conditions: Sequence[Condition] | None = None
@@ -206,6 +259,23 @@ class Reading:
             asked = " and ".join(map(str, self.where if conditions is None else conditions)) or "what is left over"
             raise TableError(f"{table.source}: no row satisfies {asked}. Loosen the conditions.")
         return chosen
+
+
+def _reader(files: Sequence[str], *, or_open: bool) -> "Callable[..., PointTable]":
+    from boostmetric.tables import open_points, read_points
+    from boostmetric.tables.formats import size_of
+
+    return open_points if or_open and size_of(list(files)) > LARGE else read_points
+
+
+def labelled(table: "PointTable") -> "PointTable":
+    """The points that have a label: of those read with --unlabelled, some may have none."""
+    from boostmetric.comparisons.labels import known_labels
+
+    if table.labels is None:
+        return table
+    _, known = known_labels(table.labels, unlabelled=True)
+    return table if known is None else table.take(known)
 
 
 def separated(texts: Sequence[str]) -> tuple[str, ...]:
@@ -225,3 +295,18 @@ def check_features(metric: "MahalanobisMetric", *tables: "PointTable") -> None:
                 f"{table.source} has {plural(table.n_features, 'feature')}, the model was learned from {needed:,}. "
                 "Give points of the same kind; --columns, --vector and --ignore say which columns are features."
             )
+
+
+def check_classes(table: "PointTable") -> None:
+    """Refuse labelled points of one class only, among which every answer is right."""
+    import numpy as np
+
+    from boostmetric.arrays.errors import plural, shown
+    from boostmetric.tables import TableError
+
+    if table.labels is None or table.origin is None or (table.labels != table.labels[0]).any():
+        return
+    label = shown(np.asarray(table.labels)[:1].tolist()[0])
+    problem = f"{table.source}, column {table.origin.columns.label!r}: {label} is the only label"
+    problem += f" ({plural(len(table), 'row')})."
+    raise TableError(problem, "Give rows of at least two classes, or name another column ({label}).")

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from boostmetric.cli.output import Force, Json, Model, answer, check_new
-from boostmetric.cli.points import Columns, Id, Ignore, Label, Reading, Text, Vector, Where
+from boostmetric.cli.points import Columns, Id, Ignore, Label, Reading, Text, Unlabelled, Vector, Where
 from boostmetric.cli.tasks import (
     ClickModel,
     Comparisons,
@@ -37,6 +37,7 @@ def report(
     output: Annotated[Path, typer.Option("--output", "-o", help="Page to write.")] = Path("report.html"),
     id: Id = None,
     label: Label = None,
+    unlabelled: Unlabelled = False,
     text: Text = None,
     vector: Vector = None,
     columns: Columns = None,
@@ -55,7 +56,7 @@ def report(
         typer.Option(help="Folder of pictures called after the ids, for a model of boostmetric judge."),
     ] = None,
     title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
-    seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
@@ -67,7 +68,7 @@ def report(
     check_new(output, force)
     testing = Testing(reference, reference_where, relevance, comparisons, kind, queries, names, click_model)
     testing.check(label, needed=False)
-    reading = replace(Reading.of(id, label, vector, columns, ignore, where), text=text)
+    reading = replace(Reading.of(id, label, vector, columns, ignore, where, unlabelled=unlabelled), text=text)
     if not points and (reading != Reading() or testing != Testing()):
         raise typer.BadParameter("There are options about points, but no POINTS.", param_hint="POINTS")
     if images is not None and not points:

@@ -1,13 +1,14 @@
 """``boostmetric search``: the nearest points under a model, or the nearest pictures in a folder."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
 from boostmetric.cli.output import Force, Json, Rank
-from boostmetric.cli.points import Columns, Id, Ignore, Quiet, Reading, Vector, Where
+from boostmetric.cli.points import Columns, Id, Ignore, Quiet, Reading, Text, Vector, Where
 
 _POINTS, _IMAGES = "Search among points", "Search among pictures"
 
@@ -41,6 +42,7 @@ def search(
         ),
     ] = None,
     id: Id = None,
+    text: Text = None,
     vector: Vector = None,
     columns: Columns = None,
     ignore: Ignore = None,
@@ -96,7 +98,13 @@ def search(
     page with the nearest pictures before and after. Queries in the folder are not learned from.
     """
     of_pictures: Mapping[str, object] = {"--words": words, "--detector": detector, "--upright": upright, "--seed": seed}
-    of_points: dict[str, object] = {"--id": id, "--vector": vector, "--columns": columns, "--ignore": ignore}
+    of_points: dict[str, object] = {
+        "--id": id,
+        "--text": text,
+        "--vector": vector,
+        "--columns": columns,
+        "--ignore": ignore,
+    }
     of_points |= {"--where": where, "--rank": rank, "--base": base or None, "--index": index, "--backend": backend}
     if images is not None or query:
         if model is not None or points or queries:
@@ -118,7 +126,7 @@ def search(
         )
     from boostmetric.cli.search_points import search_points
 
-    reading = Reading.of(id, None, vector, columns, ignore, where)
+    reading = replace(Reading.of(id, None, vector, columns, ignore, where), text=text)
     search_points(model, points, queries, reading, k or 10, rank, base, index, backend, output, force, quiet, as_json)
 
 

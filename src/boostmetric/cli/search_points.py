@@ -18,6 +18,8 @@ from boostmetric.retrieval import search_blocks
 if TYPE_CHECKING:
     from boostmetric.tables import PointTable
 
+_LONGEST = 60  # characters of a text that is printed
+
 
 def search_points(
     model: Path,
@@ -39,22 +41,23 @@ def search_points(
         check_suffix(output, FORMATS)
         check_new(output, force)
     metric = load_model(model, rank)
-    reading = reading.for_model(metric)
-    asked = reading.read_others(queries)
+    reading, of_queries = reading.for_model(metric).apart(points, queries)
+    asked = of_queries.read(queries)
     check_features(metric, asked)
-    n, recall = len(asked), None
+    n, recall, texts = len(asked), None, of_queries.texts(asked)
     hits: dict[str, np.ndarray[Any, Any]] = {
         "query": np.repeat(np.arange(n) if asked.ids is None else asked.ids, k),
+        **({} if texts is None else {"query_text": np.repeat(texts, k)}),
         "rank": np.tile(np.arange(1, k + 1), n),
     }
     if index is None and backend is None:
         found_hits, n_searched = _in_blocks(metric, reading.open(points), asked, k, quiet)
     else:
         found_hits, n_searched, recall = search_index(metric, index, backend, reading, points, asked, k, quiet)
-    hits |= found_hits
+    hits |= _with_texts(found_hits, reading, points)
     if base:
         found_hits, n_searched = _in_blocks(None, reading.open(points), asked, k, quiet)
-        hits |= {f"base_{name}": values for name, values in found_hits.items()}
+        hits |= {f"base_{name}": values for name, values in _with_texts(found_hits, reading, points).items()}
     measured: dict[str, Any] = {} if recall is None else {"recall": recall}
     said = "" if recall is None else f"It finds {recall:.1%} of what an exact search finds."
     if output is not None:
@@ -72,6 +75,14 @@ def search_points(
     answer(found | measured, text, as_json=as_json)
 
 
+def _cell(value: object) -> str:
+    """A value as it is printed; a long text is cut."""
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    text = str(value)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
 def _in_blocks(
     metric: MahalanobisMetric | None, searched: "PointTable", asked: "PointTable", k: int, quiet: bool
 ) -> tuple[dict[str, np.ndarray[Any, Any]], int]:
@@ -84,17 +95,28 @@ def _in_blocks(
     return {"id": ids.ravel(), "distance": distances.ravel()}, len(searched)
 
 
+def _with_texts(
+    hits: dict[str, np.ndarray[Any, Any]], reading: Reading, points: Sequence[str]
+) -> dict[str, np.ndarray[Any, Any]]:
+    """Hits, with the texts of the points that were found after their ids."""
+    if reading.text is None:
+        return hits
+    table = reading.open(points)
+    texts = reading.texts(table)
+    assert texts is not None
+    ids = hits["id"] if hits["id"].dtype.kind == "i" else hits["id"].astype(object)
+    return {"id": hits["id"], "text": texts[table.identifiers.find(ids)], "distance": hits["distance"]}
+
+
 def _aligned(hits: dict[str, np.ndarray[Any, Any]]) -> str:
     """Hits in columns, with a line between queries."""
-    columns = [
-        [name, *(f"{value:.4g}" if isinstance(value, float) else str(value) for value in values.tolist())]
-        for name, values in hits.items()
-    ]
+    columns = [[name, *map(_cell, values.tolist())] for name, values in hits.items()]
     widths = [max(map(len, column)) for column in columns]
+    rank = list(hits).index("rank")
     numeric = [values.dtype.kind in "if" for values in hits.values()]
     lines = []
     for number, row in enumerate(zip(*columns, strict=True)):
-        if number > 1 and row[1] == "1":
+        if number > 1 and row[rank] == "1":
             lines.append("")
         cells = (
             cell.rjust(width) if right else cell.ljust(width)

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from boostmetric.cli.conditions import parse_conditions
-from boostmetric.cli.points import Reading, check_features
+from boostmetric.cli.points import Reading, check_classes, check_features, labelled
 
 if TYPE_CHECKING:
     from boostmetric.metric import MahalanobisMetric
     from boostmetric.tables import PointTable
 
-_POINTS = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".npz", ".npy")
+_POINTS = re.compile(r".*\.((csv|tsv|jsonl|ndjson)(\.gz|\.zst)?|parquet|npz|npy)", re.IGNORECASE | re.DOTALL)
 _PANEL = "Labels: where to search"
 FEEDBACK = "Comparisons and grades, instead of labels"
 
@@ -148,7 +148,9 @@ def read_task(
     reading: Reading,
     testing: Testing,
     k: Sequence[int] | None = None,
-    neighbors: Sequence[int] = (3,),
+    neighbors: Sequence[int] | None = None,
+    *,
+    or_open: bool = False,
 ) -> Tested:
     """Read what a model is tested on.
 
@@ -161,20 +163,22 @@ def read_task(
     testing : Testing
     k : sequence of int, optional
         Results to look at; by default 1, 5 and 10, as far as there are points.
-    neighbors : sequence of int
-        Neighbours that vote.
+    neighbors : sequence of int, optional
+        Neighbours that vote; by default 3, or 1 with fewer points.
+    or_open : bool
+        Leave points in large files, to be read block by block.
     """
     import numpy as np
 
     from boostmetric.evaluation import ComparisonTask, LabelTask, RankingTask
-    from boostmetric.tables import read_comparisons, read_relevance
+    from boostmetric.tables import read_comparisons
 
     reading = reading.for_model(metric)
     names = parse_names(testing.names)
     if testing.relevance:
-        return _rankings(metric, files, reading, testing, k, names, RankingTask, read_relevance)
+        return _rankings(metric, files, reading, testing, k, names, or_open)
     if testing.comparisons:
-        points, queries = reading.read_with(files, testing.queries)
+        points, queries = reading.read_with(files, testing.queries, or_open=or_open)
         table = read_comparisons(
             list(testing.comparisons),
             points,
@@ -195,16 +199,19 @@ def read_task(
             judged = np.unique(table.judgements[:, 0].astype(np.int64))
             called = _called(reading, queries.take(judged), points)
         return Tested(ranked, called, [compared])
-    reference = None
+    reference: PointTable | None
     if testing.reference_where:
-        asked, reference = reading.read_two(files, parse_conditions(testing.reference_where, "--reference-where"))
+        asked, reference = reading.read_two(
+            files, parse_conditions(testing.reference_where, "--reference-where"), or_open=or_open
+        )
     else:
-        asked = reading.read(files)
-        if testing.reference:
-            reference = reading.read_others(testing.reference)
+        asked, reference = reading.read_with(files, testing.reference, or_open=or_open)
+    if reading.unlabelled:
+        asked, reference = labelled(asked), None if reference is None else labelled(reference)
     check_features(metric, asked, *([] if reference is None else [reference]))
     if asked.labels is None:
         return Tested(None, {"points": asked.points, **_called(reading, asked)})
+    check_classes(asked if reference is None else reference)
     searched = len(asked) - 1 if reference is None else len(reference)
     same: Any = None if reference is None else (reference.points, reference.labels)
     task = LabelTask.of(
@@ -220,24 +227,26 @@ def _rankings(
     testing: Testing,
     k: Sequence[int] | None,
     names: dict[str, str],
-    task: Any,
-    read_relevance: Any,
+    or_open: bool,
 ) -> Tested:
     import numpy as np
 
-    documents, queries = reading.read_with(files, testing.queries)
+    from boostmetric.evaluation import RankingTask
+    from boostmetric.tables import read_relevance
+
+    documents, queries = reading.read_with(files, testing.queries, or_open=or_open)
     relevance = read_relevance(list(testing.relevance or ()), documents, queries=queries, names=names)
     check_features(metric, documents, *([] if queries is None else [queries]))
     if queries is None:
         cuts = _cuts(k, len(documents) - 1)
-        return Tested(task.of(documents.points, None, relevance, k=cuts), _called(reading, documents))
+        return Tested(RankingTask.of(documents.points, None, relevance, k=cuts), _called(reading, documents))
     # Queries without judgements are not asked; there may be many.
     judged, number = np.unique(relevance[:, 0].astype(np.int64), return_inverse=True)
     asked = queries.take(judged)
     relevance = np.column_stack([number, relevance[:, 1:]])
     cuts = _cuts(k, len(documents))
     return Tested(
-        task.of(asked.points, documents.points, relevance, k=cuts),
+        RankingTask.of(asked.points, documents.points, relevance, k=cuts),
         _called(reading, asked, documents),
     )
 
@@ -253,26 +262,28 @@ def parse_names(texts: Sequence[str] | None) -> dict[str, str]:
     return found
 
 
-def load_model(path: Path, rank: int | None = None) -> "MahalanobisMetric":
-    """Load a model, and cut it to `rank` dimensions if given."""
+def load_model(path: Path, rank: int | None = None, hint: str = "MODEL") -> "MahalanobisMetric":
+    """Load a model, and cut it to `rank` dimensions if given; `hint` is the argument or option that names it."""
     from boostmetric.metric import MahalanobisMetric
 
-    if re.match(r"\w{2,}:/", path.as_posix()):  # two slashes after the colon are one in a path
-        raise typer.BadParameter(f"{path} is an address. Download the file, and give its name.", param_hint="MODEL")
-    if path.suffix.lower() in _POINTS:
+    if address := re.fullmatch(r"(\w{2,}:)/(.*)", path.as_posix()):  # two slashes after the colon are one in a path
+        address_given = "//".join(address.groups())
         raise typer.BadParameter(
-            f"{path} is not a model but a table. The model comes first, then the points.", param_hint="MODEL"
+            f"{address_given} is an address. Download the file, and give its name.", param_hint=hint
         )
+    if _POINTS.fullmatch(path.name):
+        order = " The model comes first, then the points." if hint == "MODEL" else ""
+        raise typer.BadParameter(f"{path} is not a model but a table.{order}", param_hint=hint)
     return cut(MahalanobisMetric.load(path), rank)
 
 
 def load_earlier(
-    path: Path, n_features: int, names: Sequence[str] | None, of: str = "the other model"
+    path: Path, n_features: int, names: Sequence[str] | None, hint: str, of: str = "the other model"
 ) -> "MahalanobisMetric":
     """Load an earlier model of points with these features; they may have been in another order when it was learned."""
     from boostmetric.arrays.errors import listed, plural
 
-    earlier = load_model(path)
+    earlier = load_model(path, hint=hint)
     has = earlier.components.shape[1]
     if has != n_features:
         raise ValueError(
@@ -319,5 +330,5 @@ def _cuts(k: Sequence[int] | None, searched: int) -> Sequence[int]:
     return [cut for cut in (1, 5, 10) if cut <= max(1, searched)] if k is None else k
 
 
-def _votes(neighbors: Sequence[int], searched: int) -> Sequence[int]:
-    return [n for n in neighbors if n <= searched] or [1]
+def _votes(neighbors: Sequence[int] | None, searched: int) -> Sequence[int]:
+    return neighbors or [3 if searched >= 3 else 1]

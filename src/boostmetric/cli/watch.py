@@ -8,7 +8,18 @@ import typer
 
 from boostmetric.cli.commands import NOT_MET, say
 from boostmetric.cli.output import Json, Model, answer, paragraph
-from boostmetric.cli.points import Columns, Id, Ignore, Label, PointFiles, Reading, Vector, Where, check_features
+from boostmetric.cli.points import (
+    Columns,
+    Id,
+    Ignore,
+    Label,
+    PointFiles,
+    Reading,
+    Unlabelled,
+    Vector,
+    Where,
+    check_features,
+)
 from boostmetric.cli.tasks import Comparisons, Headline, Kind, Names, Queries, Relevance, Testing, load_model, read_task
 
 if TYPE_CHECKING:
@@ -36,6 +47,7 @@ def watch(
     ] = 0.1,
     id: Id = None,
     label: Label = None,
+    unlabelled: Unlabelled = False,
     vector: Vector = None,
     columns: Columns = None,
     ignore: Ignore = None,
@@ -46,7 +58,7 @@ def watch(
     queries: Queries = None,
     names: Names = None,
     headline: Headline = None,
-    seed: Annotated[int, typer.Option(help="Random seed of what is compared.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed of what is compared.")] = 0,
     as_json: Json = False,
 ) -> None:
     """Check that new points are still like those a model was learned from and, with labels, that it still helps.
@@ -59,14 +71,15 @@ def watch(
     """
     testing = Testing(None, None, relevance, comparisons, kind, queries, names)
     testing.check(label, needed=False)
-    reading = Reading.of(id, label, vector, columns, ignore, where)
+    reading = Reading.of(id, label, vector, columns, ignore, where, unlabelled=unlabelled)
 
     from boostmetric.evaluation import compare, drift
 
     metric = load_model(model)
     files = list(reference) if reference else _learned_from(metric, model)
     reading = reading.for_model(metric)
-    new, known = reading.read(points), reading.read_others(files)
+    of_new, of_known = reading.apart(points, files)
+    new, known = of_new.read(points), of_known.read(files)
     check_features(metric, new, known)
     found = drift(metric, new.points, known.points, tolerance=tolerance, random_state=seed)
     width = max(map(len, _MEANING.values()))
@@ -82,7 +95,7 @@ def watch(
     ]
     answered["evaluation"] = None
     if label or relevance or comparisons:
-        tested = read_task(metric, points, reading, testing)
+        tested = read_task(metric, points, of_new, testing)
         result = compare(metric, tested.task, beside=tested.beside, headline=headline, random_state=seed)
         answered["evaluation"] = result.as_dict()
         lines.append(paragraph(result.sentence))

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
+from boostmetric.arrays.errors import plural
 from boostmetric.arrays.numbering import (
     as_array,
     check_numbers,
@@ -960,8 +961,8 @@ class Comparisons:
         train = replace(self, classes=classes)._without_empty(self._sides.where(~in_test[self.members]))
         if train is None or (held := self._without_empty(test)) is None:
             raise ValueError(
-                f"{self.n_comparisons} comparisons about {len(anchors)} points are too few, or share too many pairs, "
-                "to hold some out. Give your own held-out comparisons, or a smaller share."
+                f"{plural(self.n_comparisons, 'comparison')} about {plural(len(anchors), 'point')}: too few, or "
+                "sharing too many pairs, to hold some out. Give your own held-out comparisons, or a smaller share."
             )
         return train, held
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
+from boostmetric.arrays.point_blocks import PointBlocks
 from boostmetric.arrays.tensors import unit_vectors
 from boostmetric.arrays.types import FloatArray
 from boostmetric.arrays.validation import as_list, check_choice, check_count
@@ -23,6 +24,7 @@ from boostmetric.evaluation.task import ScoreSample, Task
 from boostmetric.evaluation.verdict import Evaluation, Row
 from boostmetric.metric import MahalanobisMetric
 from boostmetric.metric.mahalanobis import as_metric
+from boostmetric.neighbors.in_blocks import OnProgress
 
 Random = int | np.random.RandomState | None
 
@@ -212,6 +214,7 @@ def compare(
     against: Any = None,
     n_bootstrap: int = 1000,
     random_state: Random = 0,
+    on_progress: OnProgress | None = None,
 ) -> Evaluation:
     """Compare a metric with the base, or an earlier one, on any task; see `evaluate`, which builds one from labels.
 
@@ -222,6 +225,8 @@ def compare(
     task : LabelTask, RankingTask or ComparisonTask
     beside : sequence of tasks
         Further tasks, whose scores are reported beside those of `task`, and may contradict its headline.
+    on_progress : callable, optional
+        Called with the number of points read and the number to read, for each metric, if points are read in blocks.
 
     Returns
     -------
@@ -235,8 +240,8 @@ def compare(
     names = [name for one in (task, *beside) for name in one.names]
     if headline is not None:
         check_choice("headline", headline, names)
-    base = task.measure(_mapped(task, earlier))
-    after = None if learned is None else task.measure(_mapped(task, learned))
+    base = task.measure(_mapped(task, earlier), on_progress)
+    after = None if learned is None else task.measure(_mapped(task, learned), on_progress)
     evaluation = Evaluation(
         rows=_rows(task, base, after, n_bootstrap, rng),
         headline=task.headline,
@@ -253,8 +258,8 @@ def compare(
     )
     if isinstance(task, RankingTask) and learned is not None:
         if earlier is not None:
-            base = task.measure(query_side_points(earlier, task.points[0], task.points[-1]))
-        mapped = task.measure(query_side_points(learned, task.points[0], task.points[-1]))
+            base = task.measure(query_side_points(earlier, task.points[0], task.points[-1]), on_progress)
+        mapped = task.measure(query_side_points(learned, task.points[0], task.points[-1]), on_progress)
         column = task.names.index(task.headline)
         row = _rows(task, base, mapped, n_bootstrap, rng)[column]
         evaluation = evaluation.beside([replace(row, name=f"{row.name} (query side)")])
@@ -266,7 +271,14 @@ def compare(
 
 def _mapped(task: Task, metric: MahalanobisMetric | None) -> Sequence[Any]:
     """The points of a task under a metric; as given without one."""
-    return task.points if metric is None else [metric.transform(points) for points in task.points]
+    if metric is None:
+        return task.points
+    return [
+        points.map(metric.transform, len(metric.components))
+        if isinstance(points, PointBlocks)
+        else metric.transform(points)
+        for points in task.points
+    ]
 
 
 def _rows(

@@ -12,12 +12,14 @@ from numpy.typing import ArrayLike
 
 from boostmetric.arrays.frame import Given
 from boostmetric.arrays.numbering import check_in_range
+from boostmetric.arrays.point_blocks import PointBlocks
 from boostmetric.arrays.types import FloatArray, IntArray
 from boostmetric.comparisons import Comparisons, Points
 from boostmetric.comparisons.forms import as_comparisons, as_rows, hold_points
 from boostmetric.evaluation.comparison_scores import Satisfied, accuracy_by_pair, comparison_accuracy
 from boostmetric.evaluation.task import ScoreSample, check_points, text_of
 from boostmetric.evaluation.verdict import COMPARISON_ACCURACY
+from boostmetric.neighbors.in_blocks import OnProgress
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +61,8 @@ class ComparisonTask:
         if not checked.n_groups:
             raise ValueError("There are no comparisons: at least one is needed.")
         check_in_range(checked.n_points - 1, given.shape[0])
+        if isinstance(given, PointBlocks):  # those that are compared are held: any two may be
+            return cls(checked.renumbered(), (given[checked.points].in_memory(),))
         return cls(checked, (given,))
 
     @property
@@ -111,7 +115,7 @@ class ComparisonTask:
         """What the bootstrap resamples."""
         return "pairs" if self._one_anchor else "anchors"
 
-    def measure(self, points: Sequence[Given]) -> list[ScoreSample]:
+    def measure(self, points: Sequence[Any], on_progress: OnProgress | None = None) -> list[ScoreSample]:
         """Count the satisfied comparisons of each anchor under the Euclidean distance between the points."""
         if self._one_anchor:
             return [_sample(side) for side in accuracy_by_pair(self.comparisons, points[0])]

@@ -14,6 +14,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_random_state
 
+from boostmetric.arrays.errors import plural
 from boostmetric.arrays.frame import Given
 from boostmetric.arrays.types import FloatArray
 from boostmetric.arrays.validation import check_number
@@ -100,8 +101,8 @@ def drift(
     size = min(new.shape[0], known.shape[0] // 3, _MOST_ROWS)
     if size < _FEWEST_ROWS:
         raise ValueError(
-            f"There are {new.shape[0]} new points and {known.shape[0]} of the reference: too few to compare. Give at "
-            f"least {_FEWEST_ROWS} and {3 * _FEWEST_ROWS}."
+            f"{plural(new.shape[0], 'new point')} and {known.shape[0]:,} of the reference are too few to compare. Give "
+            f"at least {_FEWEST_ROWS} and {3 * _FEWEST_ROWS}."
         )
     new, known = (points[np.sort(rng.permutation(points.shape[0])[:_MOST_KEPT])] for points in (new, known))
     lengths = [_lengths(points) for points in (new, known)]

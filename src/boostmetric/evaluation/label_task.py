@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
-from boostmetric.arrays.frame import Given
+from boostmetric.arrays.errors import ParameterError
 from boostmetric.arrays.types import FloatArray, IntArray
 from boostmetric.arrays.validation import check_choice, checked, warn
 from boostmetric.comparisons.labels import known_labels
@@ -24,6 +24,7 @@ from boostmetric.evaluation.ranking_scores import (
     votes_right,
 )
 from boostmetric.evaluation.task import (
+    Points,
     ScoreSample,
     are_same,
     check_cuts,
@@ -32,7 +33,7 @@ from boostmetric.evaluation.task import (
     in_one_space,
     text_of,
 )
-from boostmetric.neighbors import nearest, rounding_of_distances
+from boostmetric.neighbors.in_blocks import OnProgress, nearest_among
 
 Clusters = Literal["query", "class"]
 
@@ -70,7 +71,7 @@ class LabelTask:
     (('1-NN accuracy', 'recall@1 (any)'), array([1., 1.]))
     """
 
-    points: tuple[Given, ...]
+    points: tuple[Points, ...]
     rows: IntArray
     right: IntArray
     labels: IntArray
@@ -95,24 +96,24 @@ class LabelTask:
         check_choice("by", by, ("query", "class"))
         queries, right = _check_labelled("X", X, y)
         if reference is None:
-            points: tuple[Given, ...] = (queries,)
+            points: tuple[Points, ...] = (queries,)
             known, n_searched = right, len(right) - 1
         else:
             searched, known = _check_reference(reference)
             queries, searched = in_one_space("The queries", queries, "the reference", searched)
             if are_same(queries, searched):
-                raise ValueError(
-                    "The reference is X itself, so every query would find itself. Leave the reference out to search "
-                    "for each query among the others."
+                raise ParameterError(
+                    "{reference} holds the queries themselves, so each would find itself. Leave {reference} out to "
+                    "search for each among the others."
                 )
             check_text_or_numbers(right, known)
             points, n_searched = (queries, searched), len(known)
         classes, labels = np.unique(known, return_inverse=True)
         if len(classes) < 2:
             raise ValueError(
-                f"All {len(known)} searched points have the label {classes.tolist()[0]!r}, so the answers are the same "
-                "under every distance. Search among points of several classes, and check that the labels are class "
-                "labels."
+                f"{classes.tolist()[0]!r} is the only label of {text_of(len(known), 'searched points')}, so the "
+                "answers are the same under every distance. Search among points of several classes, and check that the "
+                "labels are class labels."
             )
         cuts, voters = check_cuts("k", k, n_searched), check_cuts("n_neighbors", n_neighbors, n_searched)
         if np.ndim(n_neighbors):  # in the order given: the first is the headline
@@ -167,11 +168,10 @@ class LabelTask:
         """What the bootstrap resamples."""
         return {"query": "queries", "class": "classes"}[self.by]
 
-    def measure(self, points: Sequence[Given]) -> list[ScoreSample]:
+    def measure(self, points: Sequence[Points], on_progress: OnProgress | None = None) -> list[ScoreSample]:
         """Score each query under the Euclidean distance between the points."""
         depth = max(*self.k, *self.n_neighbors)
-        searched, asked = points[-1], points[0] if len(points) == 2 else None
-        found = nearest(searched, asked, depth, rounding_of_distances(searched))[self.rows]
+        found = nearest_among(points[-1], points[0] if len(points) == 2 else None, self.rows, depth, on_progress)
         labels, count, most = self.labels[found], self._n_relevant, self.k[-1]
         relevant = labels == self.right[:, None]
         best = np.arange(most) < count[:, None]
@@ -194,7 +194,7 @@ class LabelTask:
         return np.asarray(np.bincount(self.labels)[self.right] - (len(self.points) == 1))
 
 
-def _check_labelled(name: str, X: Any, y: ArrayLike) -> tuple[Given, NDArray[Any]]:
+def _check_labelled(name: str, X: Any, y: ArrayLike) -> tuple[Points, NDArray[Any]]:
     points = check_points(name, X)
     labels = column_or_1d(known_labels(y)[0], warn=True)
     check_consistent_length(points, labels)
@@ -202,7 +202,7 @@ def _check_labelled(name: str, X: Any, y: ArrayLike) -> tuple[Given, NDArray[Any
     return points, labels.astype(str) if labels.dtype == object else labels
 
 
-def _check_reference(reference: object) -> tuple[Given, NDArray[Any]]:
+def _check_reference(reference: object) -> tuple[Points, NDArray[Any]]:
     if not isinstance(reference, (tuple, list)) or len(reference) != 2:
         raise ValueError(
             f"reference must be a pair (X, y): the points to search, and their labels. Got {type(reference).__name__}."

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from boostmetric.arrays.frame import Given
 from boostmetric.arrays.types import FloatArray, IntArray
 from boostmetric.arrays.validation import as_numbers, check_choice, check_number, warn
 from boostmetric.evaluation.ranking_scores import (
@@ -25,12 +24,13 @@ from boostmetric.evaluation.ranking_scores import (
     reciprocal_rank_at_k,
 )
 from boostmetric.evaluation.task import (
+    Points,
     ScoreSample,
     check_cuts,
     check_queries,
     text_of,
 )
-from boostmetric.neighbors import nearest, rounding_of_distances
+from boostmetric.neighbors.in_blocks import OnProgress, nearest_among
 
 _IMPORTANT = (("nDCG", ""), ("recall", " (any)"), ("recall", " (share)"), ("MRR", ""), ("MAP", ""))
 
@@ -67,7 +67,7 @@ class RankingTask:
     0.48
     """
 
-    points: tuple[Given, ...]
+    points: tuple[Points, ...]
     judged: IntArray
     grades: FloatArray
     rows: IntArray
@@ -117,7 +117,7 @@ class RankingTask:
 
     @classmethod
     def among(
-        cls, points: Given, n_queries: int, judgements: FloatArray, k: Sequence[int] = (1, 5, 10)
+        cls, points: Points, n_queries: int, judgements: FloatArray, k: Sequence[int] = (1, 5, 10)
     ) -> RankingTask | None:
         """Build a task from points of which the first are the queries, and the others the documents.
 
@@ -190,9 +190,10 @@ class RankingTask:
         """What the bootstrap resamples."""
         return "queries"
 
-    def measure(self, points: Sequence[Given]) -> list[ScoreSample]:
+    def measure(self, points: Sequence[Points], on_progress: OnProgress | None = None) -> list[ScoreSample]:
         """Score each query under the Euclidean distance between the points."""
-        most, found = self.k[-1], self._found(points)
+        most = self.k[-1]
+        found = nearest_among(points[-1], points[0] if len(points) == 2 else None, self.rows, most, on_progress)
         key = self.rows[:, None] * points[-1].shape[0] + found
         place = np.minimum(np.searchsorted(self.judged, key), len(self.judged) - 1)
         grades = np.where(self.judged[place] == key, self.grades[place], 0.0)
@@ -206,17 +207,6 @@ class RankingTask:
             average_precision_at_k(relevant, count, most),
         ]
         return [ScoreSample(np.stack(columns, axis=1), np.ones(len(self.rows)), np.arange(len(self.rows)))]
-
-    def _found(self, points: Sequence[Given]) -> IntArray:
-        """Nearest documents of each query used, which is not its own neighbour."""
-        most, searched = self.k[-1], points[-1]
-        rounding, asked = rounding_of_distances(searched), points[0][self.rows]
-        if len(self.points) == 2:
-            return nearest(searched, asked, most, rounding)
-        found = nearest(searched, asked, most + 1, rounding)
-        left_out = found == self.rows[:, None]
-        left_out[~left_out.any(axis=1), -1] = True
-        return np.asarray(found[~left_out].reshape(-1, most))
 
     @property
     def _query(self) -> IntArray:

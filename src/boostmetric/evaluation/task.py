@@ -7,7 +7,7 @@ with a weight and the number of the cluster it belongs to.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +16,13 @@ from sklearn.utils import check_array
 
 from boostmetric.arrays.errors import ParameterError
 from boostmetric.arrays.frame import Given
+from boostmetric.arrays.point_blocks import PointBlocks
 from boostmetric.arrays.types import FloatArray, IntArray
 from boostmetric.arrays.validation import check_count, checked
+from boostmetric.neighbors.in_blocks import OnProgress
+
+Points: TypeAlias = Given | PointBlocks
+"""Points of a task: in memory, or read block by block."""
 
 
 class ScoreSample(NamedTuple):
@@ -51,7 +56,7 @@ class Task(Protocol):
     """Queries with known answers."""
 
     @property
-    def points(self) -> tuple[Given, ...]:
+    def points(self) -> tuple[Points, ...]:
         """All points the task needs, as given."""
         ...
 
@@ -100,21 +105,24 @@ class Task(Protocol):
         """What the bootstrap resamples, in the plural: "queries"."""
         ...
 
-    def measure(self, points: Sequence[Given]) -> list[ScoreSample]:
+    def measure(self, points: Sequence[Points], on_progress: OnProgress | None = None) -> list[ScoreSample]:
         """Score the Euclidean distance between the points, which are in the order of `Task.points`.
 
-        Returns independent samples, usually one; all have the same mean.
+        Returns independent samples, usually one; all have the same mean. Points that are read block by block, which
+        takes long, are counted to `on_progress`.
         """
         ...
 
 
-def check_points(name: str, X: Any) -> Given:
-    """Check points and return them as a floating-point array or csr_array."""
+def check_points(name: str, X: Any) -> Points:
+    """Check points and return them as a floating-point array or csr_array; those in blocks are checked when read."""
+    if isinstance(X, PointBlocks):
+        return X
     points = checked(check_array, X, accept_sparse="csr", dtype=[np.float64, np.float32], input_name=name)
     return sparse.csr_array(points) if sparse.issparse(points) else np.asarray(points)
 
 
-def in_one_space(name: str, points: Given, other_name: str, other: Given) -> tuple[Given, Given]:
+def in_one_space(name: str, points: Points, other_name: str, other: Points) -> tuple[Points, Points]:
     """Return both sets of points, as sparse arrays if either is sparse; refuse different numbers of features."""
     if points.shape[1] != other.shape[1]:
         raise ValueError(
@@ -126,7 +134,7 @@ def in_one_space(name: str, points: Given, other_name: str, other: Given) -> tup
     return sparse.csr_array(points), sparse.csr_array(other)
 
 
-def check_queries(queries: Any, documents: Any) -> tuple[Given, ...]:
+def check_queries(queries: Any, documents: Any) -> tuple[Points, ...]:
     """Check queries and, unless None, the documents to search; return them as arrays."""
     asked = check_points("queries", queries)
     if documents is None:
@@ -162,13 +170,17 @@ def text_of(count: int, noun: str) -> str:
     return f"{count:,} {singular if count == 1 else noun}"
 
 
-def are_same(first: Given, second: Given) -> bool:
+def are_same(first: Points, second: Points) -> bool:
     """Whether two sets of points are equal, row by row."""
-    if first.shape != second.shape or sparse.issparse(first) != sparse.issparse(second):
+    if first.shape != second.shape:
         return False
-    if sparse.issparse(first):
+    if isinstance(first, PointBlocks) and isinstance(second, PointBlocks):
+        return all(map(np.array_equal, first.blocks(), second.blocks()))
+    if isinstance(first, PointBlocks) or isinstance(second, PointBlocks):
+        return False
+    if sparse.issparse(first) and sparse.issparse(second):
         return bool((first != second).nnz == 0)
-    return np.array_equal(first, second)
+    return not (sparse.issparse(first) or sparse.issparse(second)) and np.array_equal(first, second)
 
 
 def check_text_or_numbers(y: NDArray[Any], known: NDArray[Any]) -> None:

@@ -79,6 +79,7 @@ def to_faiss(metric: MahalanobisMetric | Learned, path: str | os.PathLike[str], 
         written.prepend_transform(linear)
     else:
         written = faiss.IndexPreTransform(linear, inner)
-    with replacing(path) as temporary:
-        faiss.write_index(written, str(temporary))
+    with replacing(path) as temporary, temporary.open("wb") as file:
+        # Not by faiss, which only prints that a file could not be written to its end.
+        file.write(faiss.serialize_index(written).data)
     return path

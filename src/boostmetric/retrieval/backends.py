@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,8 @@ from scipy.spatial.distance import cdist
 
 from boostmetric.arrays.types import FloatArray, IntArray
 from boostmetric.arrays.validation import check_choice, check_count
-from boostmetric.neighbors.nearest_points import nearest, pick, rounding_of_distances
+from boostmetric.neighbors.in_blocks import Extent
+from boostmetric.neighbors.nearest_points import nearest, pick
 from boostmetric.optional import require
 
 BACKENDS = ("exact", "faiss-flat", "faiss-hnsw", "faiss-ivf")
@@ -34,32 +35,6 @@ _MOST_GROWTH = 2.0
 _LEAST_IN_A_CELL = 39
 # Points per cell in the sample that cells are computed from. With faiss's 256 it takes several times as long.
 _MOST_IN_A_CELL = 64
-
-
-class Extent(NamedTuple):
-    """Smallest and largest coordinates of points, each of shape (n_dimensions,), which determine the rounding."""
-
-    low: FloatArray
-    high: FloatArray
-
-    @classmethod
-    def of(cls, points: FloatArray) -> Extent:
-        """Extent of some points; without points it is empty, and any point widens it."""
-        return cls(points.min(axis=0, initial=math.inf), points.max(axis=0, initial=-math.inf))
-
-    def with_(self, other: Extent) -> Extent:
-        """Extent of both sets of points together."""
-        return Extent(np.minimum(self.low, other.low), np.maximum(self.high, other.high))
-
-    @property
-    def rounding(self) -> float:
-        """Distances that differ by no more than this count as equal."""
-        return rounding_of_distances(np.stack([self.low, self.high]))
-
-    @property
-    def size(self) -> float:
-        """Largest absolute coordinate."""
-        return float(max(np.abs(self.low).max(), np.abs(self.high).max()))
 
 
 class SearchBackend(Protocol):

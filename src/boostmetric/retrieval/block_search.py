@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import joblib
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from boostmetric.arrays.frame import Shift
+from boostmetric.arrays.errors import ParameterError
 from boostmetric.arrays.point_blocks import PointBlocks
 from boostmetric.arrays.types import FloatArray, IntArray
 from boostmetric.arrays.validation import as_numbers, check_count
 from boostmetric.metric.mahalanobis import as_metric
-from boostmetric.neighbors.streams import NearestSoFar
-from boostmetric.parallel.blas import single_threaded_blas
-from boostmetric.retrieval.backends import Extent, in_order
+from boostmetric.neighbors.in_blocks import BlockSearch
+from boostmetric.retrieval.backends import in_order
 from boostmetric.retrieval.mapping import mapped_rows
 
 _QUERIES = 2**13  # searched at once: the points are read and mapped again for more
@@ -79,11 +77,10 @@ def search_blocks(
     check_count("k", k)
     learned, n, n_features = as_metric(metric), *points.shape
     if k > n:
-        raise ValueError(f"k={k} is more than the {n} points to search among. Lower k, or add points.")
+        raise ParameterError("{k}={most} is more than the {n} points to search among. Lower {k}.", most=k, n=n)
     given = sparse.csr_array(Q) if sparse.issparse(Q) else as_numbers("Q", Q)
     if given.ndim != 2 or given.shape[1] != n_features:
         raise ValueError(f"Q must have shape (n_queries, {n_features}), as the points have. Got {given.shape}.")
-    n_threads = joblib.effective_n_jobs(n_jobs)
     starts = range(0, given.shape[0], _QUERIES)
     n_read, n_to_read = 0, n * (1 + len(starts))
 
@@ -97,43 +94,10 @@ def search_blocks(
             if on_progress is not None:
                 on_progress(n_read, n_to_read)
 
-    extent, origin = _surveyed(read())
+    search = BlockSearch(read, n_jobs)
     found = [(np.empty((0, k), dtype=np.int64), np.empty((0, k)))]
     for start in starts:
         queries = mapped_rows(learned, given[start : start + _QUERIES], start, "Q")
-        found.append(_nearest(read(), queries, int(k), extent, origin, n_threads))
+        found.append(search.nearest(queries, int(k)))
     rows, distances = (np.concatenate(parts) for parts in zip(*found, strict=True))
-    return rows, distances
-
-
-def _surveyed(blocks: Iterator[FloatArray]) -> tuple[Extent, FloatArray]:
-    """Range of all coordinates, and the first point."""
-    first = next(blocks)
-    extent = Extent.of(first)
-    for block in blocks:
-        extent = extent.with_(Extent.of(block))
-    return extent, first[0]
-
-
-def _nearest(
-    blocks: Iterator[FloatArray], queries: FloatArray, k: int, extent: Extent, origin: FloatArray, n_threads: int
-) -> tuple[IntArray, FloatArray]:
-    """Row numbers and distances of the nearest points of some queries."""
-    whole = extent.with_(Extent.of(queries))
-    shift = Shift.of(origin, whole.low, whole.high)
-    search = NearestSoFar(
-        shift.coordinates_of(queries),
-        np.zeros(len(queries), dtype=np.int64),
-        np.full(len(queries), -1),  # no query is one of the points
-        k,
-        1,  # there are no other classes
-        float(np.ldexp(extent.rounding, -shift.exponent)),
-        n_threads=n_threads,
-    )
-    first = 0
-    for block in blocks:
-        with single_threaded_blas():  # our own threads share the queries
-            search.offer(shift.coordinates_of(block), np.zeros(len(block), dtype=np.int64), first)
-        first += len(block)
-    rows, distances = search.nearest_of_class(k)
-    return rows, in_order(np.ldexp(distances, shift.exponent))
+    return rows, in_order(distances)

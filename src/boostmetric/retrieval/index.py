@@ -10,10 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from boostmetric.arrays.errors import ParameterError
 from boostmetric.arrays.types import FloatArray, IntArray
 from boostmetric.arrays.validation import as_numbers, check_count
 from boostmetric.metric.mahalanobis import as_metric, check_columns
-from boostmetric.retrieval.backends import Extent, SearchBackend, make_backend
+from boostmetric.neighbors.in_blocks import Extent
+from boostmetric.retrieval.backends import SearchBackend, make_backend
 from boostmetric.retrieval.file import StoredIndex, load_index, save_index
 from boostmetric.retrieval.ids import as_array, as_ids, listed, number_behind, refuse_repeated
 from boostmetric.retrieval.mapping import mapped_rows
@@ -339,7 +341,7 @@ class MetricIndex:
         if not len(self):
             raise ValueError("The index is empty: add points before you search.")
         if k > len(self):
-            raise ValueError(f"k={k} is more than the {len(self)} points in the index. Lower k, or add points.")
+            raise ParameterError("{k}={most} is more than the {n} points in the index. Lower {k}.", most=k, n=len(self))
         points = self._rows.filled
         found = [(np.empty((0, k), dtype=np.int64), np.empty((0, k)))]
         parts = self._mapped(Q, "Q", k)

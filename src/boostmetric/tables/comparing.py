@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from boostmetric.arrays.errors import plural
 from boostmetric.arrays.numbering import RowsError
+from boostmetric.arrays.point_blocks import PointBlocks
 from boostmetric.arrays.ragged import Ragged, run_starts
 from boostmetric.arrays.types import IntArray
 from boostmetric.arrays.validation import warn
@@ -29,7 +30,7 @@ def compare(
     kind: str,
     max_per_query: int | None,
     grouped: bool,
-    points: NDArray[Any] | None,
+    points: NDArray[Any] | PointBlocks | None,
     click_model: ClickModel | None = None,
     contradictions: Contradictions = "weigh",
 ) -> Comparisons:
@@ -130,7 +131,7 @@ def _balanced(pairs: NDArray[Any], similar: NDArray[np.bool_], weights: NDArray[
 
 
 def _from_clicks(
-    rows: ComparisonRows, max_per_query: int | None, points: NDArray[Any] | None, model: ClickModel | None
+    rows: ComparisonRows, max_per_query: int | None, points: NDArray[Any] | PointBlocks | None, model: ClickModel | None
 ) -> Comparisons:
     """See `Comparisons.from_clicks`. Workers have shares of a log: they neither pool clicks nor draw documents."""
     chance = rows.get("propensity")
@@ -158,9 +159,11 @@ def _from_clicks(
     return clicks
 
 
-def _from_positives(rows: ComparisonRows, points: NDArray[Any] | None) -> Comparisons:
+def _from_positives(rows: ComparisonRows, points: NDArray[Any] | PointBlocks | None) -> Comparisons:
     """See `Comparisons.from_positives`."""
     assert points is not None  # workers refuse positives
+    if isinstance(points, PointBlocks):
+        points = points.in_memory()  # the nearest of all are wanted
     itself = "the document {} is the query itself, whose distance is always 0"
     same = np.flatnonzero(rows["query"] == rows["document"])
     rows.refuse(same, lambda row: itself.format(rows.name(rows["document"][row])))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,7 +25,14 @@ from boostmetric.tables.comparing import compare
 from boostmetric.tables.comparison_table import read_comparisons, stack
 from boostmetric.tables.complaints import NoComparisonsError, TableError
 from boostmetric.tables.formats import FilePaths, ParquetTable, open_parquet, open_tables
-from boostmetric.tables.point_table import Features, PointColumns, PointTable, features_of, read_some_points
+from boostmetric.tables.point_table import (
+    Features,
+    PointColumns,
+    PointTable,
+    features_of,
+    read_some_points,
+    to_ignore,
+)
 from boostmetric.tables.reading import TableSet, Wanted
 
 _OTHERWISE = "learn without an engine, in this process"
@@ -95,14 +102,20 @@ class ComparisonFiles:
     def _point_columns(self) -> PointColumns:
         return PointColumns(self.id, None, self.vector, self.columns, self.ignore)
 
+    def _beside(self, table_set: TableSet[Any], other: TableSet[Any] | None) -> PointColumns:
+        """The columns of points, or of queries; each may have columns to ignore that the other has not."""
+        others = [] if other is None else [*other.tables]
+        ignored = to_ignore(table_set.first, self.ignore, [*table_set.tables, *others])
+        return self._point_columns._replace(ignore=ignored)
+
     def read(self) -> tuple[Given, Comparisons]:
         """Read all points and comparisons in this process."""
-        read = partial(read_some_points, asked=self._point_columns)
+        points, queries = open_tables(self.points), None if self.queries is None else open_tables(self.queries)
         table = read_comparisons(
             self.comparisons,
-            read(open_tables(self.points)),
+            read_some_points(points, self._beside(points, queries)),
             kind=self.kind,
-            queries=None if self.queries is None else read(open_tables(self.queries)),
+            queries=None if queries is None else read_some_points(queries, self._beside(queries, points)),
             names=self.names,
             max_per_query=self.max_per_query,
             grouped=False,
@@ -150,7 +163,7 @@ class OpenedFiles:
 
     @cached_property
     def _features(self) -> Features:
-        return features_of(self.points, self.files._point_columns)
+        return features_of(self.points, self.files._beside(self.points, self.queries))
 
     @cached_property
     def n_features(self) -> int:

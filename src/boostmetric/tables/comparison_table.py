@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostmetric.arrays.errors import listed, plural
+from boostmetric.arrays.point_blocks import PointBlocks, Stacked
 from boostmetric.arrays.validation import check_choice, check_count
 from boostmetric.comparisons import Comparisons
 from boostmetric.comparisons.examination import PROPENSITIES, ClickModel
@@ -34,7 +35,7 @@ class ComparisonTable:
     Attributes
     ----------
     comparisons : Comparisons
-    points : ndarray of shape (n_points, n_features)
+    points : ndarray or PointBlocks of shape (n_points, n_features)
         Points that the comparisons refer to by number. Queries from a separate table come first.
     kind : str
         One of "triplets", "quadruplets", "pairs", "grades", "clicks", "rankings" and "positives".
@@ -66,7 +67,7 @@ class ComparisonTable:
     """
 
     comparisons: Comparisons
-    points: NDArray[Any]
+    points: Any
     kind: str
     n_rows: int
     n_queries: int
@@ -99,7 +100,8 @@ def read_comparisons(
         .csv, .tsv, .jsonl, .ndjson (all also .gz or .zst) or .parquet with named columns; .npz with arrays of these
         names; or a matrix whose columns are in the order below, in .npy, or in .npz called after the kind.
     points : PointTable
-        Points that the rows name by id, or by row number from 0 if they were read without ids.
+        Points that the rows name by id, or by row number from 0 if they were read without ids. Those of
+        `boostmetric.tables.open_points` stay in their files, unless the rows are positives.
     kind : str, optional
         What the rows contain. By default, it is recognised by the names of the columns:
 
@@ -180,10 +182,10 @@ def read_comparisons(
     return ComparisonTable(comparisons, stacked, kind, n_rows, rows.n_queries, source, judgements_of(rows), lines)
 
 
-def stack(points: PointTable, queries: PointTable | None) -> NDArray[Any]:
+def stack(points: PointTable, queries: PointTable | None) -> Any:
     """Stack queries above documents."""
     if queries is None:
-        return np.asarray(points.points)
+        return points.points if isinstance(points.points, PointBlocks) else np.asarray(points.points)
     if queries.n_features != points.n_features:
         has = f"{queries.source} has {plural(queries.n_features, 'feature')}, {points.source} has"
         raise TableError(f"{has} {points.n_features:,}. Queries and documents must have the same features.")
@@ -191,7 +193,8 @@ def stack(points: PointTable, queries: PointTable | None) -> NDArray[Any]:
     if names[0] != names[1] and set(names[0]) == set(names[1]):
         problem = f"{queries.source} and {points.source} have the same features in different orders."
         raise TableError(problem, "Read one of them with the names of the other ({columns}).")
-    return np.concatenate([queries.points, points.points])
+    both = queries.points, points.points
+    return Stacked(both) if any(isinstance(some, PointBlocks) for some in both) else np.concatenate(both)
 
 
 def _description(rows: ComparisonRows, comparisons: Comparisons) -> list[str]:

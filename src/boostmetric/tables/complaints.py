@@ -48,6 +48,10 @@ class TableError(NamesParameters, ValueError):
         return type(self), self._parts
 
 
+class NotThereError(TableError):
+    """A column that was asked for, or a value of it, is not there."""
+
+
 class NoComparisonsError(TableError):
     """Valid file that gives no comparisons."""
 

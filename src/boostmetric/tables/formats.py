@@ -30,6 +30,7 @@ from boostmetric.tables.answer_table import SUFFIX as ANSWERS
 from boostmetric.tables.answer_table import AnswerTable
 from boostmetric.tables.complaints import TableError, TableNotFoundError, reading
 from boostmetric.tables.reading import Column, Table, TableSet, Wanted, are_finite, is_number, type_of, values_of
+from boostmetric.tables.standard_input import NAME, standard_input
 
 FilePaths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 # About as many bytes of Parquet are decoded at once; much less is slower, much more shows in the memory.
@@ -234,8 +235,23 @@ class JsonLinesTable(_TextTable):
             yield line, row
 
 
+class StandardInput(JsonLinesTable):
+    """JSON lines from standard input."""
+
+    def __init__(self) -> None:
+        super().__init__(Path("standard input"))
+
+    @contextmanager
+    def _opened(self) -> Iterator[IO[bytes]]:
+        with standard_input().open("rb") as file:
+            yield file
+
+
 class ArrayTable(Table):
-    """Vectors (columns of numbers) and matrices (of lists) of an npz file, or the "array" of an npy file."""
+    """Vectors (columns of numbers) and matrices (of lists) of an npz file, or the "array" of an npy file.
+
+    Beside an npy file, which has no other columns, a column may be an npy file of its own, called by its path.
+    """
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, "npz" if path.suffix.lower() == ".npz" else "npy")
@@ -246,11 +262,17 @@ class ArrayTable(Table):
         if self.format == "npy":
             self.n_rows = next(iter(self.shapes["array"][0]), None)
         self._named = dict[str, NDArray[Any]]()  # columns of a matrix
-        for name, (shape, dtype) in self.shapes.items():
-            if dtype.kind in "biuf" and len(shape) in (1, 2):
-                self.columns[name] = Column(name, "number" if len(shape) == 1 else "list", dtype)
-            else:
-                self.columns[name] = Column(name, "text" if dtype.kind == "U" and len(shape) == 1 else "other")
+        self._beside = dict[str, Path]()  # columns in files of their own
+        self.columns = {name: _array_column(name, *header) for name, header in self.shapes.items()}
+
+    def column(self, name: str, what: str, remedy: str = "") -> Column:
+        """Return a column by name, or by the path of an npy file beside this one."""
+        path = Path(name)
+        if self.format == "npy" and name not in self.columns and path.suffix.lower() == ".npy" and path.is_file():
+            with reading(path, BROKEN, self.format):
+                self.shapes[name] = array_headers(path)["array"]
+            self.columns[name], self._beside[name] = _array_column(name, *self.shapes[name]), path
+        return super().column(name, what, remedy)
 
     def name_columns(self, matrix: str, names: Sequence[str]) -> None:
         """Give names to the columns of a matrix, which then are columns of the table, beside the vectors."""
@@ -285,7 +307,7 @@ class ArrayTable(Table):
 
     def _blocks(self, name: str, size: int) -> Iterator[NDArray[Any]]:
         if name not in self._named:
-            return array_blocks(self.path, name, size)
+            return array_blocks(self._beside.get(name, self.path), name, size)
         array = self._named[name]
         return (array[start : start + size] for start in range(0, max(1, len(array)), size))
 
@@ -302,6 +324,12 @@ class ArrayTable(Table):
                 return whole_array(loaded)
             with loaded:
                 return whole_array(loaded[name])
+
+
+def _array_column(name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Column:
+    if dtype.kind in "biuf" and len(shape) in (1, 2):
+        return Column(name, "number" if len(shape) == 1 else "list", dtype)
+    return Column(name, "text" if dtype.kind == "U" and len(shape) == 1 else "other")
 
 
 class ParquetTable(Table):
@@ -385,7 +413,7 @@ def open_tables(source: FilePaths) -> TableSet[Table]:
 
 
 def files_of(source: FilePaths) -> list[Path]:
-    """Paths of a file, several files, or the files of a pattern, sorted by name."""
+    """Paths of a file, several files, or the files of a pattern, sorted by name; "-" is standard input."""
     files: list[Path] = []
     sources = [source] if isinstance(source, (str, os.PathLike)) else source
     if addresses := [one for one in sources if isinstance(one, str) and "://" in one]:
@@ -402,6 +430,12 @@ def files_of(source: FilePaths) -> list[Path]:
     return files
 
 
+def size_of(source: FilePaths) -> int:
+    """Size of files in bytes."""
+    paths = (standard_input() if str(path) == NAME else path for path in files_of(source))
+    return sum(path.stat().st_size for path in paths if path.exists())
+
+
 def open_parquet(source: FilePaths, reader: str, otherwise: str) -> TableSet[ParquetTable]:
     """As `open_tables`, for Parquet only; the error for other formats uses `reader` and `otherwise`."""
     tables = []
@@ -416,6 +450,8 @@ def open_parquet(source: FilePaths, reader: str, otherwise: str) -> TableSet[Par
 
 
 def _open(path: Path) -> Table:
+    if str(path) == NAME:
+        return StandardInput()
     return _FORMATS[_check(path)](path)
 
 

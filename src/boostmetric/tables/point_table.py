@@ -80,7 +80,8 @@ def features_of(table_set: TableSet[Table], asked: PointColumns) -> Features:
     if vector is not None and asked.columns is not None:
         given = literal(repr(vector)), literal(listed(several(asked.columns)))
         raise TableError("", f"Give {{vector}} ({given[0]}) or {{columns}} ({given[1]}), not both.")
-    others = {*claimed, *_matching(table, several(asked.ignore), "to ignore")}
+    ignored = to_ignore(table, asked.ignore, table_set.tables)
+    others = {*claimed, *_matching(table, ignored, "to ignore")}
     free = [column for name, column in table.columns.items() if name not in others]
     names = [column.name for column in free]
     if asked.columns is not None:
@@ -103,13 +104,30 @@ def features_of(table_set: TableSet[Table], asked: PointColumns) -> Features:
             raise table.error(problem, "Use it alone, as {vector}.")
     dtypes = []
     for other in table_set.tables:
-        new = [name for name in other.columns if name not in table.columns]
+        new = [name for name in other.columns if name not in table.columns and not _has([name], asked.ignore)]
         if chosen and new:
             problem = f"has {listed(new)}, which {table.path} does not have. All files must have the same columns,"
             raise other.error(problem, "or the features must be named ({columns}).")
         dtypes += [other.column(name, "of features").dtype for name in used]
     left_out = tuple(name for name in table.columns if name not in used and name not in claimed)
     return Features(used, vector is not None, left_out, chosen, np.result_type(np.float32, *dtypes))
+
+
+def to_ignore(table: Table, patterns: str | Sequence[str], others: Sequence[Table]) -> list[str]:
+    """Columns to ignore in a table: not those that only others have, which are read beside it.
+
+    What no table has stays, to be refused.
+    """
+    return [
+        pattern
+        for pattern in several(patterns)
+        if _has(table.columns, [pattern]) or not any(_has(other.columns, [pattern]) for other in others)
+    ]
+
+
+def _has(columns: Collection[str], patterns: str | Sequence[str]) -> bool:
+    """Whether a pattern is the name of one of the columns, or matches it."""
+    return any(pattern in columns or bool(fnmatch.filter(columns, pattern)) for pattern in several(patterns))
 
 
 def _matching(table: Table, patterns: Sequence[str], what: str, exclude: Collection[str] = ()) -> list[str]:
@@ -311,9 +329,10 @@ def read_points(
     ----------
     path : path, pattern such as ``"points/*.parquet"``, or sequence of them
         .csv or .tsv with a header, .jsonl or .ndjson with one object a line (all also .gz or .zst), .parquet, .npy (a
-        matrix), .npz (arrays; their names are the columns).
+        matrix), .npz (arrays; their names are the columns). "-" is standard input, with one JSON object a line.
     id, label : str, optional
-        The columns of the ids and of the class labels.
+        The columns of the ids and of the class labels. Beside points in .npy, any column may be the path of another
+        .npy file with a value for each row.
     vector : str, optional
         The column of lists, or the matrix of an npz file, that holds the features.
     columns : str or sequence of str, optional

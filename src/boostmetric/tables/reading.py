@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from boostmetric.arrays.errors import listed, literal, plural, shown
 from boostmetric.arrays.identifiers import Ids
 from boostmetric.optional import require
-from boostmetric.tables.complaints import Complaints, TableError
+from boostmetric.tables.complaints import Complaints, NotThereError, TableError
 
 # Numbers, with two axes for vectors; objects for text, none missing; a list of anything; of CSV, an array of pyarrow.
 Values = Any
@@ -278,7 +278,8 @@ class Table(ABC):
         close = difflib.get_close_matches(name.strip().casefold(), folded, n=1, cutoff=0.8)
         hint = f" Did you mean {folded[close[0]]!r}?" if close else ""
         has = listed(self.columns, 20) or "none"
-        raise self.error(f"there is no {f'column {what}'.strip()} {name!r}.{hint} It has {has}.", remedy)
+        problem = f"{self.path}: there is no {f'column {what}'.strip()} {name!r}.{hint} It has {has}."
+        raise NotThereError(problem, remedy)
 
     def refuse_repeated(self, names: Sequence[str], line: int | None = None) -> None:
         """Raise an error if columns have the same name."""
