@@ -10,8 +10,9 @@ from sklearn.decomposition import PCA
 
 from boostmetric import BoostMetric, MahalanobisMetric
 from boostmetric.callbacks import Checkpoint
-from boostmetric.estimators import selection
-from boostmetric.estimators.selection import Candidate, Choice, Recipe, choose, is_better, soft_losses
+from boostmetric.estimators import candidates
+from boostmetric.estimators.candidates import Candidate, Recipe, choose, is_better
+from boostmetric.estimators.selection import Choice, soft_losses
 from boostmetric.evaluation import knn_error
 from boostmetric.metric.starts import STARTS
 from boostmetric.solver.plan import Settings
@@ -333,7 +334,7 @@ def test_anchors_are_drawn_again_for_every_pass():
 
 
 def test_the_last_passes_of_a_result_compare_all_anchors(monkeypatch):
-    monkeypatch.setattr(selection, "_MOST_ANCHORS", 10)
+    monkeypatch.setattr(candidates, "MOST_ANCHORS", 10)
     data = Labelled(np.random.default_rng(0).standard_normal((50, 3)), np.arange(50) % 2, None, 3, 4)
     source = Recipe("identity", "stagewise", 3, 4, 1).to_learn(data, 5)
     assert [source.problem(np.eye(3), n_passes).comparisons.n_groups for n_passes in range(5)] == [10, 10, 50, 50, 50]

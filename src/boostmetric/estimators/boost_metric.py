@@ -18,10 +18,11 @@ from boostmetric.arrays.validation import check_choice, check_count, check_flag,
 from boostmetric.callbacks import Steps, tell
 from boostmetric.comparisons.labels import check_labels, check_numbers, known_labels
 from boostmetric.estimators.boosting import Also, Boosting, Earlier
+from boostmetric.estimators.candidates import Candidate
 from boostmetric.estimators.decision import AUTO, Decision, sizes_of
 from boostmetric.estimators.learner import all_or_nothing
 from boostmetric.estimators.parameters import documented, extends
-from boostmetric.estimators.selection import Candidate, Choice
+from boostmetric.estimators.selection import Choice
 from boostmetric.estimators.sklearn_callbacks import with_callbacks
 from boostmetric.metric.starts import STARTS, Init, check_init
 from boostmetric.oracles.losses import LossName

@@ -15,16 +15,27 @@ few samples the best is so partly by chance, and the mean of the best three metr
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import product
-from typing import Literal, NamedTuple, cast
+from typing import NamedTuple, cast
 
 import numpy as np
 
 from boostmetric.arrays.errors import ParameterWarning
 from boostmetric.arrays.types import FloatArray, IntArray
 from boostmetric.arrays.validation import warn
-from boostmetric.estimators.decision import BLOCK_DOES, CORRECTIVE_DOES, block_of, is_auto
+from boostmetric.estimators.candidates import (
+    MOST_ANCHORS,
+    STANDARD_ERRORS,
+    STANDARD_ERRORS_OF_UNIT_LENGTH,
+    Candidate,
+    NImpostors,
+    Recipe,
+    best_of,
+    choose,
+    is_better,
+)
+from boostmetric.estimators.decision import block_of, is_auto
 from boostmetric.evaluation.knn import vote
 from boostmetric.evaluation.splitting import FEW_ROWS
 from boostmetric.metric import MahalanobisMetric
@@ -35,8 +46,6 @@ from boostmetric.solver.passes import Passes
 from boostmetric.solver.plan import Plan, Settings, SolverName
 from boostmetric.solver.result import Progress
 from boostmetric.solver.sources import DrawnAnchors, Labelled
-
-NImpostors = int | Literal["all"]
 
 # Targets and impostors of a sample, to choose from.
 _SIZES: tuple[tuple[int, NImpostors], ...] = ((3, 3), (5, 10), (10, 20))
@@ -50,14 +59,10 @@ _GOOD_START: Init = "standardized"
 _RUNGS, _RUNGS_OF_LARGE = (2, 4), (1, 3)
 # A trial ends after this many passes that are no better than an earlier one.
 _PATIENCE = 3
-# In large data, one sample in four is validated on, up to this many, and each pass of a trial compares this many
-# anchors, drawn again, with all others. In small data all samples are validated on in turn, in three folds, and in the
-# smallest data in five.
-_VALIDATED_OF_LARGE, _MOST_VALIDATED, _MOST_ANCHORS = 4, 2500, 3000
+# In large data, one sample in four is validated on, up to this many. In small data all samples are validated on in
+# turn, in three folds, and in the smallest data in five.
+_VALIDATED_OF_LARGE, _MOST_VALIDATED = 4, 2500
 _N_FOLDS, _N_FOLDS_OF_SMALLEST, _SMALLEST = 3, 5, 500
-# The result is learned from as many anchors, and in its last passes from all. Its seed is always the same, so that a
-# fit that is resumed draws the same anchors.
-_WHOLE_PASSES, _SEED_OF_RESULT = 3, 0
 # Nearest samples that soft neighbours are picked from; the widths to pick them with, as fractions of the mean squared
 # distance of the ten nearest, of which the best is used; the probability that any label is right; and the weight of
 # their loss beside the error.
@@ -65,91 +70,8 @@ _N_NEIGHBORS = 20
 _WIDTHS = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, np.inf)
 _LEAST_PROBABILITY = 0.05
 _WEIGHT_OF_SOFT = 0.5
-# The result is the mean of so many metrics at most.
-_MOST_AVERAGED = 3
-# By how many standard errors the loss must be smaller than that of the Euclidean distance, or with more directions of a
-# start; and at unit length smaller than without.
-_STANDARD_ERRORS, _STANDARD_ERRORS_OF_UNIT_LENGTH = 1.0, 2.0
 # Numbers of neighbours whose errors are averaged.
 _VOTERS = (1, 3, 5)
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """How to learn.
-
-    Attributes
-    ----------
-    init : Init
-    solver : str
-    n_neighbors : int
-    n_impostors : int or "all"
-    block_size : int
-    rank : int, optional
-        How many of the principal directions of the start are used; by default all.
-    """
-
-    init: Init
-    solver: SolverName
-    n_neighbors: int
-    n_impostors: NImpostors
-    block_size: int
-    rank: int | None = None
-
-    def __str__(self) -> str:
-        start = start_in_words(self.init, self.rank)
-        return f"{start}, {self.n_neighbors} targets, {self.n_impostors} impostors, {self.solver}"
-
-    def max_iter(self, single: int, n_passes: int) -> tuple[int, ...]:
-        """Most iterations of each pass, if single stagewise iterations were `single`."""
-        does = CORRECTIVE_DOES if self.solver == "corrective" else BLOCK_DOES if self.block_size > 1 else 1
-        return (-(-single // does),) * n_passes or (0,)
-
-    def applied_to(self, data: Labelled) -> Labelled:
-        """The samples, compared as the recipe says."""
-        return replace(data, n_neighbors=self.n_neighbors, n_impostors=self.n_impostors, start_rank=self.rank)
-
-    def to_learn(self, data: Labelled, n_passes: int) -> Labelled:
-        """The samples, compared as the recipe says, to learn the result from in so many passes.
-
-        In large data only the last passes compare all anchors, which makes the metric that the others lead to no worse.
-        """
-        sample = DrawnAnchors(_MOST_ANCHORS, _SEED_OF_RESULT, max(n_passes - _WHOLE_PASSES, 0))
-        return replace(self.applied_to(data), sample=sample)
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A metric that could be the result.
-
-    Attributes
-    ----------
-    recipe : Recipe
-    n_passes : int
-        Passes of the recipe; 0 for the metric it begins with.
-    losses : ndarray of shape (n_validated,)
-        For each validation sample, its error plus half of minus the log-likelihood of its label by soft neighbours.
-    errors : ndarray of shape (n_validated,)
-        How often nearest neighbours get each of them wrong, averaged over 1, 3 and 5 neighbours.
-    normalize : bool
-        Whether mapped samples are compared at unit length.
-    """
-
-    recipe: Recipe
-    n_passes: int
-    losses: FloatArray = field(repr=False, compare=False)
-    errors: FloatArray = field(repr=False, compare=False)
-    normalize: bool = False
-
-    @property
-    def loss(self) -> float:
-        """Mean loss of the samples, by which candidates are chosen."""
-        return float(self.losses.mean())
-
-    @property
-    def error(self) -> float:
-        """Mean error of the samples."""
-        return float(self.errors.mean())
 
 
 class Fold(NamedTuple):
@@ -178,7 +100,7 @@ class Trial:
     @property
     def best(self) -> Candidate:
         """The best candidate so far."""
-        return _best(self.candidates)
+        return best_of(self.candidates)
 
     @property
     def is_over(self) -> bool:
@@ -262,7 +184,7 @@ class Choice:
             if is_auto(self._normalize) and (unit := self._at_unit_length(folds)) is not None:
                 found.append(unit)
                 on_candidate(unit)
-                if is_better(unit, chosen[0], _STANDARD_ERRORS_OF_UNIT_LENGTH):
+                if is_better(unit, chosen[0], STANDARD_ERRORS_OF_UNIT_LENGTH):
                     chosen = [replace(candidate, normalize=True) for candidate in chosen]
             return chosen, found
         warn(
@@ -303,7 +225,7 @@ class Choice:
         leading = whole[-1:]
         if is_auto(self._init):
             good = next(start for start in whole if start.recipe.init == _GOOD_START)
-            leading = list({id(start): start for start in (_best(whole), good)}.values())
+            leading = list({id(start): start for start in (best_of(whole), good)}.values())
         trials = [
             Trial(recipe, start, [self._follow(fold.train, recipe) for fold in folds])
             for start, way in product(leading, self._ways)
@@ -339,7 +261,7 @@ class Choice:
             rank = -(-rank // 2)
             maps = [fold.train.principal(each, rank) for fold, each in zip(folds, maps, strict=True)]
             fewer = self._judged(folds, replace(recipe, rank=rank), 0, maps)
-            if not is_better(fewer, start, _STANDARD_ERRORS):
+            if not is_better(fewer, start, STANDARD_ERRORS):
                 return
             start = fewer
             yield start
@@ -376,7 +298,7 @@ class Choice:
 
     def _judged(self, folds: Sequence[Fold], recipe: Recipe, n_passes: int, maps: Sequence[FloatArray]) -> Candidate:
         candidate = self._compared(folds, recipe, n_passes, maps, normalize=self._normalize is True)
-        if self._leader is None or _best([self._leader[0], candidate]) is candidate:
+        if self._leader is None or best_of([self._leader[0], candidate]) is candidate:
             self._leader = candidate, maps
         return candidate
 
@@ -400,38 +322,6 @@ class Choice:
         return Candidate(recipe, n_passes, errors + _WEIGHT_OF_SOFT * softly, errors, normalize)
 
 
-def choose(found: Sequence[Candidate], n_samples: int) -> list[Candidate]:
-    """The candidate of the smallest loss; in small data, if it was learned, with the best of two other recipes.
-
-    Candidates that are not better than the Euclidean distance by more than one standard error are left out: among many,
-    one of them is a little better by chance (Breiman et al., "Classification and regression trees", 1984).
-
-    Parameters
-    ----------
-    found : sequence of Candidate
-        The Euclidean distance first.
-    n_samples : int
-        Number of training samples.
-    """
-    base = found[0]
-    found = [base, *(candidate for candidate in found if is_better(candidate, base, _STANDARD_ERRORS))]
-    best = _best(found)
-    if not best.n_passes or n_samples >= FEW_ROWS:
-        return [best]
-    learned = [candidate for candidate in found if candidate.n_passes]
-    chosen: list[Candidate] = []
-    while learned and len(chosen) < _MOST_AVERAGED:
-        chosen.append(_best(learned))
-        learned = [candidate for candidate in learned if candidate.recipe is not chosen[-1].recipe]
-    return chosen
-
-
-def is_better(candidate: Candidate, other: Candidate, standard_errors: float) -> bool:
-    """Whether the mean loss is smaller by more than this many standard errors of the difference."""
-    gains = other.losses - candidate.losses
-    return bool(gains.mean() > standard_errors * gains.std() / np.sqrt(len(gains)))
-
-
 def soft_losses(train: Labelled, test: Labelled, metric: MahalanobisMetric) -> tuple[FloatArray, FloatArray]:
     """Losses of the test samples by soft neighbours, for each width, and their errors by nearest neighbours."""
     known, asked = mapped_points(metric, train.X, test.X)
@@ -449,11 +339,6 @@ def soft_losses(train: Labelled, test: Labelled, metric: MahalanobisMetric) -> t
         losses.append(-np.log(_LEAST_PROBABILITY + (1 - _LEAST_PROBABILITY) * probability))
     wrong = [vote(labels[:, :k]) != test.y for k in _VOTERS]
     return np.array(losses), np.mean(wrong, axis=0)
-
-
-def _best(found: Sequence[Candidate]) -> Candidate:
-    """The candidate of the smallest loss; among equals that of fewest passes, and the first of these."""
-    return min(found, key=lambda candidate: (candidate.loss, candidate.n_passes))
 
 
 def _ways(
@@ -503,5 +388,5 @@ def _folds(data: Labelled, rng: np.random.RandomState) -> Iterator[Fold]:
         if len(test) and len(sizes) > 1 and compared.any():
             learned = data.take(train)
             if is_large:
-                learned = replace(learned, sample=DrawnAnchors(_MOST_ANCHORS, rng.randint(2**31 - 1)))
+                learned = replace(learned, sample=DrawnAnchors(MOST_ANCHORS, rng.randint(2**31 - 1)))
             yield Fold(learned, data.take(test), test)

@@ -1,0 +1,144 @@
+"""Candidates for the result: recipes after so many passes, judged on samples that they have not seen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import numpy as np
+
+from boostmetric.arrays.types import FloatArray
+from boostmetric.estimators.decision import BLOCK_DOES, CORRECTIVE_DOES
+from boostmetric.evaluation.splitting import FEW_ROWS
+from boostmetric.metric.starts import Init, start_in_words
+from boostmetric.solver.plan import SolverName
+from boostmetric.solver.sources import DrawnAnchors, Labelled
+
+NImpostors = int | Literal["all"]
+
+# Anchors that a pass compares in large data, drawn again for each.
+MOST_ANCHORS = 3000
+# The result is learned from as many anchors, and in its last passes from all. Its seed is always the same, so that a
+# fit that is resumed draws the same anchors.
+_WHOLE_PASSES, _SEED_OF_RESULT = 3, 0
+# The result is the mean of so many metrics at most.
+_MOST_AVERAGED = 3
+# By how many standard errors the loss must be smaller than that of the Euclidean distance, or with more directions of a
+# start; and at unit length smaller than without.
+STANDARD_ERRORS, STANDARD_ERRORS_OF_UNIT_LENGTH = 1.0, 2.0
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How to learn.
+
+    Attributes
+    ----------
+    init : Init
+    solver : str
+    n_neighbors : int
+    n_impostors : int or "all"
+    block_size : int
+    rank : int, optional
+        How many of the principal directions of the start are used; by default all.
+    """
+
+    init: Init
+    solver: SolverName
+    n_neighbors: int
+    n_impostors: NImpostors
+    block_size: int
+    rank: int | None = None
+
+    def __str__(self) -> str:
+        start = start_in_words(self.init, self.rank)
+        return f"{start}, {self.n_neighbors} targets, {self.n_impostors} impostors, {self.solver}"
+
+    def max_iter(self, single: int, n_passes: int) -> tuple[int, ...]:
+        """Most iterations of each pass, if single stagewise iterations were `single`."""
+        does = CORRECTIVE_DOES if self.solver == "corrective" else BLOCK_DOES if self.block_size > 1 else 1
+        return (-(-single // does),) * n_passes or (0,)
+
+    def applied_to(self, data: Labelled) -> Labelled:
+        """The samples, compared as the recipe says."""
+        return replace(data, n_neighbors=self.n_neighbors, n_impostors=self.n_impostors, start_rank=self.rank)
+
+    def to_learn(self, data: Labelled, n_passes: int) -> Labelled:
+        """The samples, compared as the recipe says, to learn the result from in so many passes.
+
+        In large data only the last passes compare all anchors, which makes the metric that the others lead to no worse.
+        """
+        sample = DrawnAnchors(MOST_ANCHORS, _SEED_OF_RESULT, max(n_passes - _WHOLE_PASSES, 0))
+        return replace(self.applied_to(data), sample=sample)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A metric that could be the result.
+
+    Attributes
+    ----------
+    recipe : Recipe
+    n_passes : int
+        Passes of the recipe; 0 for the metric it begins with.
+    losses : ndarray of shape (n_validated,)
+        For each validation sample, its error plus half of minus the log-likelihood of its label by soft neighbours.
+    errors : ndarray of shape (n_validated,)
+        How often nearest neighbours get each of them wrong, averaged over 1, 3 and 5 neighbours.
+    normalize : bool
+        Whether mapped samples are compared at unit length.
+    """
+
+    recipe: Recipe
+    n_passes: int
+    losses: FloatArray = field(repr=False, compare=False)
+    errors: FloatArray = field(repr=False, compare=False)
+    normalize: bool = False
+
+    @property
+    def loss(self) -> float:
+        """Mean loss of the samples, by which candidates are chosen."""
+        return float(self.losses.mean())
+
+    @property
+    def error(self) -> float:
+        """Mean error of the samples."""
+        return float(self.errors.mean())
+
+
+def choose(found: Sequence[Candidate], n_samples: int) -> list[Candidate]:
+    """The candidate of the smallest loss; in small data, if it was learned, with the best of two other recipes.
+
+    Candidates that are not better than the Euclidean distance by more than one standard error are left out: among many,
+    one of them is a little better by chance (Breiman et al., "Classification and regression trees", 1984).
+
+    Parameters
+    ----------
+    found : sequence of Candidate
+        The Euclidean distance first.
+    n_samples : int
+        Number of training samples.
+    """
+    base = found[0]
+    found = [base, *(candidate for candidate in found if is_better(candidate, base, STANDARD_ERRORS))]
+    best = best_of(found)
+    if not best.n_passes or n_samples >= FEW_ROWS:
+        return [best]
+    learned = [candidate for candidate in found if candidate.n_passes]
+    chosen: list[Candidate] = []
+    while learned and len(chosen) < _MOST_AVERAGED:
+        chosen.append(best_of(learned))
+        learned = [candidate for candidate in learned if candidate.recipe is not chosen[-1].recipe]
+    return chosen
+
+
+def is_better(candidate: Candidate, other: Candidate, standard_errors: float) -> bool:
+    """Whether the mean loss is smaller by more than this many standard errors of the difference."""
+    gains = other.losses - candidate.losses
+    return bool(gains.mean() > standard_errors * gains.std() / np.sqrt(len(gains)))
+
+
+def best_of(found: Sequence[Candidate]) -> Candidate:
+    """The candidate of the smallest loss; among equals that of fewest passes, and the first of these."""
+    return min(found, key=lambda candidate: (candidate.loss, candidate.n_passes))
