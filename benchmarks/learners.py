@@ -14,8 +14,8 @@ from boostmetric.paper.datasets import BENCHMARKS, Benchmark, MissingDataError, 
 from boostmetric.paper.protocol import TrainTestSplit, splits
 
 ENVIRONMENTS = Path(__file__).parents[1] / ".venv-peers"
-# metric-learn raises on every fit under scikit-learn 1.6 and later, so it gets its own environment.
-# pylmnn passes a matrix to SciPy's minimize, which later versions refuse.
+# metric-learn raises on every fit under scikit-learn 1.8 and later, and warns under 1.6 and 1.7: it has its own
+# environment. pylmnn passes a matrix to SciPy's minimize, which later versions refuse.
 REQUIREMENTS = {
     "metric-learn": ["metric-learn==0.7.0", "scikit-learn<1.6"],
     "mlpack": ["mlpack"],

@@ -9,7 +9,7 @@ from sklearn.datasets import load_iris, load_wine
 from sklearn.preprocessing import StandardScaler
 
 from boostmetric.baselines import DMLMJ, GMML, LFDA, Covariance
-from boostmetric.baselines.singular import singular
+from boostmetric.baselines.singular import inverse_root, singular
 from boostmetric.evaluation import knn_error
 from boostmetric.solver.result import StopReason
 
@@ -210,3 +210,23 @@ def test_singular_values_and_axes(least, n_rows):
     _, expected, expected_axes = np.linalg.svd(rows, full_matrices=False)
     assert lengths == pytest.approx(expected, rel=1e-9, abs=1e-12)
     assert abs((axes * expected_axes).sum(axis=1)) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("least", [1.0, 1e-2])
+def test_inverse_root_is_triangular(least):
+    rows = np.random.default_rng(0).standard_normal((200, 6)) * [1, 2, 3, 4, 5, least]
+    root = inverse_root(rows.T @ rows)
+    assert root.T @ root == pytest.approx(np.linalg.inv(rows.T @ rows), rel=1e-9)
+    assert not np.triu(root, 1).any()
+
+
+@pytest.mark.parametrize("least", [1e-5, 0.0])
+def test_there_is_no_inverse_root_that_would_lose_digits(least):
+    rows = np.random.default_rng(0).standard_normal((200, 6)) * [1, 2, 3, 4, 5, least]
+    assert inverse_root(rows.T @ rows) is None
+
+
+def test_covariance_in_single_precision_is_that_in_double():
+    X = np.random.default_rng(0).standard_normal((300, 40)).astype(np.float32)
+    single, double = Covariance().fit(X), Covariance().fit(X.astype(np.float64))
+    assert single.get_mahalanobis_matrix() == pytest.approx(double.get_mahalanobis_matrix(), rel=1e-12, abs=1e-12)

@@ -29,6 +29,8 @@ Given: TypeAlias = NDArray[np.floating[Any]] | sparse.csr_array
 
 # The square of the spread must be a normal float64, since step sizes and eigenvalues are returned in its units.
 _MOST_EXPONENT = 510
+# The inverse of the power of two of this exponent is a float64.
+_LEAST_EXPONENT = -1023
 # Points in single precision stay so from this many features on, if their exponent is at most this.
 _FEWEST_FEATURES_IN_SINGLE, _MOST_EXPONENT_IN_SINGLE = 32, 60
 # Rows in double precision in memory at once.
@@ -119,17 +121,20 @@ def centre_and_scale(points: Given) -> tuple[InDouble, int]:
         rows = sparse.csr_array(points, dtype=np.float64)
         _, size = np.frexp(np.abs(rows.data).max(initial=0.0))
         return times_power_of_two(rows, -int(size)), int(size)
-    # Scale before taking the mean, whose sum could overflow, and again after it.
-    _, size = np.frexp(largest_size(points))
-    scaled = points.astype(np.float64, order="C")
-    np.ldexp(scaled, -int(size), out=scaled)
-    scaled -= scaled[0]  # makes equal points exactly zero, which the mean alone does not guarantee
-    scaled -= scaled.mean(axis=0)
-    largest = largest_size(scaled)
+    size = math.frexp(largest_size(points))[1]
+    if abs(size) > _MOST_EXPONENT:  # the sum below could overflow, or lose bits
+        points = np.ldexp(points.astype(np.float64), -size)
+    else:
+        size = 0
+    # The first point makes equal points exactly zero, which the mean alone does not guarantee.
+    centred = np.subtract(points, points[0], dtype=np.float64, order="C")
+    centred -= np.einsum("ij->j", centred) / len(centred)  # takes half the time of mean(axis=0)
+    largest = largest_size(centred)
     if largest == 0.0:
-        return scaled, 0
-    _, spread = np.frexp(largest)
-    return np.ldexp(scaled, -int(spread), out=scaled), int(size) + int(spread)
+        return centred, 0
+    spread = max(math.frexp(largest)[1], _LEAST_EXPONENT)
+    centred *= math.ldexp(1.0, -spread)
+    return centred, size + spread
 
 
 def stays_single(points: Given) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Self
 
 import numpy as np
@@ -14,7 +15,7 @@ from boostmetric.arrays.types import FloatArray
 from boostmetric.arrays.validation import checked
 from boostmetric.baselines.baseline import Baseline, Journal
 from boostmetric.baselines.descriptions import documented
-from boostmetric.baselines.singular import singular
+from boostmetric.baselines.singular import inverse_root, singular
 from boostmetric.estimators.learner import all_or_nothing
 from boostmetric.metric.starts import spread
 from boostmetric.solver.result import StopReason
@@ -77,8 +78,7 @@ class Covariance(Baseline):
         """
         samples = checked(validate_data, self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
         self._check_n_components(samples.shape[1])
-        frame = Frame.of(samples)
-        self._finish(frame.as_map(_whitening(np.asarray(frame.points))), Journal(), StopReason.CLOSED_FORM)
+        self._finish(whitening(samples.astype(np.float64, copy=False)), Journal(), StopReason.CLOSED_FORM)
         return self
 
     def __sklearn_tags__(self) -> Tags:
@@ -87,17 +87,35 @@ class Covariance(Baseline):
         return tags
 
 
+def whitening(samples: FloatArray) -> FloatArray:
+    """Rows that make the covariance of the samples the identity, on their span.
+
+    Parameters
+    ----------
+    samples : ndarray of shape (n_samples, n_features)
+    """
+    frame = Frame.of(samples)
+    return frame.as_map(_whitening(np.asarray(frame.points)))
+
+
 def _whitening(points: FloatArray) -> FloatArray:
-    """Rows that make the covariance of the points the identity, on the span of the points."""
-    unit = spread(points)  # so that what counts as rounding does not depend on the units of the features
-    centred = (points - points.mean(axis=0)) / unit
-    lengths, axes = singular(centred)
-    kept = lengths > lengths.max(initial=0.0) * max(centred.shape) * np.finfo(np.float64).eps
+    """Rows that make the covariance of centred points the identity, on the span of the points."""
+    n, n_features = points.shape
+    if n > n_features:
+        scatter = points.T @ points
+        sizes = np.sqrt(scatter.diagonal())
+        unit = np.where(sizes > 0, sizes, 1.0)  # what counts as rounding does not depend on the units of the features
+        root = inverse_root(scatter / np.multiply.outer(unit, unit))
+        if root is not None:
+            return math.sqrt(n - 1) * root / unit
+    unit = spread(points)
+    lengths, axes = singular((points - points.mean(axis=0)) / unit)
+    kept = lengths > lengths[0] * max(points.shape) * np.finfo(np.float64).eps
     if not kept.any():
         raise ValueError("All samples are equal: their covariance is zero. Check that X holds the samples.")
     # In units of the features, directions without variance are those of the samples, not of the standardized ones.
-    rows = (np.sqrt(len(points) - 1) / lengths[kept])[:, None] * axes[kept] / unit
-    if kept.all() and len(kept) == points.shape[1]:
+    rows = (math.sqrt(n - 1) / lengths[kept])[:, None] * axes[kept] / unit
+    if len(rows) == n_features:
         return np.asarray(rows)
     _, sizes, span = np.linalg.svd(axes[kept] * unit, full_matrices=False)
     assert sizes.all()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -92,23 +92,41 @@ class LFDA(Baseline):
         check_choice("lengths", self.lengths, LENGTHS)
         samples, labels = self._check_data(X, y)
         assert labels is not None
-        frame = Frame.of(samples)
-        points = np.asarray(frame.points)
-        # Affinities are those of the given units; the rest is in units in which no feature is small by its name alone.
-        unit = spread(points)
-        within, missing = _scatters(points, points / unit, labels, self.n_neighbors)
-        centred = (points - points.mean(axis=0)) / unit
-        rows, ratios = _discriminants(within, centred.T @ centred - missing)
-        count = len(rows) if self.n_components is None else min(self.n_components, len(rows))
-        rows, self.ratios_ = rows[:count] / unit, ratios[:count]
-        if self.lengths == "weighted":
-            if not (self.ratios_ > 0).any():
-                raise ValueError("No direction separates the classes: all ratios are 0. Use lengths='plain'.")
-            rows = np.sqrt(np.maximum(self.ratios_, 0.0))[:, None] * rows
-        elif self.lengths == "orthonormal":
-            rows = np.ldexp(np.linalg.qr(rows.T)[0].T, frame.exponent)
-        self._finish(frame.as_map(rows), Journal(), StopReason.CLOSED_FORM)
+        rows, self.ratios_ = local_discriminants(
+            samples, labels, n_components=self.n_components, n_neighbors=self.n_neighbors, lengths=self.lengths
+        )
+        self._finish(rows, Journal(), StopReason.CLOSED_FORM)
         return self
+
+
+def local_discriminants(
+    samples: FloatArray, labels: NDArray[Any], *, n_components: int | None, n_neighbors: int, lengths: str
+) -> tuple[FloatArray, FloatArray]:
+    """Linear map of LFDA, and its ratios, the largest first.
+
+    Parameters
+    ----------
+    samples : ndarray of shape (n_samples, n_features)
+    labels : ndarray of shape (n_samples,)
+    n_components, n_neighbors, lengths
+        As in `LFDA`.
+    """
+    frame = Frame.of(samples)
+    points = np.asarray(frame.points)
+    # Affinities are those of the given units; the rest is in units in which no feature is small by its name alone.
+    unit = spread(points)
+    within, missing = _scatters(points, points / unit, labels, n_neighbors)
+    centred = (points - points.mean(axis=0)) / unit
+    rows, ratios = _discriminants(within, centred.T @ centred - missing)
+    count = len(rows) if n_components is None else min(n_components, len(rows))
+    rows, ratios = rows[:count] / unit, ratios[:count]
+    if lengths == "weighted":
+        if not (ratios > 0).any():
+            raise ValueError("No direction separates the classes: all ratios are 0. Use lengths='plain'.")
+        rows = np.sqrt(np.maximum(ratios, 0.0))[:, None] * rows
+    elif lengths == "orthonormal":
+        rows = np.ldexp(np.linalg.qr(rows.T)[0].T, frame.exponent)
+    return frame.as_map(rows), ratios
 
 
 def _scatters(

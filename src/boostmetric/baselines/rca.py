@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Self
 
 import numpy as np
@@ -11,7 +12,7 @@ from boostmetric.arrays.frame import Frame
 from boostmetric.arrays.types import FloatArray
 from boostmetric.baselines.baseline import Baseline, Journal
 from boostmetric.baselines.descriptions import documented
-from boostmetric.baselines.singular import singular
+from boostmetric.baselines.singular import inverse_root, singular
 from boostmetric.estimators.learner import all_or_nothing
 from boostmetric.metric.starts import spread, within_classes
 from boostmetric.solver.result import StopReason
@@ -79,19 +80,39 @@ class RCA(Baseline):
         self
         """
         samples, labels = self._check_data(X, y, chunklets=chunklets)
-        frame = Frame.of(samples)
-        points = np.asarray(frame.points)
         if labels is None:
-            labels = _check_chunklets(chunklets, len(samples))
-            residuals = within_classes(points[labels >= 0], labels[labels >= 0])
+            labels = check_chunklets(chunklets, len(samples))
+            known = labels >= 0
         else:
-            residuals = within_classes(points, labels)
-        rows, self.rank_ = _relevant_components(points, residuals, self.n_components)
-        self._finish(frame.as_map(rows), Journal(), StopReason.CLOSED_FORM)
+            known = np.ones(len(labels), dtype=bool)
+        rows, self.rank_ = relevant_components(samples, labels, known, self.n_components)
+        self._finish(rows, Journal(), StopReason.CLOSED_FORM)
         return self
 
 
-def _check_chunklets(chunklets: Any, n_samples: int) -> NDArray[np.int64]:
+def relevant_components(
+    samples: FloatArray, labels: NDArray[Any], known: NDArray[np.bool_], n_components: int | None
+) -> tuple[FloatArray, int]:
+    """Linear map of RCA, and the rank of the covariance within classes.
+
+    Parameters
+    ----------
+    samples : ndarray of shape (n_samples, n_features)
+    labels : ndarray of shape (n_samples,)
+        Class labels, or numbers of chunklets.
+    known : ndarray of bool of shape (n_samples,)
+        Samples whose label counts.
+    n_components : int or None
+        As in `RCA`.
+    """
+    frame = Frame.of(samples)
+    points = np.asarray(frame.points)
+    rows, rank = _relevant_components(points, within_classes(points[known], labels[known]), n_components)
+    return frame.as_map(rows), rank
+
+
+def check_chunklets(chunklets: Any, n_samples: int) -> NDArray[np.int64]:
+    """Check numbers of chunklets, and return them."""
     numbers = np.asarray(chunklets)
     if numbers.shape != (n_samples,) or numbers.dtype.kind not in "iu":
         raise ValueError(
@@ -107,6 +128,17 @@ def _check_chunklets(chunklets: Any, n_samples: int) -> NDArray[np.int64]:
 def _relevant_components(points: FloatArray, residuals: FloatArray, n_components: int | None) -> tuple[FloatArray, int]:
     """Rows that make the covariance of the residuals the identity, on their span; and the rank of that covariance."""
     unit = spread(points)  # so that what counts as small does not depend on the units of the features
+    root = inverse_root(residuals.T @ residuals / np.multiply.outer(unit, unit)) if len(residuals) > len(unit) else None
+    root = _inverse_root_on_span(points, residuals, unit) if root is None else root / unit
+    rows, rank = math.sqrt(len(residuals)) * root, len(root)
+    if n_components is not None and n_components < rank:
+        _, discriminants = singular((points - points.mean(axis=0)) @ rows.T)
+        rows = discriminants[:n_components] @ rows
+    return rows, rank
+
+
+def _inverse_root_on_span(points: FloatArray, residuals: FloatArray, unit: FloatArray) -> FloatArray:
+    """Rows L with L'L the inverse of the scatter of the residuals, on as many principal components as its rank."""
     lengths, directions = singular(residuals / unit)
     kept = lengths > _negligible(lengths, residuals.shape)
     rank, axes = int(kept.sum()), np.diag(1 / unit)
@@ -116,11 +148,7 @@ def _relevant_components(points: FloatArray, residuals: FloatArray, n_components
         axes = singular(points - points.mean(axis=0))[1][:rank]
         lengths, directions = singular(residuals @ axes.T)
         kept = lengths > _negligible(lengths, residuals.shape)
-    rows = (np.sqrt(len(residuals)) / lengths[kept])[:, None] * directions[kept] @ axes
-    if n_components is not None and n_components < len(rows):
-        _, discriminants = singular((points - points.mean(axis=0)) @ rows.T)
-        rows = discriminants[:n_components] @ rows
-    return rows, rank
+    return np.asarray(directions[kept] / lengths[kept, None] @ axes)
 
 
 def _negligible(lengths: NDArray[np.floating[Any]], shape: tuple[int, ...]) -> float:

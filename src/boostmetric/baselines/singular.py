@@ -1,4 +1,4 @@
-"""Singular values and axes of a matrix of many rows."""
+"""Singular values and axes of a matrix of many rows, and the inverse root of its scatter."""
 
 from __future__ import annotations
 
@@ -33,3 +33,17 @@ def singular(rows: FloatArray) -> tuple[FloatArray, FloatArray]:
             return np.sqrt(values[::-1]), np.asarray(vectors.T[::-1])
     _, lengths, axes = np.linalg.svd(rows, full_matrices=False)
     return lengths, axes
+
+
+def inverse_root(scatter: FloatArray) -> FloatArray | None:
+    """Triangular L with L'L the inverse of a scatter; None unless this keeps as many digits as `singular`.
+
+    Cost: a fraction of an eigendecomposition.
+    """
+    try:
+        root: FloatArray = np.linalg.inv(np.linalg.cholesky(scatter))
+    except np.linalg.LinAlgError:
+        return None
+    # Traces of the scatter and of its inverse, whose product is at least the ratio of its eigenvalues.
+    ratio = float(scatter.trace()) * float(np.vdot(root, root))
+    return root if ratio * _LEAST_SHARE < 1 else None

@@ -191,8 +191,8 @@ class TupleClassifierMixin:
 
         Parameters
         ----------
-        tuples : array-like of shape (n_tuples, 2 to 4, n_features)
-            Pairs, triplets (a, b, c) or quadruplets (a, b, c, d) of points.
+        tuples : array-like
+            As in `decision_function`.
 
         Returns
         -------
@@ -206,8 +206,8 @@ class TupleClassifierMixin:
 
         Parameters
         ----------
-        tuples : array-like of shape (n_tuples, 2 to 4, n_features)
-            Pairs, triplets (a, b, c) or quadruplets (a, b, c, d) of points.
+        tuples : array-like
+            As in `decision_function`.
         y : array-like of shape (n_tuples,), optional
             For pairs only: 1 for similar and -1 for dissimilar pairs.
 

@@ -74,8 +74,8 @@ class CloserPairMixin:
 
         Parameters
         ----------
-        tuples : array-like of shape (n_tuples, 3 or 4, n_features)
-            Triplets (a, b, c) or quadruplets (a, b, c, d) of points.
+        tuples : array-like
+            As in `decision_function`.
 
         Returns
         -------
@@ -88,8 +88,8 @@ class CloserPairMixin:
 
         Parameters
         ----------
-        tuples : array-like of shape (n_tuples, 3 or 4, n_features)
-            Triplets (a, b, c) or quadruplets (a, b, c, d) of points.
+        tuples : array-like
+            As in `decision_function`.
 
         Returns
         -------

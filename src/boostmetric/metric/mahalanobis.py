@@ -191,7 +191,8 @@ class MahalanobisMetric(CloserPairMixin):
         if not len(step_sizes):
             return cls(np.zeros((1, directions.shape[1])))
         weights = np.sqrt(step_sizes)[:, None]
-        return cls(weights * directions)._of_rank(rank, None if coordinates is None else weights * coordinates)
+        narrow = None if coordinates is None else weights * coordinates
+        return cls(_principal(cls(weights * directions).components, rank, narrow))
 
     @property
     def matrix(self) -> FloatArray:
@@ -272,9 +273,11 @@ class MahalanobisMetric(CloserPairMixin):
         """
         if rank is not None:
             check_count("rank", rank, alternative=", or None")
-        shorter = self._of_rank(rank)
         return MahalanobisMetric(
-            shorter.components, feature_names=self.feature_names, about=self.about, normalize=self.normalize
+            _principal(self.components, rank),
+            feature_names=self.feature_names,
+            about=self.about,
+            normalize=self.normalize,
         )
 
     def reorder(self, feature_names: Sequence[str]) -> MahalanobisMetric:
@@ -310,15 +313,6 @@ class MahalanobisMetric(CloserPairMixin):
             normalize=self.normalize,
         )
 
-    def _of_rank(self, rank: int | None, narrow: FloatArray | None = None) -> MahalanobisMetric:
-        """Same as `truncate`; `narrow` holds the components in an orthonormal basis of a smaller space."""
-        left, singular, right = np.linalg.svd(self.components if narrow is None else narrow, full_matrices=False)
-        noise = singular[0] * max(self.components.shape) * np.finfo(singular.dtype).eps
-        kept = max(1, int((singular > noise).sum()))
-        kept = kept if rank is None else min(kept, rank)
-        rows = singular[:kept, None] * right[:kept] if narrow is None else left[:, :kept].T @ self.components
-        return MahalanobisMetric(with_fixed_signs(rows))
-
     def _check(self, X: Any) -> Any:
         check_columns(X, self.feature_names)
         sparse = sys.modules.get("scipy.sparse")  # if it is not imported, X cannot be sparse
@@ -341,6 +335,15 @@ class MahalanobisMetric(CloserPairMixin):
         rank, n_features = self.components.shape
         unit = ", normalize=True" if self.normalize else ""
         return f"MahalanobisMetric(n_components={rank}, n_features={n_features}{unit})"
+
+
+def _principal(components: FloatArray, rank: int | None, narrow: FloatArray | None = None) -> FloatArray:
+    """Components of `truncate`; `narrow` holds the given ones in an orthonormal basis of a smaller space."""
+    left, singular, right = np.linalg.svd(components if narrow is None else narrow, full_matrices=False)
+    noise = singular[0] * max(components.shape) * np.finfo(singular.dtype).eps
+    kept = max(1, int((singular > noise).sum()))
+    kept = kept if rank is None else min(kept, rank)
+    return with_fixed_signs(singular[:kept, None] * right[:kept] if narrow is None else left[:, :kept].T @ components)
 
 
 def check_columns(X: Any, feature_names: list[str] | None) -> None:

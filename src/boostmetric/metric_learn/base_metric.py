@@ -16,7 +16,6 @@ from sklearn.utils import ClassifierTags, Tags
 from sklearn.utils.validation import _is_arraylike, check_is_fitted
 
 from boostmetric.arrays.types import FloatArray
-from boostmetric.baselines.baseline import Baseline
 from boostmetric.comparisons.thresholds import STRATEGIES, choose_threshold
 from boostmetric.metric_learn.inputs import ArrayIndexer, check_input, validate_vector
 from boostmetric.metric_learn.matrices import components_from_metric
@@ -149,15 +148,13 @@ class MahalanobisMixin(BaseMetricLearner):
             warnings.simplefilter("ignore", ConvergenceWarning)
             yield
 
-    def _take_matrix(self, learner: Baseline) -> Self:
-        """Keep the learned matrix, as a square map."""
-        self.components_ = components_from_metric(np.asarray(learner.get_mahalanobis_matrix(), dtype=np.float64))
-        self.n_iter_ = learner.n_iter_ if hasattr(learner, "n_iter_") else 0
+    def _take_matrix(self, rows: FloatArray) -> Self:
+        """Keep the matrix of a learned map, as a square map."""
+        self.components_ = components_from_metric(rows.T @ rows)
         return self
 
-    def _take_map(self, learner: Baseline, n_components: int) -> Self:
-        """Keep the learned map, with as many rows as were asked for."""
-        rows = learner.components_
+    def _take_map(self, rows: FloatArray, n_components: int) -> Self:
+        """Keep a learned map, with as many rows as were asked for."""
         self.components_ = np.vstack([rows, np.zeros((n_components - len(rows), rows.shape[1]))])
         return self
 

@@ -71,20 +71,8 @@ def check_input(
 
     Parameters are those of scikit-learn's `check_X_y`, and ``type_of_inputs``, "classic" or "tuples".
     """
-    permissive: dict[str, Any] = {
-        "ensure_2d": False,
-        "allow_nd": True,
-        "ensure_all_finite": False,
-        "accept_sparse": True,
-        "dtype": None,
-        "ensure_min_features": 0,
-        "ensure_min_samples": 0,
-    }
-    given: Any
-    if y is None:
-        given = check_array(input_data, **permissive)
-    else:
-        given, y = check_X_y(input_data, y, multi_output=multi_output, y_numeric=y_numeric, **permissive)
+    is_array_of_numbers = isinstance(input_data, np.ndarray) and input_data.dtype.kind in "biuf"
+    given = input_data if is_array_of_numbers else _as_array(input_data)
     if type_of_inputs not in ("classic", "tuples") or not isinstance(type_of_inputs, str):
         raise ValueError(f"Unknown value {type_of_inputs} for type_of_inputs. Valid values are 'classic' or 'tuples'.")
     kind, context = _KINDS[type_of_inputs], make_context(estimator)
@@ -95,19 +83,22 @@ def check_input(
         given = form(given, preprocessor)
     elif given.ndim != kind.n_dimensions:
         _refuse_shape(given, kind, context, preprocessor)
-    checked = check_array(
-        given,
-        allow_nd=True,
-        ensure_2d=False,
-        accept_sparse=accept_sparse,
-        dtype=dtype,
-        order=order,
-        copy=copy,
-        ensure_all_finite=force_all_finite,
-        ensure_min_samples=ensure_min_samples,
-        ensure_min_features=ensure_min_features,
-        estimator=estimator,
-    )
+    checks: dict[str, Any] = {
+        "allow_nd": True,
+        "ensure_2d": False,
+        "accept_sparse": accept_sparse,
+        "dtype": dtype,
+        "order": order,
+        "copy": copy,
+        "ensure_all_finite": force_all_finite,
+        "ensure_min_samples": ensure_min_samples,
+        "ensure_min_features": ensure_min_features,
+        "estimator": estimator,
+    }
+    if y is None:
+        checked = check_array(given, **checks)
+    else:
+        checked, y = check_X_y(given, y, multi_output=multi_output, y_numeric=y_numeric, **checks)
     if checked.ndim != kind.n_dimensions:
         _refuse_formed(checked, kind, context)
     if type_of_inputs == "tuples":

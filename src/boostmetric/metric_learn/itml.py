@@ -64,7 +64,9 @@ class _BaseITML(MahalanobisMixin):
             verbose=int(self.verbose),
         )
         with self._quiet():
-            return self._take_matrix(learner.fit(points, **kinds))
+            learner.fit(points, **kinds)
+        self.n_iter_ = learner.n_iter_
+        return self._take_matrix(learner.components_)
 
 
 class ITML(_PairsClassifierMixin, _BaseITML):

@@ -5,11 +5,13 @@ from __future__ import annotations
 import warnings
 from typing import Any, Self
 
+import numpy as np
 from sklearn.base import TransformerMixin
 
-from boostmetric import baselines
+from boostmetric.baselines.lfda import local_discriminants
 from boostmetric.metric_learn.base_metric import MahalanobisMixin
 from boostmetric.metric_learn.matrices import _check_n_components
+from boostmetric.parallel.blas import single_threaded_blas
 
 _LENGTHS = {"weighted": "weighted", "plain": "plain", "orthonormalized": "orthonormal"}
 
@@ -50,5 +52,12 @@ class LFDA(TransformerMixin, MahalanobisMixin):
         if self.k is not None and self.k >= n_features:
             warnings.warn(f"Chosen k ({self.k}) too large, using {n_features - 1} instead.", stacklevel=2)
         n_neighbors = min(7 if self.k is None else int(self.k), most)
-        learner = baselines.LFDA(n_components, n_neighbors=n_neighbors, lengths=_LENGTHS[self.embedding_type])
-        return self._take_map(learner.fit(points, labels), n_components)
+        with single_threaded_blas():
+            rows, _ = local_discriminants(
+                np.asarray(points, dtype=np.float64),
+                labels,
+                n_components=n_components,
+                n_neighbors=n_neighbors,
+                lengths=_LENGTHS[self.embedding_type],
+            )
+        return self._take_map(rows, n_components)

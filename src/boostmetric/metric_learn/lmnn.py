@@ -81,4 +81,4 @@ class LMNN(TransformerMixin, MahalanobisMixin):
         with self._quiet():
             learner.fit(points, labels)
         self.n_iter_ = learner.n_iter_
-        return self._take_map(learner, n_components)
+        return self._take_map(learner.components_, n_components)

@@ -46,7 +46,9 @@ class _BaseLSML(MahalanobisMixin):
             prior=components_from_metric(prior), max_iter=self.max_iter, tol=self.tol, verbose=int(self.verbose)
         )
         with self._quiet():
-            return self._take_matrix(learner.fit(points, comparisons=rows, weights=self.w_))
+            learner.fit(points, comparisons=rows, weights=self.w_)
+        self.n_iter_ = learner.n_iter_
+        return self._take_matrix(learner.components_)
 
 
 class LSML(_QuadrupletsClassifierMixin, _BaseLSML):

@@ -19,10 +19,10 @@ from boostmetric.metric_learn.exceptions import NonPSDError
 
 def components_from_metric(metric: FloatArray, tol: float | None = None) -> FloatArray:
     """Square linear map L of a matrix X = L'L: upper triangular if X is definite."""
-    if not np.allclose(metric, metric.T):
+    if not (np.array_equal(metric, metric.T) or np.allclose(metric, metric.T)):
         raise ValueError("The input metric should be symmetric.")
     diagonal = np.diagonal(metric)
-    if np.array_equal(metric, np.diag(diagonal)):
+    if np.count_nonzero(metric) == np.count_nonzero(diagonal):
         _check_sdp_from_eigen(diagonal, tol)
         return np.diag(np.sqrt(np.maximum(diagonal, 0.0)))
     try:

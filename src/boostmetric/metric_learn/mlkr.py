@@ -61,4 +61,4 @@ class MLKR(TransformerMixin, MahalanobisMixin):
         with self._quiet():
             learner.fit(points, target)
         self.n_iter_ = learner.n_iter_
-        return self._take_map(learner, n_components)
+        return self._take_map(learner.components_, n_components)

@@ -50,7 +50,8 @@ class _BaseMMC(MahalanobisMixin):
             learner.fit(points, **kinds)
         self.A_ = learner.get_mahalanobis_matrix()
         self.converged_ = learner.stop_reason_ is not StopReason.ITERATION_LIMIT
-        return self._take_matrix(learner)
+        self.n_iter_ = learner.n_iter_
+        return self._take_matrix(learner.components_)
 
 
 class MMC(_PairsClassifierMixin, _BaseMMC):

@@ -8,10 +8,11 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import TransformerMixin
 
-from boostmetric import baselines
+from boostmetric.baselines.rca import check_chunklets, relevant_components
 from boostmetric.metric_learn.base_metric import MahalanobisMixin
 from boostmetric.metric_learn.constraints import Constraints
 from boostmetric.metric_learn.matrices import _check_n_components
+from boostmetric.parallel.blas import single_threaded_blas
 
 
 class RCA(TransformerMixin, MahalanobisMixin):
@@ -35,15 +36,18 @@ class RCA(TransformerMixin, MahalanobisMixin):
     def _learn(self, points: Any, numbers: Any) -> Self:
         n_features = points.shape[1]
         n_components = _check_n_components(n_features, self.n_components)
-        learner = baselines.RCA(n_components).fit(points, chunklets=numbers)
-        if learner.rank_ < n_features:
+        chunklets = check_chunklets(numbers, len(points))
+        samples = np.asarray(points, dtype=np.float64)
+        with single_threaded_blas():
+            rows, rank = relevant_components(samples, chunklets, chunklets >= 0, n_components)
+        if rank < n_features:
             warnings.warn(
                 "The inner covariance matrix is not invertible, so the transformation is that of fewer dimensions. You "
                 "should remove any linearly dependent features and/or reduce the dimensionality of your input, for "
                 "instance using `sklearn.decomposition.PCA` as a preprocessing step.",
                 stacklevel=3,
             )
-        return self._take_map(learner, n_components)
+        return self._take_map(rows, n_components)
 
 
 class RCA_Supervised(RCA):  # noqa: N801

@@ -67,6 +67,7 @@ class _BaseSCML(MahalanobisMixin):
         )
         with self._quiet():
             learner.fit(points, comparisons=rows)
+        self.n_iter_ = learner.n_iter_
         rank, n_features = learner.components_.shape
         if rank < n_features:
             warnings.warn(
@@ -74,9 +75,8 @@ class _BaseSCML(MahalanobisMixin):
                 f"consequence the learned transformation reduces the dimension to {rank}.",
                 stacklevel=3,
             )
-            self.n_iter_ = learner.n_iter_
-            return self._take_map(learner, rank)
-        return self._take_matrix(learner)
+            return self._take_map(learner.components_, rank)
+        return self._take_matrix(learner.components_)
 
     def _given_basis(self, n_features: int) -> FloatArray | None:
         """The array of directions; None for a name."""

@@ -70,7 +70,7 @@ class _BaseSDML(MahalanobisMixin):
                 f"message was thrown: {error} Here balance_param is {self.balance_param:g}, times the number of pairs, "
                 f"and sparsity_param is {self.sparsity_param:g}."
             ) from error
-        return self._take_matrix(learner)
+        return self._take_matrix(learner.components_)
 
 
 class SDML(_PairsClassifierMixin, _BaseSDML):
