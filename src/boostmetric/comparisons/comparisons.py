@@ -11,7 +11,7 @@ from __future__ import annotations
 import reprlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -27,14 +27,13 @@ from boostmetric.arrays.numbering import (
 from boostmetric.arrays.ragged import Ragged
 from boostmetric.arrays.tensors import as_numpy
 from boostmetric.arrays.types import FloatArray
-from boostmetric.arrays.validation import as_list, check_choice, check_number
+from boostmetric.arrays.validation import as_list
 from boostmetric.comparisons.classes import Classes
 from boostmetric.comparisons.grouping import (
     answered,
     cancelled,
     check_pairs,
     check_side,
-    drawn,
     full_products,
     near_then_far,
     shared_points,
@@ -45,10 +44,9 @@ if TYPE_CHECKING:
 
     from boostmetric.comparisons.examination import ClickModel
     from boostmetric.comparisons.grouping import Contradictions
+    from boostmetric.comparisons.split import SplitBy
 
     Int32Array = NDArray[np.int32]
-
-SplitBy = Literal["components", "anchors"]
 
 # A subset with fewer members than this fraction of all pairs is numbered by sorting, not by a pass over the pairs.
 _SMALL_SUBSET = 0.1
@@ -924,46 +922,9 @@ class Comparisons:
         train, test : Comparisons
             Held-out pairs are removed from the training groups, which lose those comparisons.
         """
-        from sklearn.utils import check_random_state
+        from boostmetric.comparisons.split import split
 
-        from boostmetric.comparisons.components import drawn_together, group_components
-
-        check_number("test_size", test_size, above=0.0, below=1.0)
-        check_choice("by", by, get_args(SplitBy))
-        rng = check_random_state(random_state)
-        anchors, first, number = np.unique(self.anchors, return_index=True, return_inverse=True)
-        if len(anchors) == 1 and self.classes is not None:
-            return self.listed().split(test_size, rng, by=by)
-        classes = self.classes
-        if len(anchors) > 1:
-            together = None
-            if by == "components":
-                component = group_components(self)[first]
-                together = drawn_together(component, test_size, rng) if component.max() + 1 < len(anchors) else None
-            held_out = (drawn(len(anchors), test_size, rng) if together is None else together)[number]
-            test = self._sides.where(np.repeat(held_out, self._group_sizes))
-            in_test = np.zeros(len(self.pairs), dtype=bool)
-            in_test[test.values] = True
-            if classes is not None:
-                in_test |= classes.contain(self.pairs, self.anchors[held_out & self.is_open])
-                # Points of held-out pairs, since the other point of such a pair may be any anchor.
-                unanchored = np.repeat(held_out & (self.anchors < 0), self._group_sizes)
-                apart = np.concatenate([self.anchors[held_out], self.pairs[self.members[unanchored]].ravel()])
-                classes = classes.without(apart[(apart >= 0) & (apart < len(classes.label))])
-        else:
-            near = np.zeros(len(self.pairs), dtype=bool)
-            near[self.members[np.repeat(np.arange(len(self._sides)) % 2 == 0, self._sides.sizes)]] = True
-            in_test = np.empty(len(self.pairs), dtype=bool)
-            for side in (near, ~near):
-                in_test[side] = drawn(int(side.sum()), test_size, rng)
-            test = self._sides.where(in_test[self.members])
-        train = replace(self, classes=classes)._without_empty(self._sides.where(~in_test[self.members]))
-        if train is None or (held := self._without_empty(test)) is None:
-            raise ValueError(
-                f"{self.n_comparisons} comparisons about {len(anchors)} points are too few, or share too many pairs, "
-                "to hold some out. Give your own held-out comparisons, or a smaller share."
-            )
-        return train, held
+        return split(self, test_size, random_state, by)
 
     @property
     def _sides(self) -> Ragged:
