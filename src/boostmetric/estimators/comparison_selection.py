@@ -8,7 +8,7 @@ would choose by chance. So would a count of satisfied comparisons, most of which
 
 The best of many candidates is partly so by chance. So it is chosen only if it is better than the first start, the
 Euclidean distance where the start is chosen too, by more than one standard error of the difference between the two on
-the same anchors, or two where anchors are few, and satisfies no fewer comparisons; else that start is kept.
+the same anchors, or two where anchors are few, and does not satisfy clearly fewer comparisons; else that start is kept.
 """
 
 from __future__ import annotations
@@ -176,30 +176,31 @@ class ComparisonChoice:
 
     def _judged(self, candidate: ComparisonCandidate, splits: Sequence[tuple[Problem, HeldOut]]) -> _Judged:
         """A candidate with its scores, learned again on each split."""
-        samples, shares = [], []
+        losses, satisfied = [], []
         for train, held_out in splits:
             components = self._start(candidate.init, train)
             if candidate.n_iter:
                 boosted = self._learn(candidate.init, candidate.learning_rate, train, candidate.n_iter)
                 components = boosted.linear_map()
             mapped = held_out.mapped(components, normalize=candidate.normalize)
-            samples.append(held_out.losses(pair_distances(mapped, held_out.comparisons.pairs)))
-            shares.append(comparison_accuracy(held_out.comparisons, mapped).accuracy)
-        loss = float(np.mean([sample.mean for sample in samples]))
-        return _Judged(replace(candidate, loss=loss, satisfied=float(np.mean(shares))), samples)
+            losses.append(held_out.losses(pair_distances(mapped, held_out.comparisons.pairs)))
+            counted = comparison_accuracy(held_out.comparisons, mapped)
+            satisfied.append(ScoreSample(counted.satisfied[:, None], counted.weight, np.arange(len(counted.of))))
+        loss, share = (float(np.mean([sample.mean for sample in samples])) for samples in (losses, satisfied))
+        return _Judged(replace(candidate, loss=loss, satisfied=share), losses, satisfied)
 
     def _is_clearly_better(self, one: _Judged, other: _Judged) -> bool:
         """Whether the loss of a candidate is smaller by more than chance, each anchor being one answer.
 
-        It must not satisfy fewer comparisons: of contradictory answers, a few that are far off can outweigh the others.
+        It must not satisfy fewer comparisons by a standard error: with few answers, how sure a metric is of some can
+        outweigh that it is wrong about others.
         """
         gain = other.candidate.loss - one.candidate.loss
-        if not gain > 0 or one.candidate.satisfied < other.candidate.satisfied:
-            return False
-        squares = [_square_error(*pair) for pair in zip(other.samples, one.samples, strict=True)]
-        # Splits overlap: together they hold out this many times as much as one of them.
-        n = (1.0 - (1.0 - _HELD_OUT) ** len(squares)) / _HELD_OUT if len(squares) > 1 else 1.0
-        return bool(gain > self._by_anchors(_ERRORS) * np.sqrt(np.mean(squares) / n))
+        lost = other.candidate.satisfied - one.candidate.satisfied
+        return bool(
+            gain > self._by_anchors(_ERRORS) * _standard_error(other.losses, one.losses)
+            and lost <= _standard_error(other.satisfied, one.satisfied)
+        )
 
     def _by_anchors(self, table: Sequence[tuple[int, float]]) -> float:
         """What a table says for this number of anchors."""
@@ -286,10 +287,19 @@ class Follow:
 
 
 class _Judged(NamedTuple):
-    """A candidate, and the losses of the held-out comparisons of each split."""
+    """A candidate, and what it makes of the held-out comparisons of each split, by anchor."""
 
     candidate: ComparisonCandidate
-    samples: list[ScoreSample]
+    losses: list[ScoreSample]
+    satisfied: list[ScoreSample]
+
+
+def _standard_error(base: Sequence[ScoreSample], other: Sequence[ScoreSample]) -> float:
+    """Standard error of the difference between two means over splits."""
+    squares = [_square_error(*pair) for pair in zip(base, other, strict=True)]
+    # Splits overlap: together they hold out this many times as much as one of them.
+    n = (1.0 - (1.0 - _HELD_OUT) ** len(squares)) / _HELD_OUT if len(squares) > 1 else 1.0
+    return float(np.sqrt(np.mean(squares) / n))
 
 
 def _square_error(base: ScoreSample, other: ScoreSample) -> float:
