@@ -265,8 +265,9 @@ def test_comparisons_that_contradict_the_ranking_they_come_from_are_an_alarm(tmp
     given = [tmp_path / "points.npz", "--id", "id", "--comparisons", tmp_path / "skipped.csv"]
     found = json_of("fit", *given, "-o", tmp_path / "m", "--init", "identity", "--max-iter", "20")
     assert found["is_base"]
-    assert found["evaluation"]["verdict"] == found["rejected"]["verdict"] == "doubtful"
-    assert "contradict the distance that ranked them" in found["rejected"]["sentence"]
+    assert found["rejected"] is None  # the choice of the setting keeps the base already
+    assert found["evaluation"]["verdict"] == "doubtful"
+    assert "contradict the distance that ranked them" in found["evaluation"]["sentence"]
     assert json_of("evaluate", tmp_path / "m", *given)["verdict"] == "doubtful"
     run("report", tmp_path / "m", *given, "-o", tmp_path / "report.html")
     assert 'class="verdict doubtful"' in (tmp_path / "report.html").read_text(encoding="utf-8")

@@ -35,7 +35,7 @@ def test_candidates_are_the_start_and_the_best_iteration_of_each_recipe():
     ]
     assert {candidate.n_iter for candidate in compared[::2]} == {0}
     (chosen,) = metric.chosen_
-    assert chosen.satisfied == max(candidate.satisfied for candidate in metric.candidates_)
+    assert chosen.loss == min(candidate.loss for candidate in metric.candidates_)
     assert (metric.init_, metric.learning_rate_, metric.n_iter_) == (chosen.init, chosen.learning_rate, chosen.n_iter)
     assert metric.normalize_ == chosen.normalize
     assert metric.stop_reason_ is StopReason.VALIDATED

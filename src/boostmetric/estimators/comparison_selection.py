@@ -1,34 +1,36 @@
 """The choice of "auto" for given comparisons: where to start, how long the steps are, and how many there are.
 
 Some comparisons are held out, several times over where there are few. Each *recipe*, a start and a learning rate,
-learns from the others, and after each iteration we count the held-out comparisons that the metric satisfies. The mean
-over the splits is a curve over the iterations, and the highest point of all curves is the best. A single split would
-choose by chance: with a hundred judgements, ten iterations more or fewer differ by one or two answers.
+learns from the others, and each iteration is judged by the loss of the held-out comparisons: how unlikely it is that
+their near pairs are picked among the far ones, shorter pairs more likely (`boostmetric.evaluation.soft_choices`). The
+mean over the splits is a curve over the iterations, and the lowest point of all curves is the best. A single split
+would choose by chance. So would a count of satisfied comparisons, most of which stay as they are in an iteration.
 
 The best of many candidates is partly so by chance. So it is chosen only if it is better than the first start, the
 Euclidean distance where the start is chosen too, by more than one standard error of the difference between the two on
-the same anchors, or two where anchors are few; else that start is kept.
+the same anchors, or two where anchors are few, and does not satisfy clearly fewer comparisons; else that start is kept.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 
 from boostmetric.arrays.errors import plural
 from boostmetric.arrays.types import FloatArray
 from boostmetric.arrays.validation import warn
-from boostmetric.evaluation.comparison_task import ComparisonTask
+from boostmetric.evaluation.comparison_scores import comparison_accuracy, pair_distances
+from boostmetric.evaluation.soft_choices import SoftChoices, some_groups
 from boostmetric.evaluation.task import ScoreSample
 from boostmetric.metric import MahalanobisMetric
 from boostmetric.metric.starts import Init, start_in_words
 from boostmetric.solver.passes import learn_in_passes
 from boostmetric.solver.plan import Plan, Settings, Watcher
-from boostmetric.solver.problem import Problem, satisfied
+from boostmetric.solver.problem import Problem
 from boostmetric.solver.result import Boosted, Iteration, Progress
 from boostmetric.solver.sources import Compared
 
@@ -44,6 +46,8 @@ _ERRORS = ((500, 1.0), (0, 2.0))
 _FEWEST_ANCHORS = 5
 # Iterations to wait for an improvement.
 _PATIENCE = 50
+# Of more held-out pairs than this, some groups are drawn to judge by.
+_MOST_JUDGED = 2**17
 
 
 @dataclass(frozen=True)
@@ -56,8 +60,10 @@ class ComparisonCandidate:
     learning_rate : float
     n_iter : int
         Iterations; 0 for the start.
+    loss : float
+        Mean loss of held-out comparisons, by which candidates are chosen.
     satisfied : float
-        Fraction of held-out comparisons that are satisfied, averaged over the splits.
+        Fraction of them that are satisfied.
     normalize : bool
         Whether mapped points are compared at unit length.
     """
@@ -65,6 +71,7 @@ class ComparisonCandidate:
     init: Init
     learning_rate: float
     n_iter: int
+    loss: float
     satisfied: float
     normalize: bool = False
 
@@ -124,102 +131,83 @@ class ComparisonChoice:
                 f"{given}: too few, or with too many pairs in common, to validate on. The start is kept. Add "
                 'comparisons, or set what is "auto" to learn without validation.'
             )
-            return ComparisonCandidate(*recipes[0], 0, np.nan, self.normalize is True), []
-        found: list[ComparisonCandidate] = []
+            return ComparisonCandidate(*recipes[0], 0, np.nan, np.nan, self.normalize is True), []
+        found: list[_Judged] = []
         for number, (init, rate) in enumerate(recipes):
             on_step(number, len(recipes), f"{start_in_words(init)}, learning rate {rate:g}")
             found += self._followed(init, rate, splits)
-            if on_candidate(found[-1]):
+            if on_candidate(found[-1].candidate):
                 break
-        best = max(found, key=lambda candidate: (candidate.satisfied, -candidate.n_iter))
-        if not self._is_clearly_better(best, found[0], splits):
+        best = min(found, key=lambda judged: (judged.candidate.loss, judged.candidate.n_iter))
+        if not self._is_clearly_better(best, found[0]):
             best = found[0]
         if self.normalize:
-            unit = self._at_unit_length(best, splits)
+            unit = self._judged(replace(best.candidate, normalize=True), splits)
             found.append(unit)
-            if self.normalize is True or self._is_clearly_better(unit, best, splits):
+            if self.normalize is True or self._is_clearly_better(unit, best):
                 best = unit
         on_step(len(recipes), len(recipes), "")
-        return best, found
+        return best.candidate, [judged.candidate for judged in found]
 
-    def _splits(self) -> Iterator[tuple[Problem, Problem]]:
+    def _splits(self) -> Iterator[tuple[Problem, HeldOut]]:
         if self.held_out is not None:
-            yield self.problem, self.held_out
+            yield self.problem, HeldOut(self.held_out, self.settings.rng)
             return
         for _ in range(int(self._by_anchors(_N_SPLITS))):
             try:
-                yield self.problem.split(_HELD_OUT, self.settings.rng.randint(2**31 - 1))
+                train, held_out = self.problem.split(_HELD_OUT, self.settings.rng.randint(2**31 - 1))
             except ValueError:  # too few
                 return
+            yield train, HeldOut(held_out, self.settings.rng)
 
-    def _followed(
-        self, init: Init, rate: float, splits: Sequence[tuple[Problem, Problem]]
-    ) -> list[ComparisonCandidate]:
+    def _followed(self, init: Init, rate: float, splits: Sequence[tuple[Problem, HeldOut]]) -> list[_Judged]:
         """The start of a recipe, and its best iteration."""
         curves: list[list[float]] = []
-        for train, test in splits:
-            curves.append([satisfied(test, self._start(init, train), self.settings.backend)])
-            self._learn(init, rate, train, self.max_iter, test, partial(_note, curves[-1]))
-        # A curve ends when it no longer rises; there it goes on level.
+        for train, held_out in splits:
+            follow = Follow(held_out)
+            self._learn(init, rate, train, self.max_iter, follow.on_iteration)
+            curves.append(follow.curve)
+        # A curve ends when it no longer falls; there it goes on level.
         length = max(len(curve) for curve in curves)
         mean = np.mean([curve + curve[-1:] * (length - len(curve)) for curve in curves], axis=0)
-        numbers = [0] if length == 1 else [0, 1 + int(mean[1:].argmax())]
-        return [ComparisonCandidate(init, rate, n_iter, float(mean[n_iter])) for n_iter in numbers]
+        numbers = [0] if not length else [0, 1 + int(mean.argmin())]
+        candidate = ComparisonCandidate(init, rate, 0, np.nan, np.nan, self.normalize is True)
+        return [self._judged(replace(candidate, n_iter=n_iter), splits) for n_iter in numbers]
 
-    def _at_unit_length(
-        self, candidate: ComparisonCandidate, splits: Sequence[tuple[Problem, Problem]]
-    ) -> ComparisonCandidate:
-        """The same, judged at unit length."""
-        unit = replace(candidate, normalize=True)
-        shares = []
-        for train, test in splits:
-            mapped = self._mapped(unit, train, test)
-            shares.append(satisfied(mapped, np.eye(mapped.n_features), self.settings.backend))
-        return replace(unit, satisfied=float(np.mean(shares)))
+    def _judged(self, candidate: ComparisonCandidate, splits: Sequence[tuple[Problem, HeldOut]]) -> _Judged:
+        """A candidate with its scores, learned again on each split."""
+        losses, satisfied = [], []
+        for train, held_out in splits:
+            components = self._start(candidate.init, train)
+            if candidate.n_iter:
+                boosted = self._learn(candidate.init, candidate.learning_rate, train, candidate.n_iter)
+                components = boosted.linear_map()
+            mapped = held_out.mapped(components, normalize=candidate.normalize)
+            losses.append(held_out.losses(pair_distances(mapped, held_out.comparisons.pairs)))
+            counted = comparison_accuracy(held_out.comparisons, mapped)
+            satisfied.append(ScoreSample(counted.satisfied[:, None], counted.weight, np.arange(len(counted.of))))
+        loss, share = (float(np.mean([sample.mean for sample in samples])) for samples in (losses, satisfied))
+        return _Judged(replace(candidate, loss=loss, satisfied=share), losses, satisfied)
 
-    def _is_clearly_better(
-        self, candidate: ComparisonCandidate, other: ComparisonCandidate, splits: Sequence[tuple[Problem, Problem]]
-    ) -> bool:
-        """Whether a candidate satisfies more than by chance, each anchor being one answer."""
-        gain = candidate.satisfied - other.satisfied
-        if not gain > 0:
-            return False
-        squares = []
-        for train, test in splits:
-            mapped = [self._mapped(one, train, test) for one in (other, candidate)]
-            task = ComparisonTask(mapped[0].comparisons, (mapped[0].points,))
-            samples = [task.measure([problem.points]) for problem in mapped]
-            squares.append(sum(_square_error(*pair) for pair in zip(*samples, strict=True)))
-        # Splits overlap: together they hold out this many times as much as one of them.
-        n = (1.0 - (1.0 - _HELD_OUT) ** len(splits)) / _HELD_OUT if len(splits) > 1 else 1.0
-        return bool(gain > self._by_anchors(_ERRORS) * np.sqrt(np.mean(squares) / n))
+    def _is_clearly_better(self, one: _Judged, other: _Judged) -> bool:
+        """Whether the loss of a candidate is smaller by more than chance, each anchor being one answer.
+
+        It must not satisfy fewer comparisons by a standard error: with few answers, how sure a metric is of some can
+        outweigh that it is wrong about others.
+        """
+        gain = other.candidate.loss - one.candidate.loss
+        lost = other.candidate.satisfied - one.candidate.satisfied
+        return bool(
+            gain > self._by_anchors(_ERRORS) * _standard_error(other.losses, one.losses)
+            and lost <= _standard_error(other.satisfied, one.satisfied)
+        )
 
     def _by_anchors(self, table: Sequence[tuple[int, float]]) -> float:
         """What a table says for this number of anchors."""
         n_anchors = len(np.unique(self.problem.comparisons.anchors))
         return next(value for at_least, value in table if n_anchors >= at_least)
 
-    def _mapped(self, candidate: ComparisonCandidate, train: Problem, test: Problem) -> Problem:
-        """Held-out comparisons of points that are mapped by a candidate, learned from the others."""
-        components = self._start(candidate.init, train)
-        if candidate.n_iter:
-            boosted = self._learn(candidate.init, candidate.learning_rate, train, candidate.n_iter)
-            components = boosted.linear_map()
-        needed = test.restricted()
-        if not len(components):  # all distances are zero
-            return needed._replace(points=np.zeros((needed.points.shape[0], 1)))
-        metric = MahalanobisMetric(components, normalize=candidate.normalize)
-        return needed._replace(points=metric.transform(needed.points))
-
-    def _learn(
-        self,
-        init: Init,
-        rate: float,
-        train: Problem,
-        max_iter: int,
-        held_out: Problem | None = None,
-        *watchers: Watcher,
-    ) -> Boosted:
+    def _learn(self, init: Init, rate: float, train: Problem, max_iter: int, *watchers: Watcher) -> Boosted:
         source = Compared(train)
         return learn_in_passes(
             Plan(
@@ -227,8 +215,6 @@ class ComparisonChoice:
                 Progress.beginning(source.start(init), source.n_features),
                 (max_iter,),
                 replace(self.settings, learning_rate=rate),
-                held_out=None if held_out is None else Compared(held_out),
-                patience=_PATIENCE,
                 watchers=watchers,
             )
         )
@@ -239,8 +225,81 @@ class ComparisonChoice:
         return np.zeros((0, train.n_features)) if components is None else components
 
 
-def _note(curve: list[float], record: Iteration) -> None:
-    curve.append(record.held_out or 0.0)
+class HeldOut:
+    """Held-out comparisons, or some of them, with the points they refer to.
+
+    Parameters
+    ----------
+    problem : Problem
+    rng : RandomState
+        Random generator for drawing some.
+
+    Attributes
+    ----------
+    points : ndarray or csr_array
+    comparisons : Comparisons
+    losses : callable
+        See `SoftChoices.losses`.
+    """
+
+    def __init__(self, problem: Problem, rng: np.random.RandomState) -> None:
+        some = some_groups(problem.comparisons, _MOST_JUDGED, rng)
+        self.points, self.comparisons, _ = problem._replace(comparisons=some).restricted()
+        self.losses = SoftChoices(self.comparisons).losses
+
+    def mapped(self, components: FloatArray, *, normalize: bool = False) -> FloatArray:
+        """The points, mapped by a metric."""
+        if not len(components):  # all distances are zero
+            return np.zeros((self.points.shape[0], 1))
+        return MahalanobisMetric(components, normalize=normalize).transform(self.points)
+
+
+class Follow:
+    """Callback that computes the loss of held-out comparisons after each iteration.
+
+    Parameters
+    ----------
+    held_out : HeldOut
+
+    Attributes
+    ----------
+    curve : list of float
+    """
+
+    def __init__(self, held_out: HeldOut) -> None:
+        self.curve: list[float] = []
+        self._held_out = held_out
+        self._n_directions = 0
+        self._distance = np.zeros(len(held_out.comparisons.pairs))
+
+    def on_iteration(self, record: Iteration) -> bool:
+        """Judge an iteration; return whether the last ones brought no improvement."""
+        assert record.so_far is not None
+        progress, held_out = record.so_far(), self._held_out
+        if not progress.staged:  # earlier directions have other weights now
+            self._n_directions, self._distance = 0, np.zeros(len(self._distance))
+        new = slice(self._n_directions, None)
+        components = np.sqrt(progress.step_sizes[new])[:, None] * progress.directions[new]
+        self._distance += pair_distances(held_out.mapped(components), held_out.comparisons.pairs)
+        self._n_directions = len(progress.step_sizes)
+        self.curve.append(float(held_out.losses(self._distance).mean[0]))
+        return len(self.curve) - 1 - int(np.argmin(self.curve)) >= _PATIENCE
+
+
+class _Judged(NamedTuple):
+    """A candidate, and what it makes of the held-out comparisons of each split, by anchor."""
+
+    candidate: ComparisonCandidate
+    losses: list[ScoreSample]
+    satisfied: list[ScoreSample]
+
+
+def _standard_error(base: Sequence[ScoreSample], other: Sequence[ScoreSample]) -> float:
+    """Standard error of the difference between two means over splits."""
+    squares = [_square_error(*pair) for pair in zip(base, other, strict=True)]
+    # Splits overlap: together they hold out this many times as much as one of them.
+    n = (1.0 - (1.0 - _HELD_OUT) ** len(squares)) / _HELD_OUT if len(squares) > 1 else 1.0
+    return float(np.sqrt(np.mean(squares) / n))
 
 
 def _square_error(base: ScoreSample, other: ScoreSample) -> float:

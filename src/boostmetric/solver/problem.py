@@ -13,7 +13,7 @@ from boostmetric.arrays.frame import Axes, Coordinates, Frame, Given
 from boostmetric.arrays.numbering import check_in_range
 from boostmetric.arrays.types import FloatArray
 from boostmetric.comparisons import Comparisons
-from boostmetric.comparisons.comparisons import SplitBy
+from boostmetric.comparisons.split import SplitBy
 from boostmetric.engines.backend import Backend
 from boostmetric.engines.threads import ONE_THREAD
 from boostmetric.oracles.held_out import WithHeldOut
