@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from boostmetric import BoostMetric, Comparisons
+from boostmetric.arrays.errors import ParameterWarning
 from boostmetric.solver.learn import learn
 
 
@@ -171,3 +172,11 @@ def test_any_array_gives_a_metric_or_a_value_error(data):
         except ValueError:
             return
     assert_finite_psd(metric)
+
+
+def test_labels_that_are_nearly_all_different_are_doubted():
+    y = np.concatenate([np.arange(40), np.arange(20)])
+    X = np.random.default_rng(0).standard_normal((60, 2))
+    with pytest.warns(ParameterWarning, match="more than half as many labels, such as 0, as samples") as caught:
+        BoostMetric.paper(n_neighbors=1, max_iter=1).fit(X, y)
+    assert len([warning for warning in caught if "unique classes" in str(warning.message)]) == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any, Literal
 
 import numpy as np
@@ -22,6 +23,7 @@ from boostmetric.parallel.devices import check_device, torch_device
 
 # Near and far pairs, summed over all groups: they are numbered with 32 bits.
 _MOST_MEMBERS = 2**31 - 1
+_MANY_CLASSES = 20  # if more than half of the samples have a label of their own
 
 
 def mine(
@@ -142,8 +144,24 @@ def _check_size(sizes: NDArray[np.int64], n_neighbors: int, n_impostors: int | L
 def check_labels(y: NDArray[Any]) -> None:
     """Raise an error if labels are missing, or allow no comparison."""
     known_labels(y)
-    checked(check_classification_targets, y)
-    check_classes(*np.unique(y, return_counts=True))
+    check_targets(y)
+    classes, sizes = np.unique(y, return_counts=True)
+    check_classes(classes, sizes)
+    if len(classes) > max(_MANY_CLASSES, len(y) / 2):
+        warn(
+            ParameterWarning(
+                "There are more than half as many labels, such as {name!r}, as samples: most have hardly another of "
+                "their class to be close to. Check that these are class labels, not ids or numbers to predict.",
+                name=classes.tolist()[0],
+            )
+        )
+
+
+def check_targets(y: NDArray[Any]) -> None:
+    """Raise an error if labels cannot name classes, without scikit-learn's warning if they are many."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The number of unique classes")
+        checked(check_classification_targets, y)
 
 
 def known_labels(y: Any, *, unlabelled: bool | None = None) -> tuple[Any, NDArray[np.bool_] | None]:

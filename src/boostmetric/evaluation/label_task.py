@@ -9,12 +9,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_consistent_length, column_or_1d
-from sklearn.utils.multiclass import check_classification_targets
 
 from boostmetric.arrays.errors import ParameterError
 from boostmetric.arrays.types import FloatArray, IntArray
-from boostmetric.arrays.validation import check_choice, checked, warn
-from boostmetric.comparisons.labels import known_labels
+from boostmetric.arrays.validation import check_choice, warn
+from boostmetric.comparisons.labels import check_targets, known_labels
 from boostmetric.evaluation.ranking_scores import (
     average_precision_at_k,
     hit_at_k,
@@ -198,7 +197,7 @@ def _check_labelled(name: str, X: Any, y: ArrayLike) -> tuple[Points, NDArray[An
     points = check_points(name, X)
     labels = column_or_1d(known_labels(y)[0], warn=True)
     check_consistent_length(points, labels)
-    checked(check_classification_targets, labels)
+    check_targets(labels)
     return points, labels.astype(str) if labels.dtype == object else labels
 
 
