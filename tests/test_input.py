@@ -174,6 +174,7 @@ def test_any_array_gives_a_metric_or_a_value_error(data):
     assert_finite_psd(metric)
 
 
+@pytest.mark.filterwarnings("ignore:.*fewer than n_neighbors")
 def test_labels_that_are_nearly_all_different_are_doubted():
     y = np.concatenate([np.arange(40), np.arange(20)])
     X = np.random.default_rng(0).standard_normal((60, 2))
