@@ -1,5 +1,6 @@
 """The recommended setting: what it chooses from, how it judges, and what it promises."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -31,13 +32,14 @@ def mean_error(train, test, components):
 
 def test_candidates_are_all_starts_and_passes_from_the_best():
     metric = BoostMetric.recommended(**QUICK).fit(X, Y)
-    *compared, unit = metric.candidates_
-    assert unit.normalize
+    compared, unit = ([c for c in metric.candidates_ if c.normalize == length] for length in (False, True))
+    learned = [candidate for candidate in compared if candidate.n_passes]
+    assert [(c.recipe, c.n_passes) for c in unit if c.n_passes] == [(c.recipe, c.n_passes) for c in learned]
+    assert [c.recipe.init for c in unit if c.recipe.rank is None and not c.n_passes] == list(STARTS[1:])
     starts = [candidate for candidate in compared if candidate.n_passes == 0]
     whole = [start for start in starts if start.recipe.rank is None]
     assert [start.recipe.init for start in whole] == list(STARTS[1:])
     best = min(whole, key=lambda start: start.loss)
-    learned = [candidate for candidate in compared if candidate.n_passes]
     assert {candidate.recipe.init for candidate in learned} == {best.recipe.init, "standardized"}
     assert {(c.recipe.n_neighbors, c.recipe.n_impostors) for c in learned} == {(3, 3), (5, 10), (10, 20)}
     chosen, *others = metric.chosen_
@@ -93,14 +95,14 @@ def test_a_callback_may_have_seen_enough_candidates():
 
 @pytest.mark.parametrize("fail_after", [2, 5, 6])
 def test_a_fit_goes_on_from_its_checkpoint_to_the_same_metric(fail_after, tmp_path):
-    data = labelled("balance")
-    whole = BoostMetric.recommended(**QUICK).fit(*data)
+    data, quick = labelled("balance"), QUICK | {"normalize": False}
+    whole = BoostMetric.recommended(**quick).fit(*data)
     assert whole.n_passes_ == 2
     assert len(whole.chosen_) == 3
     path = tmp_path / "fit.npz"
     with pytest.raises(KeyboardInterrupt):
-        BoostMetric.recommended(**QUICK, callbacks=[Checkpoint(path, every=1), Watch(fail_after)]).fit(*data)
-    again = BoostMetric.recommended(**QUICK).fit(*data, resume_from=path)
+        BoostMetric.recommended(**quick, callbacks=[Checkpoint(path, every=1), Watch(fail_after)]).fit(*data)
+    again = BoostMetric.recommended(**quick).fit(*data, resume_from=path)
     assert again.components_.tobytes() == whole.components_.tobytes()
 
 
@@ -185,6 +187,20 @@ def test_the_smallest_loss_is_chosen_and_few_samples_get_two_more():
     assert choose(every[:2], 100) == [every[1]]  # a start is not averaged
     more = found(*((Recipe("rca", "stagewise", n, 10, 1), 1, 0.1 + n / 100) for n in range(1, 5)))
     assert choose([*every, *more], 100) == [every[3], *more[:2]]
+    units = [replace(candidate, normalize=True, losses=candidate.losses - 0.05) for candidate in every]
+    # Starts are averaged at unit length, and what is not at unit length is not averaged with what is.
+    assert choose([*every, *units], 100) == [units[3], units[2]]
+    start = replace(units[1], recipe=replace(RCA, rank=2), losses=np.full(4, 0.01))
+    assert choose([*every, *units, start], 100) == [start, units[3], units[2]]
+    assert choose([*every, *units, start], 10_000) == [start]
+
+
+def test_the_smallest_loss_says_whether_to_scale_to_unit_length():
+    base = Candidate(EUCLIDEAN, 0, np.full(4, 0.5), np.zeros(4))
+    firm = Candidate(RCA, 1, base.losses - 0.02, np.zeros(4))
+    doubtful = Candidate(RCA, 1, base.losses - np.array([0.5, -0.2, -0.2, 0.1]), np.zeros(4), normalize=True)
+    assert choose([base, firm, doubtful], 100) == [base]
+    assert choose([base, firm, replace(doubtful, losses=base.losses - 0.01)], 100) == [firm]
 
 
 def test_what_is_better_by_chance_is_not_chosen():
@@ -242,10 +258,10 @@ def test_trials_never_see_what_they_are_judged_on():
         yield np.eye(2)
 
     found = candidates_of(data, follow)
-    left_out = [set(data.X[:, 0]) - set(part) for part in seen[:5]]
-    assert [len(part) for part in left_out] == [20] * 5
+    left_out = [set(data.X[:, 0]) - set(part) for part in seen[:10]]
+    assert [len(part) for part in left_out] == [10] * 10
     assert set.union(*left_out) == set(data.X[:, 0])
-    assert set(seen) == set(seen[:5])
+    assert set(seen) == set(seen[:10])
     n_starts = len({candidate.recipe.init for candidate in found if candidate.n_passes})
     assert len(found) == 7 + 3 * n_starts  # seven starts, and a pass with three sizes
 
@@ -267,7 +283,7 @@ def test_starts_are_judged_with_fewer_directions_as_long_as_that_is_better():
         first = 1 if init == "lda" else 16  # LDA has a direction fewer than classes
         halved = [None, *(-(-first // 2**i) for i in range(1, len(ranks)))]
         assert ranks == halved
-        assert all(is_better(fewer, more, 1.0) for more, fewer in pairwise(of_start))
+        assert all(is_better(fewer, more, 0.5) for more, fewer in pairwise(of_start))
     assert any(candidate.recipe.rank is not None for candidate in found)
     assert all(candidate.recipe.rank is None for candidate in found if candidate.n_passes)
 

@@ -101,7 +101,7 @@ class BoostMetric(Boosting):
         Iterations to wait for an improvement; used with `early_stopping`, `n_passes` or an `eval_set`.
     normalize : bool or "auto", default=False
         Whether `transform` scales each mapped sample to unit length, for indexes that compare by cosine. Learning is
-        not affected. "auto" does so if the chosen metric is clearly better then, on samples that are left out.
+        not affected. "auto" does so if the best metric on samples that are left out does.
     unlabelled : bool, default=False
         Whether samples may have no label: None, NaN, an empty text or, as in scikit-learn, -1. Nothing is learned from
         them: they are neither targets nor impostors, and "auto" and `early_stopping` do not validate on them. Otherwise

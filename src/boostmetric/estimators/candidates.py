@@ -24,9 +24,9 @@ MOST_ANCHORS = 3000
 _WHOLE_PASSES, _SEED_OF_RESULT = 3, 0
 # The result is the mean of so many metrics at most.
 _MOST_AVERAGED = 3
-# By how many standard errors the loss must be smaller than that of the Euclidean distance, or with more directions of a
-# start; and at unit length smaller than without.
-STANDARD_ERRORS, STANDARD_ERRORS_OF_UNIT_LENGTH = 1.0, 2.0
+# By how many standard errors the loss must be smaller than that of the Euclidean distance, and than that of a start
+# with more directions.
+STANDARD_ERRORS, STANDARD_ERRORS_OF_FEWER = 1.3, 0.5
 
 
 @dataclass(frozen=True)
@@ -108,10 +108,11 @@ class Candidate:
 
 
 def choose(found: Sequence[Candidate], n_samples: int) -> list[Candidate]:
-    """The candidate of the smallest loss; in small data, if it was learned, with the best of two other recipes.
+    """The candidate of the smallest loss; in small data, if it is to be averaged, with the best of two other recipes.
 
-    Candidates that are not better than the Euclidean distance by more than one standard error are left out: among many,
-    one of them is a little better by chance (Breiman et al., "Classification and regression trees", 1984).
+    The candidate of the smallest loss says whether mapped samples are scaled to unit length. Of those that do the same,
+    candidates that are not better than the Euclidean distance by more than 1.3 standard errors are left out: among
+    many, one is a little better by chance (Breiman et al., "Classification and regression trees", 1984, take one).
 
     Parameters
     ----------
@@ -120,16 +121,18 @@ def choose(found: Sequence[Candidate], n_samples: int) -> list[Candidate]:
     n_samples : int
         Number of training samples.
     """
-    base = found[0]
-    found = [base, *(candidate for candidate in found if is_better(candidate, base, STANDARD_ERRORS))]
-    best = best_of(found)
-    if not best.n_passes or n_samples >= FEW_ROWS:
+    base, normalize = found[0], best_of(found).normalize
+    alike = [candidate for candidate in found if candidate.normalize == normalize]
+    better = [candidate for candidate in alike if is_better(candidate, base, STANDARD_ERRORS)]
+    best = best_of([base, *better])
+    # Starts are averaged at unit length only: there the best is often one of them.
+    averaged = [candidate for candidate in better if candidate.n_passes or normalize]
+    if best not in averaged or n_samples >= FEW_ROWS:
         return [best]
-    learned = [candidate for candidate in found if candidate.n_passes]
     chosen: list[Candidate] = []
-    while learned and len(chosen) < _MOST_AVERAGED:
-        chosen.append(best_of(learned))
-        learned = [candidate for candidate in learned if candidate.recipe is not chosen[-1].recipe]
+    while averaged and len(chosen) < _MOST_AVERAGED:
+        chosen.append(best_of(averaged))
+        averaged = [candidate for candidate in averaged if candidate.recipe is not chosen[-1].recipe]
     return chosen
 
 

@@ -8,8 +8,9 @@ neighbour has its label (Goldberger et al., "Neighbourhood components analysis",
 metric, unlike counted errors, and so tells more metrics apart; by itself it favours few dimensions too much.
 
 First the starts are judged, and whether fewer of their principal directions do better. Then trials begin from the best
-of them, and after a few passes only the better half goes on (successive halving; Jamieson and Talwalkar, 2016). With
-few samples the best is so partly by chance, and the mean of the best three metrics does better than each.
+of them, and after a few passes only the better half goes on (successive halving; Jamieson and Talwalkar, 2016). Each
+metric may also be followed by unit length, which is judged as well. With few samples the best is so partly by chance,
+and the mean of the best three metrics does better than each.
 """
 
 from __future__ import annotations
@@ -26,8 +27,7 @@ from boostmetric.arrays.types import FloatArray, IntArray
 from boostmetric.arrays.validation import warn
 from boostmetric.estimators.candidates import (
     MOST_ANCHORS,
-    STANDARD_ERRORS,
-    STANDARD_ERRORS_OF_UNIT_LENGTH,
+    STANDARD_ERRORS_OF_FEWER,
     Candidate,
     NImpostors,
     Recipe,
@@ -60,9 +60,9 @@ _RUNGS, _RUNGS_OF_LARGE = (2, 4), (1, 3)
 # A trial ends after this many passes that are no better than an earlier one.
 _PATIENCE = 3
 # In large data, one sample in four is validated on, up to this many. In small data all samples are validated on in
-# turn, in three folds, and in the smallest data in five.
+# turn, in three folds, and in the smallest data in ten: with a fifth less to learn from, other metrics do best.
 _VALIDATED_OF_LARGE, _MOST_VALIDATED = 4, 2500
-_N_FOLDS, _N_FOLDS_OF_SMALLEST, _SMALLEST = 3, 5, 500
+_N_FOLDS, _N_FOLDS_OF_SMALLEST, _SMALLEST = 3, 10, 500
 # Nearest samples that soft neighbours are picked from; the widths to pick them with, as fractions of the mean squared
 # distance of the ten nearest, of which the best is used; the probability that any label is right; and the weight of
 # their loss beside the error.
@@ -130,7 +130,8 @@ class Choice:
     rank : int, optional
         Largest rank of the metrics.
     normalize : bool or "auto"
-        Whether mapped samples are compared at unit length. "auto" does so if the best metric is clearly better then.
+        Whether mapped samples are compared at unit length. "auto" does so if the metric of the smallest loss does. In
+        large data only the best of the others is judged so.
     settings : Settings
         Its solver and block size do not count.
     """
@@ -155,9 +156,13 @@ class Choice:
         self._init = init
         self._ways = list(_ways(data.X.shape, solver, n_neighbors, n_impostors, block_size))
         self._n_passes, self._max_iter, self._rank = n_passes, max_iter, rank
-        rungs = _RUNGS if len(data.y) < FEW_ROWS else _RUNGS_OF_LARGE
+        is_large = len(data.y) >= FEW_ROWS
+        rungs = _RUNGS_OF_LARGE if is_large else _RUNGS
         self._rungs = [*(rung for rung in rungs if rung < n_passes), n_passes]
-        self._normalize, self._settings = normalize, settings
+        self._settings = settings
+        # What to judge each metric with: at unit length or not.
+        self._lengths = (normalize is True,) if is_large or not is_auto(normalize) else (False, True)
+        self._normalize = normalize
         # The best candidate so far, and its linear maps.
         self._leader: tuple[Candidate, Sequence[FloatArray]] | None = None
         # Named starts, which trials begin from after they were judged.
@@ -180,13 +185,10 @@ class Choice:
         folds = self._folds()
         found = self.candidates(folds, on_candidate, on_step)
         if found:
-            chosen = choose(found, len(self._data.y))
-            if is_auto(self._normalize) and (unit := self._at_unit_length(folds)) is not None:
-                found.append(unit)
-                on_candidate(unit)
-                if is_better(unit, chosen[0], STANDARD_ERRORS_OF_UNIT_LENGTH):
-                    chosen = [replace(candidate, normalize=True) for candidate in chosen]
-            return chosen, found
+            if is_auto(self._normalize) and len(self._lengths) == 1:
+                found.append(self._at_unit_length(folds))
+                on_candidate(found[-1])
+            return choose(found, len(self._data.y)), found
         warn(
             ParameterWarning(
                 "{n} samples are not enough to validate on: one pass is made, from the Euclidean distance where "
@@ -221,7 +223,7 @@ class Choice:
                 found.append(start)
                 if on_candidate(start):
                     return found
-        whole = [start for start in found if start.recipe.rank is None]
+        whole = [start for start in found if start.recipe.rank is None and start.normalize == self._lengths[0]]
         leading = whole[-1:]
         if is_auto(self._init):
             good = next(start for start in whole if start.recipe.init == _GOOD_START)
@@ -235,13 +237,13 @@ class Choice:
             for trial in trials:
                 while len(trial.candidates) <= rung and not trial.is_over:
                     on_step(done, total, str(trial.recipe))
-                    n_passes = len(trial.candidates)
-                    candidate = self._judged(folds, trial.recipe, n_passes, trial.next_maps())
-                    trial.candidates.append(candidate)
-                    found.append(candidate)
+                    candidates = self._judged(folds, trial.recipe, len(trial.candidates), trial.next_maps())
+                    trial.candidates.append(candidates[0])
                     done += 1
-                    if on_candidate(candidate):
-                        return found
+                    for candidate in candidates:
+                        found.append(candidate)
+                        if on_candidate(candidate):
+                            return found
             trials = sorted(trials, key=lambda trial: trial.best.loss)[: -(-len(trials) // 2)]
         on_step(total, total, "")
         return found
@@ -254,17 +256,20 @@ class Choice:
     def _begun_with(self, folds: Sequence[Fold], init: Init) -> Iterator[Candidate]:
         """Judge a start, then half of its principal directions, and half of these, as long as that is better."""
         recipe, maps = Recipe(init, *self._ways[0]), self._starts(folds, init)
-        start = self._judged(folds, recipe, 0, maps)
-        yield start
+        better = self._judged(folds, recipe, 0, maps)
+        yield from better
         rank = min(map(len, maps)) if is_auto(self._init) and self._rank is None else 1
-        while rank > 1:
+        while better and rank > 1:
             rank = -(-rank // 2)
             maps = [fold.train.principal(each, rank) for fold, each in zip(folds, maps, strict=True)]
             fewer = self._judged(folds, replace(recipe, rank=rank), 0, maps)
-            if not is_better(fewer, start, STANDARD_ERRORS):
-                return
-            start = fewer
-            yield start
+            better = [
+                candidate
+                for candidate in fewer
+                for more in better
+                if candidate.normalize == more.normalize and is_better(candidate, more, STANDARD_ERRORS_OF_FEWER)
+            ]
+            yield from better
 
     def _starts(self, folds: Sequence[Fold], init: Init) -> list[FloatArray]:
         """Linear maps of a start."""
@@ -296,16 +301,18 @@ class Choice:
         for boosted in Passes(plan):
             yield boosted.linear_map(self._rank)
 
-    def _judged(self, folds: Sequence[Fold], recipe: Recipe, n_passes: int, maps: Sequence[FloatArray]) -> Candidate:
-        candidate = self._compared(folds, recipe, n_passes, maps, normalize=self._normalize is True)
-        if self._leader is None or best_of([self._leader[0], candidate]) is candidate:
-            self._leader = candidate, maps
-        return candidate
+    def _judged(
+        self, folds: Sequence[Fold], recipe: Recipe, n_passes: int, maps: Sequence[FloatArray]
+    ) -> list[Candidate]:
+        """Candidates of the linear maps of all folds: with and without unit length, if both are judged."""
+        found = [self._compared(folds, recipe, n_passes, maps, normalize=length) for length in self._lengths]
+        if self._leader is None or best_of([self._leader[0], found[0]]) is found[0]:
+            self._leader = found[0], maps
+        return found
 
-    def _at_unit_length(self, folds: Sequence[Fold]) -> Candidate | None:
+    def _at_unit_length(self, folds: Sequence[Fold]) -> Candidate:
         """The best metric, followed by unit length."""
-        if self._leader is None:
-            return None
+        assert self._leader is not None
         best, maps = self._leader
         return self._compared(folds, best.recipe, best.n_passes, maps, normalize=True)
 
