@@ -68,7 +68,7 @@ class SparseWeights(NamedTuple):
     violated: float
 
 
-class Margins(Protocol):
+class MarginProducts(Protocol):
     """The matrix H, as products with it."""
 
     shape: tuple[int, int]
@@ -91,13 +91,13 @@ class SparseHinge:
 
     Parameters
     ----------
-    H : Margins
+    H : MarginProducts
     share : ndarray of shape (n_rows,)
         Weights of the rows, which are positive and add up to 1.
     beta : float
     """
 
-    def __init__(self, H: Margins, share: FloatArray, beta: float) -> None:
+    def __init__(self, H: MarginProducts, share: FloatArray, beta: float) -> None:
         self._H = H
         self._share = share
         self._beta = beta
