@@ -17,7 +17,7 @@ ENVIRONMENTS = Path(__file__).parents[1] / ".venv-peers"
 # metric-learn raises on every fit under scikit-learn 1.8 and later, and warns under 1.6 and 1.7: it has its own
 # environment. pylmnn passes a matrix to SciPy's minimize, which later versions refuse.
 REQUIREMENTS = {
-    "metric-learn": ["metric-learn==0.7.0", "scikit-learn<1.6"],
+    "metric-learn": ["metric-learn==0.7.0", "scikit-learn<1.5"],
     "mlpack": ["mlpack"],
     "pylmnn": ["pylmnn==1.6.4", "six", "numpy<2", "scipy<1.11", "scikit-learn<1.4"],
 }

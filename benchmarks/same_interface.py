@@ -17,7 +17,7 @@ from scipy.special import softmax
 from sklearn.datasets import load_wine
 from sklearn.preprocessing import StandardScaler
 
-from benchmarks.fit_weak import INPUT
+from benchmarks.fit_weak import INPUT, PARAMETERS
 from benchmarks.learners import environment
 from boostmetric.baselines.itml import Penalty
 from boostmetric.baselines.mlkr import Errors
@@ -133,6 +133,14 @@ def mmc(L: np.ndarray, data: Data) -> float:
     return -float(np.sqrt(square[~near]).sum() / np.sqrt(square[near].sum()))
 
 
+def sdml(L: np.ndarray, data: Data) -> float:
+    """Divergence, signed sum of squared distances with the weight 1e-4, and absolute values off the diagonal."""
+    pairs, matrix = data["pairs"], L.T @ L
+    off_diagonal = np.abs(matrix).sum() - np.trace(matrix)
+    balance = PARAMETERS["SDML"]["balance_param"]
+    return divergence(L) + balance * float(data["kinds"] @ squares(L, pairs[:, 0], pairs[:, 1])) + 0.01 * off_diagonal
+
+
 def scml(L: np.ndarray, data: Data) -> float:
     """Mean hinge loss; the sum of weights, with beta = 1e-5, and the random directions differ."""
     a, b, c = np.moveaxis(data["triplets"], 1, 0)
@@ -156,6 +164,7 @@ OBJECTIVES: dict[str, Callable[[np.ndarray, Data], float]] = {
     "ITML": itml,
     "LSML": lsml,
     "MMC": mmc,
+    "SDML": sdml,
     "SCML": scml,
     "NCA": nca,
     "MLKR": mlkr,

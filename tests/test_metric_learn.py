@@ -14,6 +14,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import boostmetric.metric_learn as metric_learn
 from boostmetric.metric_learn.exceptions import NonPSDError, PreprocessorError
+from boostmetric.metric_learn.tuples import compared
 
 X, Y = load_iris(return_X_y=True)
 RNG = np.random.default_rng(0)
@@ -122,6 +123,17 @@ def test_errors_have_their_types():
         metric_learn.NCA(n_components=7).fit(X, Y)
     with pytest.warns(UserWarning, match="no value for `n_basis`"):
         metric_learn.SCML_Supervised(random_state=0).fit(X, Y)
+
+
+def test_equal_points_of_tuples_are_one_point_but_not_within_a_tuple():
+    points = np.array([[0.0, 1.0], [2.0, 3.0], [4.0, 6.0], [0.0, -1.0]])
+    rows = np.array([[0, 1, 2], [0, 1, 3], [3, 0, 3], [1, 1, 2], [0, 1, 2]])
+    distinct, comparisons = compared(points[rows])
+    assert len(distinct) == 4 + 2
+    found = distinct[np.array(list(comparisons.quadruplets()))]
+    expected = points[rows[:, [0, 1, 0, 2]]]
+    for pair in (slice(0, 2), slice(2, 4)):
+        assert np.sort(found[:, pair], axis=1) == pytest.approx(np.sort(expected[:, pair], axis=1))
 
 
 def test_tuples_by_their_names():

@@ -9,12 +9,29 @@ from sklearn.neighbors import KNeighborsRegressor
 from boostmetric import Comparisons
 from boostmetric.baselines import MLKR, SCML
 from boostmetric.baselines.mlkr import Errors
+from boostmetric.baselines.scml.margins import DirectionMargins
 from boostmetric.baselines.scml.sparse_hinge import SparseHinge
 from boostmetric.evaluation import knn_error
 from boostmetric.solver.result import StopReason
 
 IRIS = load_iris(return_X_y=True)
 WINE = load_wine(return_X_y=True)
+
+
+class Dense:
+    """A matrix, as products with it."""
+
+    def __init__(self, H):
+        self.H, self.shape = H, H.shape
+
+    def times(self, w):
+        return self.H @ w
+
+    def transposed_times(self, alpha):
+        return self.H.T @ alpha
+
+    def block(self, rows, columns):
+        return self.H[np.ix_(rows, columns)]
 
 
 def minimum(H, share, beta):
@@ -29,11 +46,28 @@ def test_the_search_ends_at_the_minimum(beta, shift):
     H = rng.standard_normal((300, 20)) + shift
     share = rng.uniform(0.5, 1.5, 300)
     share /= share.sum()
-    *_, last = SparseHinge(H, share, beta).search()
+    steps = list(SparseHinge(Dense(H), share, beta).search())
     expected = minimum(H, share, beta)
-    assert last.objective == pytest.approx(expected, rel=1e-4, abs=1e-7)
-    assert last.bound == pytest.approx(expected, rel=1e-4, abs=1e-7)
-    assert last.bound <= last.objective
+    assert min(step.objective for step in steps) == pytest.approx(expected, rel=1e-7, abs=1e-8)
+    assert max(step.bound for step in steps) == pytest.approx(expected, rel=1e-7, abs=1e-8)
+    assert all(step.bound <= step.objective for step in steps)
+    assert len(steps) < 150
+
+
+def test_products_with_the_margins_are_those_of_the_matrix():
+    rng = np.random.default_rng(0)
+    points, basis = rng.standard_normal((40, 3)), rng.standard_normal((5, 3))
+    comparisons = Comparisons.from_triplets([rng.permutation(40)[:3] for _ in range(100)], grouped=False)
+    rows = np.array(list(comparisons.quadruplets()))
+    near, far = (np.square((points[pair[:, 0]] - points[pair[:, 1]]) @ basis.T) for pair in (rows[:, :2], rows[:, 2:]))
+    H, w, alpha = near - far, rng.uniform(size=5), rng.uniform(size=100)
+    margins = DirectionMargins(points - points.mean(axis=0), comparisons, basis)
+    assert margins.times(w) == pytest.approx(H @ w)
+    assert margins.times(w * (w > w.mean())) == pytest.approx(H @ (w * (w > w.mean())))
+    assert not margins.times(0 * w).any()
+    assert margins.transposed_times(alpha) == pytest.approx(H.T @ alpha)
+    for rows in (np.arange(0, 100, 10), np.arange(100)):
+        assert margins.block(rows, np.array([3, 1])) == pytest.approx(H[np.ix_(rows, [3, 1])])
 
 
 def test_scml_is_the_minimum_over_given_directions():

@@ -205,19 +205,19 @@ class Errors:
 def _minimise(
     errors: Errors, rows: FloatArray, max_iter: int, tol: float, on_iteration: Callable[[FloatArray, float], bool]
 ) -> FloatArray:
-    """Minimise the errors by L-BFGS, in units of the first value."""
-    shape, unit = rows.shape, errors(rows)[0] or 1.0
+    """Minimise the errors by L-BFGS, in units of the first value and of the largest component of the start."""
+    shape, unit, size = rows.shape, errors(rows)[0] or 1.0, float(np.abs(rows).max())
     last: dict[str, Any] = {}
 
     def fun(flat: FloatArray) -> tuple[float, FloatArray]:
-        loss, gradient = errors(flat.reshape(shape))
+        loss, gradient = errors(size * flat.reshape(shape))
         last.update(loss=loss)
-        return loss / unit, gradient.ravel() / unit
+        return loss / unit, gradient.ravel() * (size / unit)
 
     def callback(flat: FloatArray) -> None:
-        if on_iteration(flat.reshape(shape), last["loss"]):
+        if on_iteration(size * flat.reshape(shape), last["loss"]):
             raise StopIteration
 
     options = {"maxiter": max_iter, "ftol": tol, "gtol": 0.0}
-    found = minimize(fun, rows.ravel(), jac=True, method="L-BFGS-B", callback=callback, options=options)
-    return np.asarray(found.x.reshape(shape))
+    found = minimize(fun, rows.ravel() / size, jac=True, method="L-BFGS-B", callback=callback, options=options)
+    return np.asarray(size * found.x.reshape(shape))

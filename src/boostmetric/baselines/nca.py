@@ -35,8 +35,8 @@ class NCA(Baseline):
     A sample takes the label of another with a probability that decreases exponentially with their squared distance; the
     expected number of right labels is maximised over the linear map [1]_. This is
     `sklearn.neighbors.NeighborhoodComponentsAnalysis` with two differences: callbacks, and data scaled so that nearest
-    neighbours are at distance 1. If they were far away, all probabilities would be 0 or 1, the gradient would vanish,
-    and the search would end where it began.
+    neighbours are at distance 1, or so that the largest component of a map that is given is 1. If neighbours were far
+    away, all probabilities would be 0 or 1, the gradient would vanish, and the search would end where it began.
 
     Parameters
     ----------
@@ -117,6 +117,10 @@ class NCA(Baseline):
         unit = distance_of_neighbors(points)
         if not points.any():
             raise ValueError("All samples are equal: no metric can tell them apart. Check that X holds the samples.")
+        start = self._start(samples, labels, unit, exponent)
+        if not isinstance(start, str):  # the search then goes as one that is not scaled, from the size that was chosen
+            size = float(np.abs(start).max())
+            start, unit = start / size, unit / size
         with self._watched(self.max_iter, (X, y), self._attributes_so_far) as callbacks:
             journal = Journal(callbacks)
 
@@ -127,7 +131,7 @@ class NCA(Baseline):
 
             nca = _Remembering(
                 self.n_components,
-                init=self._start(samples, labels, unit, exponent),
+                init=start,
                 max_iter=self.max_iter,
                 tol=self.tol,
                 callback=on_iteration,

@@ -80,7 +80,8 @@ class PairSet:
         from boostmetric.kernels.lanes import WIDTH
         from boostmetric.kernels.pairs import squared_distances
 
-        padded = np.pad(rows, [(0, -len(rows) % WIDTH), (0, 0)])
+        padded = np.zeros((len(rows) + -len(rows) % WIDTH, rows.shape[1]))
+        padded[: len(rows)] = rows
         distances = np.empty(len(self))
         squared_distances(self._points.along(padded), self._starts, self._second, 0, len(self._points), distances)
         if self._order is None:

@@ -181,6 +181,7 @@ class _PairsClassifierMixin(_TuplesClassifier):
     """Pairs: 1 if similar, -1 if not."""
 
     _tuple_size = 2
+    components_: FloatArray
     threshold_: float
 
     def predict(self, pairs: Any) -> NDArray[np.int64]:
@@ -216,8 +217,13 @@ class _PairsClassifierMixin(_TuplesClassifier):
         """Set the threshold that is best on these pairs: see `boostmetric.BoostMetric.calibrate_threshold`."""
         check_is_fitted(self, "preprocessor_")
         self._validate_calibration_params(strategy, min_rate, beta)
-        pairs, y = self._prepare_pairs(pairs_valid, y_valid)
-        distance = -self.decision_function(pairs)
+        return self._choose_threshold(*self._prepare_pairs(pairs_valid, y_valid), strategy, min_rate, beta)
+
+    def _choose_threshold(
+        self, pairs: FloatArray, y: NDArray[Any], strategy: str = "accuracy", min_rate: Any = None, beta: Any = 1.0
+    ) -> Self:
+        """Set the threshold that is best on pairs that have been checked."""
+        distance = np.linalg.norm((pairs[:, 0] - pairs[:, 1]) @ self.components_.T, axis=1)
         self.threshold_ = choose_threshold(distance, y == 1, strategy, beta=beta, min_rate=min_rate or 0.0)
         return self
 
@@ -236,8 +242,9 @@ class _PairsClassifierMixin(_TuplesClassifier):
         """Fit, and calibrate the threshold on the pairs of the fit."""
         calibration = calibration_params or {}
         self._validate_calibration_params(**calibration)
+        pairs, y = self._prepare_pairs(pairs, y)
         self._fit(pairs, y, **fit)
-        return self.calibrate_threshold(pairs, y, **calibration)
+        return self._choose_threshold(pairs, y, **calibration)
 
 
 class _ComparisonsClassifier(_TuplesClassifier):

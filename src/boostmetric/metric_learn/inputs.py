@@ -119,7 +119,8 @@ def check_tuple_size(tuples: NDArray[Any], tuple_size: int | None, context: str)
 
 def check_y_valid_values_for_pairs(y: Any) -> None:
     """Raise an error unless all labels are 1 or -1."""
-    if not np.isin(np.asarray(y), (-1, 1)).all():
+    given = np.asarray(y)
+    if not (np.abs(given) == 1 if given.dtype.kind in "biuf" else np.isin(given, (-1, 1))).all():
         raise ValueError(
             "When training on pairs, the labels (y) should contain only values in [-1, 1]. Found an incorrect value."
         )

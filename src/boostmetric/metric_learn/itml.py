@@ -42,7 +42,6 @@ class _BaseITML(MahalanobisMixin):
         self.random_state = random_state
 
     def _fit(self, pairs: Any, y: Any, bounds: Any = None) -> Self:
-        pairs, y = self._prepare_pairs(pairs, y)
         points, kinds = similar_and_dissimilar(pairs, y)
         if bounds is None:
             distinct = np.unique(points, axis=0)

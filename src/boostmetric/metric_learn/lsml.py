@@ -10,7 +10,7 @@ from sklearn.base import TransformerMixin
 from boostmetric import baselines
 from boostmetric.metric_learn.base_metric import MahalanobisMixin, _QuadrupletsClassifierMixin
 from boostmetric.metric_learn.matrices import _initialize_metric_mahalanobis, components_from_metric
-from boostmetric.metric_learn.tuples import numbered, quadruplets_from_labels
+from boostmetric.metric_learn.tuples import compared, quadruplets_from_labels
 
 
 class _BaseLSML(MahalanobisMixin):
@@ -41,12 +41,12 @@ class _BaseLSML(MahalanobisMixin):
         prior = _initialize_metric_mahalanobis(
             quadruplets, self.prior, self.random_state, strict_pd=True, matrix_name="prior"
         )
-        points, rows = numbered(quadruplets)
+        points, comparisons = compared(quadruplets, self.w_)
         learner = baselines.LSML(
             prior=components_from_metric(prior), max_iter=self.max_iter, tol=self.tol, verbose=int(self.verbose)
         )
         with self._quiet():
-            learner.fit(points, comparisons=rows, weights=self.w_)
+            learner.fit(points, comparisons=comparisons)
         self.n_iter_ = learner.n_iter_
         return self._take_matrix(learner.components_)
 

@@ -41,7 +41,6 @@ class _BaseMMC(MahalanobisMixin):
         self.random_state = random_state
 
     def _fit(self, pairs: Any, y: Any) -> Self:
-        pairs, y = self._prepare_pairs(pairs, y)
         # The problem is concave, so its maximum does not depend on the start, which is only checked.
         _initialize_metric_mahalanobis(pairs, self.init, self.random_state, matrix_name="init")
         points, kinds = similar_and_dissimilar(pairs, y)

@@ -15,7 +15,7 @@ from boostmetric.arrays.types import FloatArray
 from boostmetric.baselines.scml.basis import discriminants
 from boostmetric.metric_learn.base_metric import MahalanobisMixin, _TripletsClassifierMixin
 from boostmetric.metric_learn.constraints import Constraints
-from boostmetric.metric_learn.tuples import numbered, warn_of_default_basis
+from boostmetric.metric_learn.tuples import compared, warn_of_default_basis
 
 
 class _BaseSCML(MahalanobisMixin):
@@ -53,10 +53,12 @@ class _BaseSCML(MahalanobisMixin):
         if self.output_iter > self.max_iter:
             raise ValueError("The value of output_iter must be equal or smaller than max_iter.")
         triplets = self._prepare_inputs(triplets, type_of_inputs="tuples")
-        points, rows = numbered(triplets)
+        points, comparisons = compared(triplets)
         if basis is None:
             basis = self._given_basis(points.shape[1])
-        n_basis = self._number_of_directions(len(rows), points.shape[1], 80 * points.shape[1]) if basis is None else 1
+        n_basis = (
+            self._number_of_directions(len(triplets), points.shape[1], 80 * points.shape[1]) if basis is None else 1
+        )
         learner = baselines.SCML(
             beta=self.beta,
             basis=basis,
@@ -66,7 +68,7 @@ class _BaseSCML(MahalanobisMixin):
             verbose=int(self.verbose),
         )
         with self._quiet():
-            learner.fit(points, comparisons=rows)
+            learner.fit(points, comparisons=comparisons)
         self.n_iter_ = learner.n_iter_
         rank, n_features = learner.components_.shape
         if rank < n_features:

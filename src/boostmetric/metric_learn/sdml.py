@@ -37,7 +37,6 @@ class _BaseSDML(MahalanobisMixin):
         self.random_state = random_state
 
     def _fit(self, pairs: Any, y: Any) -> Self:
-        pairs, y = self._prepare_pairs(pairs, y)
         n_features = pairs.shape[2]
         if n_features < 2:
             raise ValueError(f"Cannot fit SDML with {n_features} feature(s)")

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostmetric.arrays.types import FloatArray
+from boostmetric.comparisons import Comparisons
 from boostmetric.metric_learn.constraints import Constraints
 
 
@@ -19,6 +20,34 @@ def numbered(tuples: NDArray[Any]) -> tuple[FloatArray, NDArray[np.int64]]:
     """
     points = np.asarray(tuples, dtype=np.float64).reshape(-1, tuples.shape[2])
     return points, np.arange(len(points)).reshape(tuples.shape[:2])
+
+
+def compared(tuples: NDArray[Any], weights: Any = None) -> tuple[FloatArray, Comparisons]:
+    """Distinct points of triplets or quadruplets, and the comparisons of these.
+
+    Points that are equal within a tuple are two points: it may compare a point with itself.
+    """
+    points, _ = numbered(tuples)
+    first, number = _distinct(points)
+    points, size = points[first], tuples.shape[1]
+    rows = number.reshape(-1, size)
+    for column in range(1, size):
+        again = (rows[:, :column] == rows[:, column, None]).any(axis=1)
+        copies = points[rows[again, column]]
+        rows[again, column] = len(points) + np.arange(len(copies))
+        points = np.concatenate([points, copies])
+    builder = Comparisons.from_triplets if size == 3 else Comparisons.from_quadruplets
+    return points, builder(rows, weights, grouped=False)
+
+
+def _distinct(points: FloatArray) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Number of the first of each group of equal points, and the group of each; by sums of their bits."""
+    factors = np.random.default_rng(0).integers(2**63, size=points.shape[1], dtype=np.uint64)
+    sums = np.ascontiguousarray(points).view(np.uint64) @ (2 * factors + np.uint64(1))
+    _, first, number = np.unique(sums, return_index=True, return_inverse=True)
+    if not np.array_equal(points[first[number]], points):  # two sums are equal by chance
+        _, first, number = np.unique(points, axis=0, return_index=True, return_inverse=True)
+    return first, number.reshape(-1)
 
 
 def similar_and_dissimilar(pairs: NDArray[Any], y: NDArray[Any]) -> tuple[FloatArray, dict[str, NDArray[np.int64]]]:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
+from sklearn.utils.random import sample_without_replacement
 
 from boostmetric.arrays.types import FloatArray
 from boostmetric.comparisons import Comparisons
@@ -58,22 +59,23 @@ def differences(points: FloatArray, comparisons: Comparisons, n_basis: int, rng:
         Unit vectors.
     """
     every = points[comparisons.pairs[:, 0]] - points[comparisons.pairs[:, 1]]
-    near, far = (every[numbers] for numbers in comparisons.pair_numbers())
+    near, far = comparisons.pair_numbers()
     n_features = points.shape[1]
     per_draw = max(1, n_features // 2)
-    rows: list[FloatArray] = []
-    for _ in range(-(-n_basis // per_draw)):
-        chosen = rng.choice(len(near), min(2 * n_features, len(near)), replace=False)
-        rows.append(_ratio(near[chosen].T @ near[chosen], far[chosen].T @ far[chosen])[:per_draw])
-    return np.concatenate(rows)[:n_basis]
+    size = min(2 * n_features, len(near))
+    draws = range(-(-n_basis // per_draw))
+    chosen = np.array([sample_without_replacement(len(near), size, random_state=rng) for _ in draws])
+    near, far = every[near[chosen]], every[far[chosen]]
+    rows = _ratio(near.transpose(0, 2, 1) @ near, far.transpose(0, 2, 1) @ far)
+    return np.asarray(rows[:, :per_draw].reshape(-1, n_features)[:n_basis])
 
 
 def _ratio(near: FloatArray, far: FloatArray) -> FloatArray:
-    """Directions of largest ratio of `far` to `near`, as unit rows."""
-    n = len(near)
-    size = max(float(np.trace(near + far)) / n, np.finfo(np.float64).tiny)
-    values, axes = np.linalg.eigh(near + _RIDGE * size * np.eye(n))
-    whitening = (axes / np.sqrt(values)).T
-    _, vectors = np.linalg.eigh(whitening @ far @ whitening.T)
-    rows = vectors.T[::-1] @ whitening
-    return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
+    """Directions of largest ratio of `far` to `near`, as unit rows; of one pair of matrices or of many."""
+    n = near.shape[-1]
+    size = np.maximum(np.trace(near + far, axis1=-2, axis2=-1) / n, np.finfo(np.float64).tiny)
+    values, axes = np.linalg.eigh(near + (_RIDGE * size)[..., None, None] * np.eye(n))
+    whitening = np.swapaxes(axes / np.sqrt(values)[..., None, :], -2, -1)
+    _, vectors = np.linalg.eigh(whitening @ far @ np.swapaxes(whitening, -2, -1))
+    rows = np.swapaxes(vectors, -2, -1)[..., ::-1, :] @ whitening
+    return np.asarray(rows / np.linalg.norm(rows, axis=-1, keepdims=True))

@@ -15,6 +15,7 @@ from boostmetric.arrays.validation import as_numbers, check_count, check_number
 from boostmetric.baselines.baseline import Baseline, Journal, trace_of
 from boostmetric.baselines.descriptions import documented
 from boostmetric.baselines.scml.basis import differences, discriminants
+from boostmetric.baselines.scml.margins import DirectionMargins
 from boostmetric.baselines.scml.sparse_hinge import SparseHinge, SparseWeights
 from boostmetric.callbacks import Callback
 from boostmetric.comparisons import Comparisons
@@ -23,9 +24,6 @@ from boostmetric.estimators.sklearn_callbacks import with_callbacks
 from boostmetric.metric.starts import spread
 from boostmetric.solver.problem import Problem
 from boostmetric.solver.result import StopReason
-
-# The table of comparisons by directions has at most so many entries, of 8 bytes each.
-_MOST_ENTRIES = 200_000_000
 
 
 @documented
@@ -49,8 +47,8 @@ class SCML(Baseline):
         Number of directions to make.
     n_neighbors, n_impostors : int, default=3, 10
         From labels, targets and impostors of each sample: its nearest of the same class, and of others.
-    max_iter : int, default=50
-        Maximum number of linear programs.
+    max_iter : int, default=500
+        Maximum number of Newton steps.
     %(tol)s
     %(callbacks)s
     random_state : int, RandomState or None, default=None
@@ -75,11 +73,13 @@ class SCML(Baseline):
 
     Notes
     -----
-    The authors use stochastic subgradients. Here a smoothed problem and small linear programs find the minimum: see the
-    module `boostmetric.baselines.scml.sparse_hinge`. Directions are made for standardized features, and are of length 1
-    there, so units matter only to targets and impostors; directions that you pass are used as they are.
+    The authors use stochastic subgradients. Here the method of multipliers with Newton's method inside finds the
+    minimum: see the module `boostmetric.baselines.scml.sparse_hinge`. Directions are made for standardized features,
+    and are of length 1 there, so units matter only to targets and impostors; directions that you pass are used as they
+    are.
 
-    Cost: memory and, per iteration, time for a table of comparisons by directions.
+    Cost: per step, that of distances and of a weighted sum over all pairs, and of a least-squares problem of the
+    directions in use; no table of comparisons by directions is formed.
 
     References
     ----------
@@ -104,7 +104,7 @@ class SCML(Baseline):
         n_basis: int = 400,
         n_neighbors: int = 3,
         n_impostors: int = 10,
-        max_iter: int = 50,
+        max_iter: int = 500,
         tol: float = 1e-3,
         callbacks: Sequence[Callback] | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -164,7 +164,8 @@ class SCML(Baseline):
         listed = problem.comparisons.listed()
         points, exponent = scale_in_range(problem.points)
         basis = self._basis(np.asarray(points), labels, listed, exponent)
-        search = SparseHinge(_table(np.asarray(points), listed, basis), listed.shares(), self.beta).search()
+        margins = DirectionMargins(np.asarray(points), listed, basis)
+        search = SparseHinge(margins, listed.shares(), self.beta).search()
         with self._watched(self.max_iter, (X, y), self._attributes_so_far) as callbacks:
             journal = Journal(callbacks)
             reached, stop_reason = self._run(search, lambda w: np.ldexp(_rows(basis, w), -exponent), journal)
@@ -217,19 +218,6 @@ class SCML(Baseline):
             check_count(name, getattr(self, name))
         check_number("tol", self.tol)
         self._check_callbacks()
-
-
-def _table(points: FloatArray, comparisons: Comparisons, basis: FloatArray) -> FloatArray:
-    """By how much the near pair of each comparison is farther than its far pair, along each direction."""
-    near, far = comparisons.pair_numbers()
-    if len(near) * len(basis) > _MOST_ENTRIES:
-        raise ValueError(
-            f"{len(near):,} comparisons by {len(basis):,} directions are a table of more than {_MOST_ENTRIES:,} "
-            "numbers. Lower n_basis, n_impostors or n_neighbors, or pass fewer comparisons."
-        )
-    mapped = points @ basis.T
-    distances = np.square(mapped[comparisons.pairs[:, 0]] - mapped[comparisons.pairs[:, 1]])
-    return np.asarray(distances[near] - distances[far])
 
 
 def _rows(basis: FloatArray, weights: FloatArray) -> FloatArray:
