@@ -65,7 +65,7 @@ def test_another_backend_uses_the_points_alone(searched):
 
 
 def test_points_may_be_added_and_removed_after_loading(searched):
-    index, path = searched
+    path = searched[1]
     loaded = MetricIndex.load(path)
     loaded.add(QUERIES, ids=[f"q{number}" for number in range(30)])
     assert loaded.search(QUERIES, 1)[0].ravel().tolist() == [f"q{number}" for number in range(30)]
@@ -120,7 +120,7 @@ def test_arrays_that_do_not_fit_never_reach_faiss(backend, name, change, tmp_pat
     index.search(QUERIES, 5)
     index.save(path)
     spoil(path, name, change)
-    with pytest.raises(ValueError, match="What faiss built cannot be used: it has .* Make the index again"):
+    with pytest.raises(ValueError, match=r"What faiss built cannot be used: it has .* Make the index again"):
         MetricIndex.load(path).search(QUERIES, 5)
 
 
