@@ -311,6 +311,10 @@ def fit(
         read["labels"] = label.split(",")
     read |= {"init": None if before is None else [str(before)]}
     made_from = fit_run.records_of(read, hashed=not isinstance(data, SharedData))
+    chosen = {"where": list(map(str, reading.where)), "left_out": list(map(str, held_out))}
+    for record in made_from:
+        if record["role"] == "points":
+            record |= {name: conditions for name, conditions in chosen.items() if conditions}
     if not quiet and not as_json:
         say(described)
     if checkpoint.exists() and not resume:
