@@ -17,7 +17,7 @@ from scipy.spatial.distance import cdist
 
 from boostmetric.arrays.types import FloatArray, IntArray
 from boostmetric.arrays.validation import check_choice, check_count
-from boostmetric.neighbors.in_blocks import Extent
+from boostmetric.neighbors.in_blocks import BlockSearch, Extent
 from boostmetric.neighbors.nearest_points import nearest, pick
 from boostmetric.optional import require
 from boostmetric.retrieval.built import cells_as_arrays, graph_as_arrays, index_of_cells, index_of_graph
@@ -27,6 +27,7 @@ BACKENDS = ("exact", "faiss-flat", "faiss-hnsw", "faiss-ivf")
 _HANDFUL = 16  # queries for which computing all distances is faster than the setup of `nearest`
 _SAFE = 1e100  # coordinates between its inverse and this size can be squared
 _CHUNK = 2**22  # numbers held at once
+_LARGE = 2**26  # numbers of points that are searched block by block: `nearest` copies them
 _SPARE = 8  # candidates beyond those asked for: faiss orders them in float32
 # A faiss index is rebuilt when more than this share of it has been removed,
 _MOST_REMOVED = 0.25
@@ -103,6 +104,8 @@ class Exact:
         size = max(extent.size, float(np.abs(queries).max(initial=0.0)))
         if len(queries) <= _HANDFUL and 1 / _SAFE < size < _SAFE:
             numbers = _among_all(points, queries, k, extent.rounding)
+        elif points.size > _LARGE:
+            numbers, _ = BlockSearch(lambda: _blocks_of(points)).nearest(queries, k)
         else:
             numbers = nearest(points, queries, k, extent.rounding)
         return numbers, in_order(_distances(points, queries, numbers))
@@ -208,9 +211,7 @@ class Faiss:
 
     def _blocks(self, points: FloatArray) -> Iterator[NDArray[np.float32]]:
         """Points in the coordinates of faiss, block by block: in float64 they may fill much of the memory."""
-        n_at_once = max(1, _CHUNK // points.shape[1])
-        for start in range(0, len(points), n_at_once):
-            yield self._placed(points[start : start + n_at_once])
+        return map(self._placed, _blocks_of(points))
 
     def _empty(self, points: FloatArray) -> Any:
         """Empty index, trained on the points if its kind needs training."""
@@ -259,6 +260,13 @@ class Faiss:
         edge = float(np.finfo(np.float32).max) ** 0.25
         placed = np.ldexp(points - self._centre, -self._exponent)
         return np.asarray(np.clip(placed, -edge, edge), dtype=np.float32)
+
+
+def _blocks_of(points: FloatArray) -> Iterator[FloatArray]:
+    """Consecutive rows of points."""
+    size = max(1, _CHUNK // points.shape[1])
+    for start in range(0, len(points), size):
+        yield points[start : start + size]
 
 
 def _among_all(points: FloatArray, queries: FloatArray, k: int, rounding: float) -> IntArray:

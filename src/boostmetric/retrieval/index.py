@@ -357,7 +357,10 @@ class MetricIndex:
         """Check the form of points, and return them as an array or a sparse one."""
         if self.metric is not None:
             check_columns(X, self.metric.feature_names)
-        given = sparse.csr_array(X) if sparse.issparse(X) else as_numbers(name, X)
+        if sparse.issparse(X):
+            given = sparse.csr_array(X)
+        else:
+            given = X if isinstance(X, np.ndarray) and X.dtype.kind == "f" else as_numbers(name, X)
         if given.ndim != 2:
             raise ValueError(f"{name} must have shape (n_points, n_features), even for one point. Got {given.shape}.")
         if given.shape[1] != (self.n_features or given.shape[1]) or not given.shape[1]:
@@ -368,7 +371,9 @@ class MetricIndex:
         """Yield points as the metric maps them, in parts; at least one part."""
         size = min(max(_CHUNK // max(given.shape[1], width), _FEWEST), _MOST)
         for start in range(0, max(given.shape[0], 1), size):
-            yield mapped_rows(self.metric, given[start : start + size], start, name)
+            part = given[start : start + size]  # of single precision, the whole is not held in double as well
+            rows = part if sparse.issparse(part) else as_numbers(name, part)
+            yield mapped_rows(self.metric, rows, start, name)
 
     def _mapped_whole(self, X: Any) -> FloatArray:
         """Check points and return them as the metric maps them, held once."""
