@@ -157,7 +157,7 @@ def test_sparse_points_and_queries(metric):
 
 @pytest.mark.parametrize("metric", [None, METRIC])
 def test_many_points_are_searched_block_by_block_with_the_same_result(monkeypatch, metric):
-    points = np.random.default_rng(0).integers(3, size=(500, 3)).astype(np.float32)  # with many ties
+    points = np.random.default_rng(0).integers(3, size=(500, 4)).astype(np.float32)  # with many ties
     index = MetricIndex(metric).add(points)
     expected = index.search(points[:40], 7)
     monkeypatch.setattr("boostmetric.retrieval.backends._LARGE", 0)
