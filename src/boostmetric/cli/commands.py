@@ -50,6 +50,14 @@ class FileCommand(TyperCommand):
                 parameter.metavar = ""
         return parameters
 
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        """Read the options; an error says which value was given."""
+        try:
+            return super().parse_args(ctx, args)
+        except typer.BadParameter as error:
+            error.message = _with_value(error)
+            raise
+
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
         with _plain_warnings(self), _stopped_by_signals():
@@ -64,6 +72,14 @@ class FileCommand(TyperCommand):
             except KeyboardInterrupt:
                 say("Interrupted.")
                 raise typer.Exit(INTERRUPTED) from None
+
+
+def _with_value(error: typer.BadParameter) -> str:
+    """The message of a wrong value, which typer's newer versions leave out."""
+    message = error.message.removeprefix("Value error, ")
+    details = getattr(error.__cause__, "errors", None)  # of pydantic
+    given = repr(details()[0]["input"]) if details is not None else ""
+    return message if given in message else f"{message.rstrip('.')}. Got {given}."
 
 
 # They say nothing about a result.
@@ -110,9 +126,9 @@ def _options(command: Any) -> dict[str, str]:
 
 def _is_about_options(error: Exception, command: Any) -> bool:
     """Whether the value of an option is wrong; a checkpoint is a file."""
-    from boostmetric.tables.complaints import NotThereError
+    from boostmetric.tables.complaints import OptionError
 
-    if isinstance(error, NotThereError):
+    if isinstance(error, OptionError):
         return True
     options = _options(command)
     if not isinstance(error, ParameterError) or "resume_from" in error.parameters:
