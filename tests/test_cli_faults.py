@@ -307,3 +307,6 @@ def test_flags_take_no_value_in_help():
     shown = " ".join(run("evaluate", "--help").stdout.replace("│", " ").split())
     assert "--help Show this message and exit." in shown
     assert "--json Print one JSON object instead of text." in shown
+    shown = " ".join(run("--help").stdout.replace("│", " ").split())
+    assert "--help Show this message and exit." in shown
+    assert "--version Print the version and exit." in shown

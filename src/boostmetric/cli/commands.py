@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 from boostmetric.arrays.errors import NamesParameters, ParameterError
 
@@ -34,21 +34,29 @@ _ALIASES = {
 }
 
 
-class FileCommand(TyperCommand):
+class _PlainFlags:
+    """Flags that take no value, --help included, though typer would show <bool>."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters."""
+        parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for parameter in parameters:
+            if getattr(parameter, "is_flag", False):
+                parameter.metavar = ""
+        return parameters
+
+
+class Commands(_PlainFlags, TyperGroup):
+    """All commands."""
+
+
+class FileCommand(_PlainFlags, TyperCommand):
     """A command whose errors are messages, not tracebacks.
 
     Problems with files, models or optional packages end it with code 1 and one message on standard error. A wrong
     command ends with code 2, also where only the data show that the value of an option is wrong. Anything else is a bug
     and keeps its traceback.
     """
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        """Return the parameters, --help included; flags take no value, though typer would show <bool>."""
-        parameters = super().get_params(ctx)
-        for parameter in parameters:
-            if getattr(parameter, "is_flag", False):
-                parameter.metavar = ""
-        return parameters
 
     def parse_args(self, ctx: Any, args: list[str]) -> Any:
         """Read the options; an error says which value was given."""
