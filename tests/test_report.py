@@ -550,6 +550,7 @@ def test_numbers_of_an_axis_do_not_reach_its_name():
     chart = line_chart([5, 6], [0.9674, 0.9682], names=("iteration", "held-out accuracy"), description="It rises.")
     numbers = re.findall(r'<text x="([0-9.]+)" y="[0-9.]+" text-anchor="end">(0\.[0-9]+)</text>', chart)
     assert max(len(number) for _, number in numbers) == 6
+    assert re.findall(r'text-anchor="middle">([0-9.]+)</text>', chart) == ["5", "6"]
     # A digit is at most 7 wide, and the name covers what is left of 20.
     assert min(float(x) - 7 * len(number) for x, number in numbers) > 20
 

@@ -74,7 +74,9 @@ def line_chart(
     low, high = min([*known, *([level[0]] if level else [])]), max([*known, *([level[0]] if level else [])])
     margin = 0.06 * (high - low) or 0.05 * abs(high) or 1.0
     frame = _Frame((x[0], x[-1]), (low - margin, high + margin), logarithmic)
-    parts = [frame.axes(names, list(x) if logarithmic else ticks(x[0], x[-1], 8))]
+    counts = all(value == int(value) for value in x)  # between counts there is nothing
+    between = [tick for tick in ticks(x[0], x[-1], 8) if not counts or tick == int(tick)]
+    parts = [frame.axes(names, list(x) if logarithmic else between)]
     if level:
         place, right = frame.y(level[0]), _WIDTH - _RIGHT
         parts.append(f'<line class="level" x1="{frame.left:g}" x2="{right:g}" y1="{place:.1f}" y2="{place:.1f}"/>')
