@@ -202,6 +202,9 @@ def few(tmp_path, monkeypatch):
     Path("few.csv").write_text(FEW)
     Path("one.csv").write_text("".join(FEW.splitlines(keepends=True)[:2]))
     Path("bare.csv").write_text("w0,14.23,1.71,a\nw1,13.2,1.78,b\n")
+    Path("twice.csv").write_text("a,1,1\nb,2,3\n")
+    Path("red.csv").write_text("red,3\nblue,4\n")
+    np.save("X.npy", np.eye(2))
     Path("same.csv").write_text("x,kind\n" + "1,a\n1,b\n" * 10)
     Path("ids.csv").write_text("id,0,1\na,0.5,1\nb,1.5,2\n")
     MahalanobisMetric(np.eye(1)).save("model.st")
@@ -231,9 +234,20 @@ def few(tmp_path, monkeypatch):
         ("fit same.csv --label kind", 1, "same.csv: all 20 rows have the same features"),
         ("fit https://example.org/few.csv --label kind", 1, "https://example.org/few.csv is an address. Download"),
         ("fit bare.csv --label a", 1, "the file seems to have no header"),
+        ("fit twice.csv --label a", 1, "the same number stands for several columns: the file seems to have no header"),
+        ("fit red.csv --label kind", 2, "It has 'red', '3'. If the first line is a row of data, add a line of names"),
+        ("fit X.npy --label y.npy", 2, "X.npy: there is no file of labels 'y.npy'. Give the name of an .npy file"),
+        ("fit X.npy --label y", 2, "X.npy: there is no column of labels 'y': an .npy file is one array. Give the"),
+        (
+            "fit X.npy --label X.npy --vector v",
+            2,
+            "no column of vectors 'v': an .npy file is one array. Leave the name",
+        ),
+        ("fit few.csv --label kind --neighbors x", 2, "'x'"),
+        ("fit few.csv --label kind --loss x", 2, "Invalid value for '--loss': 'x' is not one of"),
         ("fit few.csv --label kind --where part>a", 2, "a number must follow >"),
-        ("fit few.csv --label kind --where kind<1 --ignore part", 1, "has 'a', which is not a number"),
-        ("fit few.csv --label kind --where part>9", 1, "no row satisfies part>9"),
+        ("fit few.csv --label kind --where kind<1 --ignore part", 2, "has 'a', which is not a number"),
+        ("fit few.csv --label kind --where part>9", 2, "no row satisfies part>9"),
         ("fit few.csv --label kind --where =1", 2, "is not of the form COLUMN=VALUE"),
         ("evaluate https://example.org/model.st few.csv --label kind", 2, "is an address. Download the file"),
         ("evaluate few.csv model.st --label kind", 2, "few.csv is not a model but a table. The model comes first"),
@@ -293,3 +307,6 @@ def test_flags_take_no_value_in_help():
     shown = " ".join(run("evaluate", "--help").stdout.replace("│", " ").split())
     assert "--help Show this message and exit." in shown
     assert "--json Print one JSON object instead of text." in shown
+    shown = " ".join(run("--help").stdout.replace("│", " ").split())
+    assert "--help Show this message and exit." in shown
+    assert "--version Print the version and exit." in shown

@@ -432,7 +432,7 @@ def test_the_same_seed_gives_the_same_file(wine, tmp_path):
         ([*LABELLED, "--where", "part"], 2, "not of the form COLUMN=VALUE"),
         ([*LABELLED, "--where", "part=trian"], 2, "no row has 'trian' in column 'part' (part=trian). There are 'test'"),
         ([*LABELLED, "--where", "colour=red"], 2, "there is no column 'colour'"),
-        ([*LABELLED, "--where", "part=train", "--where", "part=test"], 1, "no row satisfies part=train and part=test"),
+        ([*LABELLED, "--where", "part=train", "--where", "part=test"], 2, "no row satisfies part=train and part=test"),
         ([*LABELLED, "--ignore", "part", "--init", "unit"], 2, "init must be one of"),
         ([*LABELLED, "--ignore", "part", "--impostors", "some"], 2, "neither a positive whole number nor all"),
         ([*LABELLED, "--ignore", "part", "--resume"], 1, "There is no checkpoint"),

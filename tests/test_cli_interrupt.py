@@ -150,6 +150,26 @@ def test_interrupted_while_folds_choose_what_did_best_so_far_is_learned(capfd):
     assert not interrupt.asked
 
 
+def test_a_choice_that_was_cut_short_shows_in_the_exit_code(tmp_path, monkeypatch):
+    X, y = load_wine(return_X_y=True)
+    np.savez(tmp_path / "wine.npz", X=X, y=y)
+    original = Interrupt.on_candidate
+
+    def press_once(self, candidate):
+        if not self.chosen_early:
+            signal.raise_signal(signal.SIGTERM)
+        return original(self, candidate)
+
+    monkeypatch.setattr(Interrupt, "on_candidate", press_once)
+    output = tmp_path / "model.safetensors"
+    done = here(["fit", str(tmp_path / "wine.npz"), "--label", "y", "-o", str(output), "--json", "--quiet"])
+    assert done.exit_code == 130, done.stderr
+    assert "Interrupted: the setting is the best of those tried. To try all, run the command again." in done.stderr
+    assert json.loads(done.stdout)["interrupted"]
+    assert MahalanobisMetric.load(output).components.shape[1] == 13
+    assert not checkpoint_of(output).exists()
+
+
 def test_a_second_ctrl_c_stops_at_once(points, tmp_path):
     # Whether the second one comes before the iteration ends, or while the model is measured, is a matter of luck.
     output = tmp_path / "model.safetensors"

@@ -182,7 +182,7 @@ def test_labels_beside_an_array_are_in_a_file_of_their_own(here):
     assert "'array' has 10, 'y.npy' has 30" in message(
         run("evaluate", "new.st", "X_test.npy", "--label", "y.npy", code=1)
     )
-    assert "no column of labels 'z.npy'" in message(run("fit", "X.npy", "--label", "z.npy", code=2))
+    assert "no file of labels 'z.npy'" in message(run("fit", "X.npy", "--label", "z.npy", code=2))
 
 
 def test_a_model_of_columns_reads_a_vector_when_told_so(here):
@@ -201,3 +201,15 @@ def test_a_model_of_columns_reads_a_vector_when_told_so(here):
     (here / "table.csv").write_text("id,width\np0,1\n")
     said = message(run("transform", "named.st", "table.csv", "--id", "id", "-o", "x.npz", code=1))
     assert "there is no column 'height', and the model was learned from 'width', 'height'. Give points with" in said
+
+
+def test_queries_may_have_no_ids_and_be_another_form_of_vector(here):
+    MahalanobisMetric(np.eye(2), feature_names=["x", "y"]).save("named.st")
+    (here / "points.csv").write_text("id,x,y\na,0,0\nb,5,5\nc,9,0\n")
+    np.save("queries.npy", [[5.0, 4.0], [1.0, 0.0]])
+    asked = ["search", "named.st", "points.csv", "--id", "id", "--queries", "queries.npy", "-k", 1, "--json"]
+    assert "If 'array' holds the same 2 numbers in this order, say so: --vector array." in message(run(*asked, code=1))
+    hits = json.loads(run(*asked, "--vector", "array").stdout)["hits"]
+    assert [(hit["query"], hit["id"]) for hit in hits] == [(0, "b"), (1, "a")]
+    assert "there is no column of vectors 'vec'" in message(run(*asked, "--vector", "vec", code=2))
+    assert "there is no column of ids 'key'" in message(run(*asked, "--vector", "array", "--id", "key", code=2))

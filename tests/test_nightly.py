@@ -61,7 +61,7 @@ def test_a_model_says_where_it_comes_from(points, tmp_path, monkeypatch):
     digest = hashlib.sha256(points.read_bytes()).hexdigest()
     size = points.stat().st_size
     assert origin["files"] == [
-        {"name": str(points), "role": "points", "bytes": size, "sha256": digest},
+        {"name": str(points), "role": "points", "bytes": size, "sha256": digest, "where": ["split=0"]},
         {"name": str(other), "role": "validation", "bytes": size, "sha256": digest},
     ]
     assert metric.about["scores"]["evaluation"] == found["evaluation"]

@@ -544,3 +544,21 @@ def test_errors_and_then_no_file(model, task, path, options, error, message):
     with pytest.raises(error, match=message):
         write_model_report(**{"path": path, "metric": model, "task": task, **options})
     assert not path.exists()
+
+
+def test_numbers_of_an_axis_do_not_reach_its_name():
+    chart = line_chart([5, 6], [0.9674, 0.9682], names=("iteration", "held-out accuracy"), description="It rises.")
+    numbers = re.findall(r'<text x="([0-9.]+)" y="[0-9.]+" text-anchor="end">(0\.[0-9]+)</text>', chart)
+    assert max(len(number) for _, number in numbers) == 6
+    assert re.findall(r'text-anchor="middle">([0-9.]+)</text>', chart) == ["5", "6"]
+    # A digit is at most 7 wide, and the name covers what is left of 20.
+    assert min(float(x) - 7 * len(number) for x, number in numbers) > 20
+
+
+def test_a_curve_begins_where_it_is_known(path):
+    history = {"iteration": [1, 2, 3, 4], "loss": [4.0, 3.0, 2.0, 1.0], "held_out": [None, None, 0.5, 0.75]}
+    metric = MahalanobisMetric(np.eye(2), about={"training": {"history": history}})
+    write_model_report(path, metric)
+    page = path.read_text()
+    assert "Loss over 4 iterations, from 4 to 1." in page
+    assert "Held-out accuracy in iterations 3 to 4, from 0.5 to 0.75." in page

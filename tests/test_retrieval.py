@@ -155,6 +155,18 @@ def test_sparse_points_and_queries(metric):
         assert np.allclose(found[1], expected[1], rtol=1e-12, atol=1e-14)
 
 
+@pytest.mark.parametrize("metric", [None, METRIC])
+def test_many_points_are_searched_block_by_block_with_the_same_result(monkeypatch, metric):
+    points = np.random.default_rng(0).integers(3, size=(500, 4)).astype(np.float32)  # with many ties
+    index = MetricIndex(metric).add(points)
+    expected = index.search(points[:40], 7)
+    monkeypatch.setattr("boostmetric.retrieval.backends._LARGE", 0)
+    monkeypatch.setattr("boostmetric.retrieval.backends._CHUNK", 64)
+    monkeypatch.setattr("boostmetric.retrieval.backends.nearest", None)  # is not asked
+    for found, right in zip(index.search(points[:40], 7), expected, strict=True):
+        np.testing.assert_array_equal(found, right)
+
+
 # --- faiss ------------------------------------------------------------------------------------------------------------
 
 

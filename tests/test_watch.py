@@ -157,3 +157,15 @@ def test_points_that_are_gone_or_changed_are_asked_for(learned):
 
 def said(result):
     return " ".join(result.stderr.replace("│", " ").split())
+
+
+@pytest.mark.parametrize("chosen", [["--where", "part=train"], ["--validation-where", "part=test"]])
+def test_rows_that_were_not_learned_from_are_no_reference(chosen):
+    rng = np.random.default_rng(0)
+    y = np.arange(600) % 3
+    X = rng.standard_normal((600, 5)) + np.eye(3, 5)[y]
+    np.savez("all.npz", X=X, kind=y, part=np.where(np.arange(600) < 400, "train", "test"))
+    run("fit", "all.npz", "--label", "kind", *chosen, "-o", "m.st", "--setting", "paper", "--max-iter", "5", "--quiet")
+    # Each would be its own nearest point, and so have drifted, if they were among those learned from.
+    said = run("watch", "m.st", "all.npz", "--where", "part=test").stdout
+    assert re.match(r"200 new points, compared with 400 of all.npz \((not part=test|part=train)\):", said)

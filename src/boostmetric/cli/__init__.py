@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 import boostmetric
-from boostmetric.cli.commands import FileCommand
+from boostmetric.cli.commands import Commands, FileCommand
 from boostmetric.cli.demo import demo
 from boostmetric.cli.evaluate import evaluate
 from boostmetric.cli.export import export
@@ -22,6 +22,7 @@ from boostmetric.cli.transform import transform
 from boostmetric.cli.watch import watch
 
 app = typer.Typer(
+    cls=Commands,
     help="Learn a distance from comparisons.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,

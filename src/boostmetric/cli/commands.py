@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 from boostmetric.arrays.errors import NamesParameters, ParameterError
 
@@ -34,7 +34,23 @@ _ALIASES = {
 }
 
 
-class FileCommand(TyperCommand):
+class _PlainFlags:
+    """Flags that take no value, --help included, though typer would show <bool>."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters."""
+        parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for parameter in parameters:
+            if getattr(parameter, "is_flag", False):
+                parameter.metavar = ""
+        return parameters
+
+
+class Commands(_PlainFlags, TyperGroup):
+    """All commands."""
+
+
+class FileCommand(_PlainFlags, TyperCommand):
     """A command whose errors are messages, not tracebacks.
 
     Problems with files, models or optional packages end it with code 1 and one message on standard error. A wrong
@@ -42,13 +58,13 @@ class FileCommand(TyperCommand):
     and keeps its traceback.
     """
 
-    def get_params(self, ctx: Any) -> list[Any]:
-        """Return the parameters, --help included; flags take no value, though typer would show <bool>."""
-        parameters = super().get_params(ctx)
-        for parameter in parameters:
-            if getattr(parameter, "is_flag", False):
-                parameter.metavar = ""
-        return parameters
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        """Read the options; an error says which value was given."""
+        try:
+            return super().parse_args(ctx, args)
+        except typer.BadParameter as error:
+            error.message = _with_value(error)
+            raise
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
@@ -64,6 +80,14 @@ class FileCommand(TyperCommand):
             except KeyboardInterrupt:
                 say("Interrupted.")
                 raise typer.Exit(INTERRUPTED) from None
+
+
+def _with_value(error: typer.BadParameter) -> str:
+    """The message of a wrong value, which typer's newer versions leave out."""
+    message = error.message.removeprefix("Value error, ")
+    details = getattr(error.__cause__, "errors", None)  # of pydantic
+    given = repr(details()[0]["input"]) if details is not None else ""
+    return message if given in message else f"{message.rstrip('.')}. Got {given}."
 
 
 # They say nothing about a result.
@@ -110,9 +134,9 @@ def _options(command: Any) -> dict[str, str]:
 
 def _is_about_options(error: Exception, command: Any) -> bool:
     """Whether the value of an option is wrong; a checkpoint is a file."""
-    from boostmetric.tables.complaints import NotThereError
+    from boostmetric.tables.complaints import OptionError
 
-    if isinstance(error, NotThereError):
+    if isinstance(error, OptionError):
         return True
     options = _options(command)
     if not isinstance(error, ParameterError) or "resume_from" in error.parameters:

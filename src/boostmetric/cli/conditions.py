@@ -82,13 +82,13 @@ def _rows_in_order(table: "PointTable", condition: Condition) -> "NDArray[np.boo
     import numpy as np
 
     from boostmetric.arrays.errors import shown
-    from boostmetric.tables import TableError
+    from boostmetric.tables.complaints import OptionError
 
     values = table.kept[condition.column]
     if values.dtype == object:  # in CSV fractions are read as text
         texts = values.tolist()
         if (text := next((text for text in texts if not _is_number(text)), None)) is not None:
-            raise TableError(
+            raise OptionError(
                 f"{table.source}: column {condition.column!r} has {shown(text)}, which is not a number, so "
                 f"{condition} cannot be decided. Use = or !=."
             )

@@ -48,7 +48,7 @@ def fit(
     points: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[POINTS]...",
+            metavar="POINTS",
             show_default=False,
             help=POINTS_HELP,
         ),
@@ -311,6 +311,10 @@ def fit(
         read["labels"] = label.split(",")
     read |= {"init": None if before is None else [str(before)]}
     made_from = fit_run.records_of(read, hashed=not isinstance(data, SharedData))
+    chosen = {"where": list(map(str, reading.where)), "left_out": list(map(str, held_out))}
+    for record in made_from:
+        if record["role"] == "points":
+            record |= {name: conditions for name, conditions in chosen.items() if conditions}
     if not quiet and not as_json:
         say(described)
     if checkpoint.exists() and not resume:
@@ -331,11 +335,15 @@ def fit(
         checkpoint.unlink(missing_ok=True)
     text = fit_run.as_text(outcome, output, chosen=choose, next_steps=_next_steps(output, points, reading, queries))
     answer(fit_run.as_dict(outcome, data, output), text, as_json=as_json)
-    if outcome.interrupted:
-        remedy = "To continue, run the same command with --resume."
-        if not resumes:
-            remedy = "The choice of the setting was interrupted too, so it cannot be continued: run the command again."
-        say(f"Interrupted: the model is the best so far. {remedy}")
+    if outcome.interrupted or not outcome.can_resume:
+        if resumes:
+            how = "the model is the best so far. To continue, run the same command with --resume."
+        elif outcome.interrupted:
+            how = "the model is the best so far. The choice of the setting was interrupted too, so it cannot be "
+            how += "continued: run the command again."
+        else:
+            how = "the setting is the best of those tried. To try all, run the command again."
+        say(f"Interrupted: {how}")
         raise typer.Exit(INTERRUPTED)
 
 

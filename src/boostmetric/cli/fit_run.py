@@ -258,7 +258,7 @@ def as_dict(outcome: FitOutcome, data: FitData, output: Path) -> dict[str, Any]:
     """The result, for JSON."""
     return {
         "model": str(output),
-        "interrupted": outcome.interrupted,
+        "interrupted": outcome.interrupted or not outcome.can_resume,
         "is_base": outcome.is_base,
         "rank": len(outcome.metric.components),
         "normalize": outcome.metric.normalize,

@@ -14,7 +14,7 @@ _CLUSTER = "Cluster"
 def neighbors(
     points: Annotated[
         list[str],
-        typer.Argument(metavar="POINTS...", show_default=False, help="Parquet files of points, or a quoted pattern."),
+        typer.Argument(metavar="POINTS", show_default=False, help="Parquet files of points, or a quoted pattern."),
     ],
     output: Annotated[
         Path,

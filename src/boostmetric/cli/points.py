@@ -27,7 +27,7 @@ POINTS_HELP = (
 PointFiles = Annotated[
     list[str],
     typer.Argument(
-        metavar="POINTS...",
+        metavar="POINTS",
         show_default=False,
         help=POINTS_HELP,
     ),
@@ -108,7 +108,7 @@ class Reading:
     text: str | None = None
     weight: str | None = None
     unlabelled: bool = False
-    by_model: bool = False  # the columns are those of a model
+    of_model: tuple[str, ...] | None = None  # features that a model has names for, unless others are asked for
 
     @classmethod
     def of(
@@ -145,9 +145,7 @@ class Reading:
 
     def for_model(self, metric: "MahalanobisMetric") -> "Reading":
         """The same, with the features of a model by name unless others are asked for."""
-        if metric.feature_names is None or self.vector is not None or self.columns is not None:
-            return self
-        return replace(self, columns=tuple(metric.feature_names), by_model=True)
+        return self if metric.feature_names is None else replace(self, of_model=tuple(metric.feature_names))
 
     def read(self, files: Sequence[str], *, or_open: bool = False) -> "PointTable":
         """All rows that satisfy the conditions; with `or_open`, `open` if the files are large."""
@@ -161,11 +159,13 @@ class Reading:
         table = self._table(files, self.where, open_points)
         return self._chosen(table, rows_where(table, self.where)) if self.where else table
 
-    def apart(self, files: Sequence[str], others: Sequence[str]) -> "tuple[Reading, Reading]":
+    def apart(
+        self, files: Sequence[str], others: Sequence[str], *, id_in_one: bool = False
+    ) -> "tuple[Reading, Reading]":
         """How to read files, and how to read others that go with them, such as a reference or queries.
 
-        Conditions apply to the first only. Columns to ignore, and texts, may be in one of both only, and labels beside
-        .npy files may be in two files.
+        Conditions apply to the first only. Columns to ignore, vectors, texts and, with `id_in_one`, ids may be in one
+        of both only, and labels beside .npy files may be in two files.
         """
         from boostmetric.tables.formats import open_tables
         from boostmetric.tables.point_table import to_ignore
@@ -176,11 +176,19 @@ class Reading:
         ours, theirs = open_tables(list(files)), open_tables(list(others))
         every = [*ours.tables, *theirs.tables]
         ignored = [tuple(to_ignore(one.first, self.ignore, every)) for one in (ours, theirs)]
-        has_text = [self.text in one.first.columns for one in (ours, theirs)]
-        texts = [self.text if has or not any(has_text) else None for has in has_text]
+
+        def where_it_is(name: str | None) -> list[str | None]:
+            """The name of a column for the tables that have it, or for both if none has."""
+            has = [name in one.first.columns for one in (ours, theirs)]
+            return [name if there or not any(has) else None for there in has]
+
+        texts, vectors = where_it_is(self.text), where_it_is(self.vector)
+        ids = where_it_is(self.id) if id_in_one else [self.id, self.id]
         return (
-            replace(self, label=label or None, ignore=ignored[0], text=texts[0]),
-            replace(self, label=of_others or None, ignore=ignored[1], text=texts[1], where=()),
+            replace(self, id=ids[0], label=label or None, ignore=ignored[0], vector=vectors[0], text=texts[0]),
+            replace(
+                self, id=ids[1], label=of_others or None, ignore=ignored[1], vector=vectors[1], text=texts[1], where=()
+            ),
         )
 
     def read_with(
@@ -213,6 +221,7 @@ class Reading:
     ) -> "PointTable":
         from boostmetric.tables.complaints import NotThereError
 
+        by_model = self.vector is None and self.columns is None and self.of_model is not None
         texts = () if self.text is None else (self.text,)
         weights = {} if self.weight is None else {"weight": self.weight}
         try:
@@ -221,14 +230,14 @@ class Reading:
                 id=self.id,
                 label=self.label,
                 vector=self.vector,
-                columns=self.columns,
+                columns=self.of_model if by_model else self.columns,
                 ignore=self.ignore,
                 keep=list(dict.fromkeys([*self.keep, *texts, *(condition.column for condition in conditions)])),
                 **weights,
                 unlabelled=self.unlabelled,
             )
         except NotThereError:
-            if self.by_model:
+            if by_model:
                 self._check_names(files)
             raise
 
@@ -238,7 +247,7 @@ class Reading:
         from boostmetric.tables import TableError
         from boostmetric.tables.formats import open_tables
 
-        first, names = open_tables(list(files)).first, self.columns or ()
+        first, names = open_tables(list(files)).first, self.of_model or ()
         if not (missing := [name for name in names if name not in first.columns]):
             return
         problem = f"{first.path}: there is no column {missing[0]!r}, and the model was learned from {listed(names)}."
@@ -252,12 +261,12 @@ class Reading:
     def _chosen(
         self, table: "PointTable", rows: "object", conditions: Sequence[Condition] | None = None
     ) -> "PointTable":
-        from boostmetric.tables import TableError
+        from boostmetric.tables.complaints import OptionError
 
         chosen = table.take(rows)  # type: ignore[arg-type]
         if not len(chosen):
             asked = " and ".join(map(str, self.where if conditions is None else conditions)) or "what is left over"
-            raise TableError(f"{table.source}: no row satisfies {asked}. Loosen the conditions.")
+            raise OptionError(f"{table.source}: no row satisfies {asked}. Loosen the conditions.")
         return chosen
 
 

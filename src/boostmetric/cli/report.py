@@ -29,7 +29,7 @@ def report(
     points: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[POINTS]...",
+            metavar="POINTS",
             show_default=False,
             help="Points to show and test on, which the model was not learned from.",
         ),

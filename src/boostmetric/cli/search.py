@@ -19,7 +19,7 @@ def search(
     ] = None,
     points: Annotated[
         list[str] | None,
-        typer.Argument(metavar="POINTS...", show_default=False, help="Files of the points to search among."),
+        typer.Argument(metavar="POINTS", show_default=False, help="Files of the points to search among."),
     ] = None,
     queries: Annotated[
         list[str] | None, typer.Option(help="File of the points to search for.", rich_help_panel=_POINTS)

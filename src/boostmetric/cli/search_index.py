@@ -32,11 +32,14 @@ def search_index(
     quiet: bool,
 ) -> tuple[dict[str, np.ndarray[Any, Any]], int, float | None]:
     """Ids and distances of the nearest points, the number of points, and the recall of a search that is not exact."""
+    is_new = path is None or not path.exists()
     index, recall, found = _index_of(path, backend, metric, reading, points), None, []
     with Steps("Queries", visible=not quiet) as steps:
         for start in range(0, len(asked), _AT_ONCE):
             found.append(index.search(asked.points[start : start + _AT_ONCE], k))
             steps.update(min(start + _AT_ONCE, len(asked)), len(asked))
+    if is_new and path is not None:  # after the search, which has built what faiss needs
+        index.save(path)
     if index.backend != "exact":
         some = np.unique(np.linspace(0, len(asked) - 1, _MEASURED).astype(int))
         recall = index.recall(asked.points[some], k)
@@ -47,7 +50,7 @@ def search_index(
 def _index_of(
     path: Path | None, backend: str | None, metric: MahalanobisMetric, reading: Reading, points: Sequence[str]
 ) -> MetricIndex:
-    """Read an index, or make it from the points and write it; refuse one of another model or other points."""
+    """Read an index, or make it from the points; refuse one of another model or other points."""
     if path is None or not path.exists():
         if path is not None:
             check_writable(path, "--index")
@@ -57,7 +60,6 @@ def _index_of(
         index.add(table.points, ids=None if table.ids is None else table.ids.tolist())
         if path is not None:
             index.about = _made_from(reading, points)
-            index.save(path)
         return index
     index = MetricIndex.load(path, backend=backend)
     if not _is_same(index.metric, metric):

@@ -41,7 +41,7 @@ def search_points(
         check_suffix(output, FORMATS)
         check_new(output, force)
     metric = load_model(model, rank)
-    reading, of_queries = reading.for_model(metric).apart(points, queries)
+    reading, of_queries = reading.for_model(metric).apart(points, queries, id_in_one=True)
     asked = of_queries.read(queries)
     check_features(metric, asked)
     n, recall, texts = len(asked), None, of_queries.texts(asked)

@@ -1,12 +1,13 @@
 """``boostmetric watch``: whether a model still fits what comes in, as an exit code."""
 
-from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from boostmetric.cli.commands import NOT_MET, say
+from boostmetric.cli.conditions import Condition, parse_conditions
 from boostmetric.cli.output import Json, Model, answer, paragraph
 from boostmetric.cli.points import (
     Columns,
@@ -76,14 +77,18 @@ def watch(
     from boostmetric.evaluation import compare, drift
 
     metric = load_model(model)
-    files = list(reference) if reference else _learned_from(metric, model)
+    files, rows, left_out = (list(reference), (), ()) if reference else _learned_from(metric, model)
     reading = reading.for_model(metric)
     of_new, of_known = reading.apart(points, files)
-    new, known = of_new.read(points), of_known.read(files)
+    of_known = replace(of_known, where=rows)
+    new = of_new.read(points)
+    known = of_known.read_two(files, left_out)[0] if left_out else of_known.read(files)
     check_features(metric, new, known)
     found = drift(metric, new.points, known.points, tolerance=tolerance, random_state=seed)
     width = max(map(len, _MEANING.values()))
-    lines = [f"{len(new):,} new points, compared with {len(known):,} of {', '.join(files)}:"]
+    conditions = [*map(str, rows), *(f"not {condition}" for condition in left_out)]
+    chosen = f" ({', '.join(conditions)})" if conditions else ""
+    lines = [f"{len(new):,} new points, compared with {len(known):,} of {', '.join(files)}{chosen}:"]
     for one in found:
         verdict = "drifted" if one.has_drifted else "as before"
         lines.append(f"{_MEANING[one.name].ljust(width)}  {one.value:.3f}, by chance {one.chance:.3f}: {verdict}")
@@ -108,8 +113,10 @@ def watch(
         raise typer.Exit(NOT_MET)
 
 
-def _learned_from(metric: "MahalanobisMetric", model: Path) -> Sequence[str]:
-    """The files of points that a model names, if they are still the same."""
+def _learned_from(
+    metric: "MahalanobisMetric", model: Path
+) -> tuple[list[str], tuple[Condition, ...], tuple[Condition, ...]]:
+    """The files of points that a model names, if they are still the same; which rows, and which of these not."""
     from boostmetric.storage.origin import file_record
 
     origin = metric.about.get("origin")
@@ -124,4 +131,10 @@ def _learned_from(metric: "MahalanobisMetric", model: Path) -> Sequence[str]:
             raise typer.BadParameter(f"{model} was learned from {path}, which is not there any more. {remedy}")
         if file_record(path, "points")["sha256"] != record.get("sha256"):
             raise typer.BadParameter(f"{path} has changed since {model} was learned from it. {remedy}")
-    return [str(record["name"]) for record in named]
+    rows, left_out = (_conditions(named[0].get(name)) for name in ("where", "left_out"))
+    return [str(record["name"]) for record in named], rows, left_out
+
+
+def _conditions(recorded: Any) -> tuple[Condition, ...]:
+    """Conditions from a model file, which may hold anything."""
+    return parse_conditions(map(str, recorded) if isinstance(recorded, list) else (), "MODEL")

@@ -9,7 +9,8 @@ from html import escape
 from boostmetric.report.page import Html
 
 _WIDTH, _HEIGHT = 680.0, 260.0
-_LEFT, _RIGHT, _TOP, _BOTTOM = 64.0, 20.0, 14.0, 46.0
+_RIGHT, _TOP, _BOTTOM = 20.0, 14.0, 46.0
+_NAME, _DIGIT = 32.0, 7.5  # widths left of the axis: of its name with the gaps, and of each digit of its numbers
 
 
 def ticks(low: float, high: float, most: int = 6) -> list[float]:
@@ -73,12 +74,14 @@ def line_chart(
     low, high = min([*known, *([level[0]] if level else [])]), max([*known, *([level[0]] if level else [])])
     margin = 0.06 * (high - low) or 0.05 * abs(high) or 1.0
     frame = _Frame((x[0], x[-1]), (low - margin, high + margin), logarithmic)
-    parts = [frame.axes(names, list(x) if logarithmic else ticks(x[0], x[-1], 8))]
+    counts = all(value == int(value) for value in x)  # between counts there is nothing
+    between = [tick for tick in ticks(x[0], x[-1], 8) if not counts or tick == int(tick)]
+    parts = [frame.axes(names, list(x) if logarithmic else between)]
     if level:
         place, right = frame.y(level[0]), _WIDTH - _RIGHT
-        parts.append(f'<line class="level" x1="{_LEFT:g}" x2="{right:g}" y1="{place:.1f}" y2="{place:.1f}"/>')
+        parts.append(f'<line class="level" x1="{frame.left:g}" x2="{right:g}" y1="{place:.1f}" y2="{place:.1f}"/>')
         clear_right = abs(known[-1] - level[0]) >= abs(known[0] - level[0])  # where the line is farther away
-        side = f'x="{right:g}" text-anchor="end"' if clear_right else f'x="{_LEFT + 4:g}"'
+        side = f'x="{right:g}" text-anchor="end"' if clear_right else f'x="{frame.left + 4:g}"'
         parts.append(f'<text class="level" {side} y="{place - 5:.1f}">{escape(level[1])}</text>')
     path, up = [], True
     for a, b in zip(x, y, strict=True):
@@ -143,6 +146,8 @@ class _Frame:
     def __init__(self, x: tuple[float, float], y: tuple[float, float], logarithmic: bool) -> None:
         self._logarithmic = logarithmic
         self._x, self._y = (self._as_drawn(x[0]), self._as_drawn(x[1])), y
+        self._levels = {tick: f"{tick:.10g}" for tick in ticks(*y)}
+        self.left = _NAME + _DIGIT * max(4, *map(len, self._levels.values()))
 
     def _as_drawn(self, x: float) -> float:
         return math.log(x) if self._logarithmic else x
@@ -150,7 +155,7 @@ class _Frame:
     def x(self, value: float) -> float:
         low, high = self._x
         share = (self._as_drawn(value) - low) / (high - low) if high > low else 0.5
-        return _LEFT + share * (_WIDTH - _LEFT - _RIGHT)
+        return self.left + share * (_WIDTH - self.left - _RIGHT)
 
     def y(self, value: float) -> float:
         low, high = self._y
@@ -160,18 +165,18 @@ class _Frame:
         """Grid lines at round numbers, and the names of the axes."""
         bottom, right = _HEIGHT - _BOTTOM, _WIDTH - _RIGHT
         parts = []
-        for tick in ticks(*self._y):
+        for tick, number in self._levels.items():
             place = self.y(tick)
-            parts.append(f'<line class="grid" x1="{_LEFT:g}" x2="{right:g}" y1="{place:.1f}" y2="{place:.1f}"/>')
-            parts.append(f'<text x="{_LEFT - 8:g}" y="{place + 4:.1f}" text-anchor="end">{tick:.10g}</text>')
+            parts.append(f'<line class="grid" x1="{self.left:g}" x2="{right:g}" y1="{place:.1f}" y2="{place:.1f}"/>')
+            parts.append(f'<text x="{self.left - 8:g}" y="{place + 4:.1f}" text-anchor="end">{number}</text>')
         before = -math.inf
         for tick in x_ticks:
             place = self.x(tick)
             if place - before >= 34:  # else the numbers would overlap
                 parts.append(f'<text x="{place:.1f}" y="{bottom + 18:g}" text-anchor="middle">{tick:g}</text>')
                 before = place
-        middle, centre = (_LEFT + right) / 2, (_TOP + bottom) / 2
-        parts.append(f'<line class="axis" x1="{_LEFT:g}" x2="{right:g}" y1="{bottom:g}" y2="{bottom:g}"/>')
+        middle, centre = (self.left + right) / 2, (_TOP + bottom) / 2
+        parts.append(f'<line class="axis" x1="{self.left:g}" x2="{right:g}" y1="{bottom:g}" y2="{bottom:g}"/>')
         parts.append(
             f'<text class="name" x="{middle:g}" y="{_HEIGHT - 8:g}" text-anchor="middle">{escape(names[0])}</text>'
         )

@@ -238,10 +238,12 @@ def _course(history: Mapping[str, Any], key: str, name: str, text: str) -> list[
     y: Any = history.get(key)
     if not (_are_numbers(x) and _are_numbers(y, gaps=True) and len(x) == len(y)):
         return []
-    known = [value for value in y if value is not None]
+    known = [number for number, value in enumerate(y) if value is not None]
     if not known or sorted(x) != x:
         return []
-    described = f"{name.capitalize()} over {x[-1]} iterations, from {known[0]:.4g} to {known[-1]:.4g}."
+    x, y = x[known[0] : known[-1] + 1], y[known[0] : known[-1] + 1]  # the first passes of a fit may have none
+    where = f"over {x[-1]} iterations" if x[0] == 1 else f"in iterations {x[0]} to {x[-1]}"
+    described = f"{name.capitalize()} {where}, from {y[0]:.4g} to {y[-1]:.4g}."
     chart = line_chart(x, y, names=("iteration", name), description=described, dots=len(x) <= 40)
     return [paragraph(f"{text} {described}"), chart]
 

@@ -6,13 +6,12 @@ The layout is a file of `boostmetric.storage.tensor_file` of kind "index":
 - tensor ``ids``, of shape (n_points,), if all ids are 64-bit integers; else ``ids_json``, the bytes of a JSON list, in
   which lists stand for tuples;
 - if there is a metric, the tensors of a model file, see `metric.model_file`, and its remaining fields in ``metric``;
+- what faiss built of the points, if a search has built it: the tensors of `retrieval.built`, ``built.centre`` and
+  ``built.exponent``, the origin and scale of its coordinates, each called ``built.`` and its name;
 - ``backend``, ``backend_options``, ``n_features`` (null if there is no metric and no point was ever added),
   ``next_number``; and ``about``, what else is known about the index, which files may lack.
 
 As a model file, it has version 2 if the metric scales points to unit length, else version 1.
-
-The faiss index is not saved: faiss files are not safe to read from untrusted sources, and the index can be rebuilt from
-the points.
 """
 
 from __future__ import annotations
@@ -27,9 +26,10 @@ from numpy.typing import NDArray
 from boostmetric.metric import MahalanobisMetric
 from boostmetric.metric.model_file import NEWEST, metric_of, said_of, tensors_of, version_of
 from boostmetric.retrieval.ids import packed, unpacked
-from boostmetric.storage.tensor_file import read_tensors, write_tensors
+from boostmetric.storage.tensor_file import TensorFile, read_tensors, write_tensors
 
 _KIND = "index"
+_BUILT = "built."
 
 
 class StoredIndex(NamedTuple):
@@ -43,11 +43,13 @@ class StoredIndex(NamedTuple):
     n_features: int | None
     next_number: int
     about: dict[str, Any]
+    built: dict[str, NDArray[Any]]
 
 
 def save_index(index: StoredIndex, path: str | Path) -> None:
     """Write an index to a file."""
     tensors: dict[str, NDArray[Any]] = {"points": index.points, **packed(index.ids, path)}
+    tensors |= {f"{_BUILT}{name}": array for name, array in index.built.items()}
     about: dict[str, Any] = {
         "backend": index.backend,
         "backend_options": index.backend_options,
@@ -87,4 +89,23 @@ def load_index(path: str | Path) -> StoredIndex:
         raise file.error("some of its ids are repeated")
     if type(next_number) is not int or next_number < 0:
         raise file.error(f"its next number is {next_number!r}")
-    return StoredIndex(points, ids, metric, backend, options, n_features, next_number, what)
+    built = _built_of(file, *points.shape)
+    return StoredIndex(points, ids, metric, backend, options, n_features, next_number, what, built)
+
+
+def _built_of(file: TensorFile, n_points: int, n_dimensions: int) -> dict[str, NDArray[Any]]:
+    """What faiss built, with the right shapes and types; empty if anything is missing, as it can be built again."""
+    one_of_each: dict[str, tuple[tuple[int | None, ...], str]] = {
+        "centre": ((n_dimensions,), "float64"),
+        "exponent": ((1,), "int64"),
+        "cells": ((None, n_dimensions), "float32"),
+        "cell_of": ((n_points,), "int32"),
+        "layers": ((n_points,), "int32"),
+        "links": ((None,), "int32"),
+        "entry": ((1,), "int32"),
+    }
+    return {
+        name: file.tensor(f"{_BUILT}{name}", shape, [dtype])
+        for name, (shape, dtype) in one_of_each.items()
+        if f"{_BUILT}{name}" in file.tensors
+    }

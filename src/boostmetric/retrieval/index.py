@@ -15,7 +15,7 @@ from boostmetric.arrays.types import FloatArray, IntArray
 from boostmetric.arrays.validation import as_numbers, check_count
 from boostmetric.metric.mahalanobis import as_metric, check_columns
 from boostmetric.neighbors.in_blocks import Extent
-from boostmetric.retrieval.backends import SearchBackend, make_backend
+from boostmetric.retrieval.backends import SearchBackend, build_alike, make_backend
 from boostmetric.retrieval.file import StoredIndex, load_index, save_index
 from boostmetric.retrieval.ids import as_array, as_ids, listed, number_behind, refuse_repeated
 from boostmetric.retrieval.mapping import mapped_rows
@@ -62,9 +62,10 @@ class MetricIndex:
     Ties: distances that differ by no more than the rounding of the coordinates count as equal, and of these the point
     that was added first comes first; with faiss, this holds among the candidates it proposes.
 
-    The first search after `add`, `load`, or the removal of a quarter of the points builds the faiss index. Until then
+    The first search after `add`, or after the removal of a quarter of the points, builds the faiss index. Until then
     removed points stay in it and are skipped, because an HNSW graph cannot drop a point. The cells of IVF are computed
-    from the points present at the first search, and again when their number has doubled.
+    from the points present at the first search, and again when their number has doubled. What was built is saved with
+    the index, unless points were removed since.
 
     Points may be sparse; without a metric they are stored as dense arrays.
 
@@ -118,7 +119,7 @@ class MetricIndex:
         ValueError
             If an id is already in the index or repeated, or if a point is not finite. Then nothing is added.
         """
-        points = np.concatenate(list(self._mapped(X, "X")))
+        points = self._mapped_whole(X)
         names: list[Hashable] = list(range(self._next, self._next + len(points)))
         if ids is not None:
             names = as_ids(ids)
@@ -287,6 +288,7 @@ class MetricIndex:
             self.n_features,
             self._next,
             self.about,
+            self._search.built(len(self)),
         )
         save_index(stored, path)
 
@@ -318,6 +320,8 @@ class MetricIndex:
             raise ValueError(f"The index {str(path)!r} cannot be used with this backend: {error}") from error
         index.n_features, index.about = stored.n_features, stored.about
         index._hold(stored.points, stored.ids, stored.next_number)
+        if index.backend == stored.backend and build_alike(index.backend_options, stored.backend_options):
+            index._search.use(stored.built)
         return index
 
     @property
@@ -344,23 +348,42 @@ class MetricIndex:
             raise ParameterError("{k}={most} is more than the {n} points in the index. Lower {k}.", most=k, n=len(self))
         points = self._rows.filled
         found = [(np.empty((0, k), dtype=np.int64), np.empty((0, k)))]
-        parts = self._mapped(Q, "Q", k)
+        parts = self._mapped(self._checked(Q, "Q"), "Q", k)
         found += [backend.search(points, queries, int(k), self._extent) for queries in parts if len(queries)]
         rows, distances = (np.concatenate(of_all) for of_all in zip(*found, strict=True))
         return rows, distances
 
-    def _mapped(self, X: Any, name: str, width: int = 1) -> Iterator[FloatArray]:
-        """Check points and yield them as the metric maps them, in parts; at least one part."""
+    def _checked(self, X: Any, name: str) -> Any:
+        """Check the form of points, and return them as an array or a sparse one."""
         if self.metric is not None:
             check_columns(X, self.metric.feature_names)
-        given = sparse.csr_array(X) if sparse.issparse(X) else as_numbers(name, X)
+        if sparse.issparse(X):
+            given = sparse.csr_array(X)
+        else:
+            given = X if isinstance(X, np.ndarray) and X.dtype.kind == "f" else as_numbers(name, X)
         if given.ndim != 2:
             raise ValueError(f"{name} must have shape (n_points, n_features), even for one point. Got {given.shape}.")
         if given.shape[1] != (self.n_features or given.shape[1]) or not given.shape[1]:
             raise ValueError(f"{name} has {given.shape[1]} features; the index needs {self.n_features or 'some'}.")
+        return given
+
+    def _mapped(self, given: Any, name: str, width: int = 1) -> Iterator[FloatArray]:
+        """Yield points as the metric maps them, in parts; at least one part."""
         size = min(max(_CHUNK // max(given.shape[1], width), _FEWEST), _MOST)
         for start in range(0, max(given.shape[0], 1), size):
-            yield mapped_rows(self.metric, given[start : start + size], start, name)
+            part = given[start : start + size]  # of single precision, the whole is not held in double as well
+            rows = part if sparse.issparse(part) else as_numbers(name, part)
+            yield mapped_rows(self.metric, rows, start, name)
+
+    def _mapped_whole(self, X: Any) -> FloatArray:
+        """Check points and return them as the metric maps them, held once."""
+        given = self._checked(X, "X")
+        n_dimensions = given.shape[1] if self.metric is None else len(self.metric.components)
+        points, first = np.empty((given.shape[0], n_dimensions)), 0
+        for part in self._mapped(given, "X"):
+            points[first : first + len(part)] = part
+            first += len(part)
+        return points
 
     def _ids_as_array(self) -> NDArray[Any]:
         if self._id_array is None:
@@ -379,10 +402,14 @@ class _Rows:
         return self._array[: self._n]
 
     def append(self, rows: FloatArray) -> None:
+        """Add rows; the first ones are not copied, and must not change."""
         n = self._n + len(rows)
-        if n > len(self._array):
+        if not self._n:
+            self._array = rows
+        elif n > len(self._array):
             larger = np.empty((max(n, 2 * self._n), rows.shape[1]))
             larger[: self._n] = self.filled
             self._array = larger
-        self._array[self._n : n] = rows
+        if self._n:
+            self._array[self._n : n] = rows
         self._n = n

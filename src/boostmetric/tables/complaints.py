@@ -48,7 +48,11 @@ class TableError(NamesParameters, ValueError):
         return type(self), self._parts
 
 
-class NotThereError(TableError):
+class OptionError(TableError):
+    """Valid files, but something else was asked for than they hold."""
+
+
+class NotThereError(OptionError):
     """A column that was asked for, or a value of it, is not there."""
 
 

@@ -28,7 +28,7 @@ from boostmetric.optional import require
 from boostmetric.storage.files import BROKEN, array_blocks, array_headers, whole_array
 from boostmetric.tables.answer_table import SUFFIX as ANSWERS
 from boostmetric.tables.answer_table import AnswerTable
-from boostmetric.tables.complaints import TableError, TableNotFoundError, reading
+from boostmetric.tables.complaints import NotThereError, TableError, TableNotFoundError, reading
 from boostmetric.tables.reading import Column, Table, TableSet, Wanted, are_finite, is_number, type_of, values_of
 from boostmetric.tables.standard_input import NAME, standard_input
 
@@ -102,7 +102,6 @@ class CsvTable(_TextTable):
         with self._opened() as file:
             rows = self._rows(file)
             _, header = next(rows, (0, []))
-            self.refuse_repeated(header, line=1)
             self._check_header(header)
             examples = [""] * len(header)
             for _, fields in islice(rows, FIRST_ROWS):
@@ -111,6 +110,12 @@ class CsvTable(_TextTable):
                     break
         for name, example in zip(header, examples, strict=True):
             self.columns[name] = Column(name, "number" if is_number(example) else "text", example=example)
+
+    def column(self, name: str, what: str, remedy: str = "") -> Column:
+        """Return a column by name; names that are numbers may be those of a file without a header."""
+        if name not in self.columns and any(map(is_number, self.columns)):
+            remedy = remedy or "If the first line is a row of data, add a line of names above it."
+        return super().column(name, what, remedy)
 
     def _check_header(self, header: list[str]) -> None:
         if not header:
@@ -126,6 +131,10 @@ class CsvTable(_TextTable):
         if fractions := [field for field in header if is_number(field) and not field.strip().lstrip("+-").isdigit()]:
             problem = f"{listed(fractions, 3)} among the names of the columns: the file seems to have no header."
             raise self.error(f"{problem} Add a line of names at the top.", line=1)
+        if any(header.count(field) > 1 for field in filter(is_number, header)):
+            problem = "the same number stands for several columns: the file seems to have no header."
+            raise self.error(f"{problem} Add a line of names at the top.", line=1)
+        self.refuse_repeated(header, line=1)
 
     def chunks(self, wanted: Wanted) -> Iterator[dict[str, Any]]:
         """Yield blocks of rows. Quotes are checked first, because pyarrow accepts invalid ones."""
@@ -272,6 +281,13 @@ class ArrayTable(Table):
             with reading(path, BROKEN, self.format):
                 self.shapes[name] = array_headers(path)["array"]
             self.columns[name], self._beside[name] = _array_column(name, *self.shapes[name]), path
+        if self.format == "npy" and name not in self.columns and not self._named:
+            problem = f"{self.path}: there is no {f'column {what}'.strip()} {name!r}: an .npy file is one array."
+            if path.suffix.lower() == ".npy":
+                problem = f"{self.path}: there is no {f'file {what}'.strip()} {name!r}."
+            if what == "of vectors":
+                raise NotThereError(f"{problem} Leave the name out.", remedy)
+            raise NotThereError(problem, remedy or "Give the name of an .npy file with one value for each row.")
         return super().column(name, what, remedy)
 
     def name_columns(self, matrix: str, names: Sequence[str]) -> None:
