@@ -170,8 +170,8 @@ def test_a_callback_ends_all_passes():
 
 
 def test_validation_chooses_whether_to_make_passes():
-    recommended = ComparisonBoostMetric.recommended(max_iter=6, init="identity", random_state=0)
-    assert recommended.n_passes == "auto"
+    recommended = ComparisonBoostMetric.recommended(n_passes="auto", max_iter=6, init="identity", random_state=0)
+    assert ComparisonBoostMetric.recommended().n_passes == 1
     metric = recommended.fit(POSITIVES, points=POINTS)
     (tried,) = [candidate for candidate in metric.candidates_ if candidate.n_passes > 1]
     assert sum(tried.max_iter) == tried.n_iter

@@ -38,13 +38,7 @@ from boostmetric.solver.result import Boosted, StopReason
 from boostmetric.solver.sources import Compared, Searched, Source, can_find_again
 from boostmetric.tables.comparison_files import ComparisonFiles
 
-_RECOMMENDED: dict[str, Any] = {
-    "loss": "logistic",
-    "init": AUTO,
-    "n_passes": AUTO,
-    "learning_rate": AUTO,
-    "normalize": AUTO,
-}
+_RECOMMENDED: dict[str, Any] = {"loss": "logistic", "init": AUTO, "learning_rate": AUTO, "normalize": AUTO}
 
 
 @documented
@@ -174,9 +168,9 @@ class ComparisonBoostMetric(ComparisonClassifier):
         Returns
         -------
         ComparisonBoostMetric
-            With the logistic loss. The start, the learning rate, the number of iterations, whether to make them in
-            passes, and whether to scale to unit length are chosen by comparisons that are held out (``"auto"``), with
-            the Euclidean distance as a candidate. Then it learns from all of them.
+            With the logistic loss. The start, the learning rate, the number of iterations, and whether to scale to unit
+            length are chosen by comparisons that are held out (``"auto"``), with the Euclidean distance as a candidate.
+            Then it learns from all of them.
 
         Examples
         --------
