@@ -375,6 +375,9 @@ def test_fit_from_clicks_and_from_positives(folder, wine, tmp_path):
     assert "--click-model goes with --comparisons" in message(run(*without, code=2))
     positives = [*arguments, "--comparisons", folder / "pairs.csv", "--force"]
     assert json_of(*positives)["data"]["kind"] == "positives"
+    assert json_of(*positives, "--init", "identity", "--passes", "2")["chosen"]["n_passes"] in (0, 1, 2)
+    refused = message(run(*clicks, "--force", "--passes", "2", "--click-model", "dependent", code=2))
+    assert "--passes=2 would find comparisons again in every pass, but these are given. Leave --passes out" in refused
     refused = message(run(*positives, "--click-model", "position", code=1))
     assert "--click-model is for clicks without propensities; these are positives. Leave it out." in refused
     labelled = ["fit", wine, "--label", "kind", "--ignore", "part,bottle", "--contradictions", "refuse"]
@@ -437,7 +440,7 @@ def test_the_same_seed_gives_the_same_file(wine, tmp_path):
         ([*LABELLED, "--ignore", "part", "--impostors", "some"], 2, "neither a positive whole number nor all"),
         ([*LABELLED, "--ignore", "part", "--resume"], 1, "There is no checkpoint"),
         ([*LABELLED, "--ignore", "part", "--kind", "triplets"], 2, "--kind goes with --comparisons"),
-        (["--comparisons", "t.csv", "--passes", "2"], 2, "--passes goes with --label"),
+        (["--comparisons", "t.csv", "--neighbors", "2"], 2, "--neighbors goes with --label"),
         (["--id", "bottle", "--ignore", "part,kind", "--comparisons", "no.csv"], 1, "no.csv: there is no such file"),
         ([*LABELLED, "--ignore", "part", "--components", "14"], 2, "--components=14 is more than the 13 features"),
         ([*LABELLED, "--validation", "a", "--validation-where", "part=test"], 2, "Give one of --validation"),

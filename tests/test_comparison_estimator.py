@@ -202,7 +202,6 @@ def test_clone_pickle_and_parameters(fitted):
     assert set(BoostMetric.paper().get_params()) - set(fitted.get_params()) == {
         "n_neighbors",
         "n_impostors",
-        "n_passes",
         "unlabelled",
     }
     with pytest.raises(NotFittedError):

@@ -131,7 +131,10 @@ def fit(
         int | None, typer.Option(min=1, help="Largest number of iterations (per pass).", rich_help_panel=_LEARNING)
     ] = None,
     passes: Annotated[
-        int | None, typer.Option(min=1, help="Largest number of passes; labels only.", rich_help_panel=_LEARNING)
+        int | None,
+        typer.Option(
+            min=1, help="Largest number of passes; with labels, or positives alone.", rich_help_panel=_LEARNING
+        ),
     ] = None,
     neighbors: Annotated[
         int | None, typer.Option(min=1, help="Targets per point; labels only.", rich_help_panel=_LEARNING)
@@ -224,7 +227,6 @@ def fit(
             raise typer.BadParameter(f"{option} goes with --comparisons.", param_hint=option)
     for option, value in (
         ("--weight", weight),
-        ("--passes", passes),
         ("--neighbors", neighbors),
         ("--impostors", impostors),
     ):

@@ -230,7 +230,7 @@ def as_text(outcome: FitOutcome, output: Path, *, chosen: bool, next_steps: list
         base, learned = errors
         what = (
             "Error of nearest neighbours, on rows"
-            if hasattr(estimator, "n_passes_")
+            if hasattr(estimator, "n_neighbors_")
             else "Wrong answers, on comparisons"
         )
         lines.append(
@@ -309,7 +309,7 @@ def _chosen(outcome: FitOutcome) -> dict[str, Any]:
         "init": estimator.init_ if isinstance(estimator.init_, str) else start_in_words(estimator.init_),
         "solver": estimator.solver_,
         "loss": estimator.loss,
-        "n_passes": getattr(estimator, "n_passes_", 1),
+        "n_passes": estimator.n_passes_,
     }
     if getattr(estimator, "start_rank_", None) is not None:
         chosen["start_rank"] = estimator.start_rank_
@@ -330,7 +330,7 @@ def _setting(outcome: FitOutcome) -> str:
     words += [f"{chosen['solver']} solver", f"{chosen['loss']} loss"]
     if chosen.get("learning_rate", 1.0) != 1.0:
         words.append(f"learning rate {chosen['learning_rate']:g}")
-    if "n_neighbors" in chosen:
+    if "n_neighbors" in chosen or chosen["n_passes"] > 1:
         words.append(plural(chosen["n_passes"], "pass", "passes"))
     words.append(plural(estimator.n_iter_, "iteration"))
     if others := getattr(estimator, "chosen_", ())[1:]:

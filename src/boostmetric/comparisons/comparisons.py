@@ -22,10 +22,13 @@ from boostmetric.arrays.validation import as_list
 from boostmetric.comparisons import judged, labelled, searched
 from boostmetric.comparisons.classes import Classes
 from boostmetric.comparisons.grouping import near_then_far
+from boostmetric.comparisons.rankings import Groups
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from boostmetric.arrays.frame import Given
+    from boostmetric.comparisons.positives import FarSearch
     from boostmetric.comparisons.split import SplitBy
 
     Int32Array = NDArray[np.int32]
@@ -57,6 +60,9 @@ class Comparisons:
         a single point have distinct negative numbers.
     classes : Classes, optional
         The class of each point; None if no far side is open.
+    search : FarSearch, optional
+        How to find the far sides again under another metric, see `found_again`; None if they are given. Groups that
+        are selected, split or weighted keep it; what is concatenated does not.
 
     Notes
     -----
@@ -76,6 +82,7 @@ class Comparisons:
     weights: FloatArray
     anchors: NDArray[np.int64]
     classes: Classes | None = None
+    search: FarSearch | None = None
 
     # Builders, each in the file of its kind.
     from_labels = classmethod(labelled.from_labels)
@@ -286,11 +293,38 @@ class Comparisons:
         # An anchor that does not occur, such as a query, has no number here.
         anchors = np.where(self.anchors >= 0, number[np.maximum(self.anchors, 0)], -1)
         anchors = np.where(anchors >= 0, anchors, -1 - np.arange(len(self)))
-        renumbered = replace(self, pairs=number[self.pairs], anchors=anchors)
+        renumbered = replace(self, pairs=number[self.pairs], anchors=anchors, search=None)
         if self.classes is None:
             return renumbered
         label = np.append(self.classes.label, np.full(len(number), -1, dtype=np.int32))[used]
         return replace(renumbered, classes=Classes(label))
+
+    def found_again(self, points: Given, mapped: Given) -> Comparisons:
+        """Find the far sides again under a metric; comparisons that are given are the same under every metric.
+
+        After `from_positives`, the far side of a group is the documents that are nearest to its query.
+
+        Parameters
+        ----------
+        points : {ndarray, csr_array} of shape (n_points, n_features)
+        mapped : {ndarray, csr_array} of shape (n_points, n_dimensions)
+            The same points, mapped by the metric.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from boostmetric import Comparisons
+        >>> points = np.array([[0.0, 0.0], [2.0, 0.0], [1.0, 9.0], [3.0, 0.0], [9.0, 1.0]])
+        >>> one = Comparisons.from_positives([0], [1], points=points, corpus=[2, 3, 4], n_nearest=1, n_random=0)
+        >>> list(one.quadruplets()), list(one.found_again(points, points * [1, 0]).quadruplets())
+        ([(0, 1, 0, 3)], [(0, 1, 0, 2)])
+        """
+        if self.search is None:
+            return self
+        others = self.pairs[self.members].sum(axis=1) - np.repeat(self.anchors, self._group_sizes)
+        near, far = (Ragged(others, self.bounds).take(np.arange(side, 2 * self.n_groups, 2)) for side in (0, 1))
+        groups = self.search.again(Groups(self.anchors, near, far, self.weights), points, mapped)
+        return replace(self._from_anchors(*groups), search=self.search)
 
     def subset(self, groups: ArrayLike) -> Comparisons:
         """Select the given groups, in the given order.
@@ -375,4 +409,5 @@ class Comparisons:
             members = (np.cumsum(needed, dtype=np.int32) - 1)[sides.values]
         some_open = not sides.sizes[1::2].all()
         classes = self.classes if some_open else None
-        return Comparisons(self.pairs[needed], members.astype(np.int32), sides.bounds, weights, anchors, classes)
+        members = members.astype(np.int32)
+        return Comparisons(self.pairs[needed], members, sides.bounds, weights, anchors, classes, self.search)

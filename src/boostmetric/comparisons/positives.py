@@ -8,9 +8,15 @@ there is most to learn, are the most likely to do so. What looks relevant is the
   documents of one belong together, like those of a class. If one component holds much of the documents, only those are
   left out that share a query with a positive.
 - Copies of a positive: documents that are much closer to it than it is to the query.
+
+The nearest documents in one metric are not the nearest in another. A `FarSearch` keeps what is needed to find them
+again: for any of the groups, since a group says itself what is near to its query.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -43,7 +49,7 @@ def groups_from_positives(
     n_random: int,
     near_duplicate: float,
     random_state: int | np.random.RandomState | None,
-) -> Groups:
+) -> Found:
     """Build the groups of `boostmetric.Comparisons.from_positives`."""
     for name, value in {"n_nearest": n_nearest, "n_random": n_random}.items():
         if value != 0:
@@ -60,17 +66,88 @@ def groups_from_positives(
 
     asked, first = np.unique(query, return_index=True)
     positives = Ragged.from_starts(document, first)
-    related = _related(positives)
-    candidates = [_nearest(samples, asked, others, related, n_nearest)] if n_nearest else []
-    candidates += [_random(others, len(asked), n_random, check_random_state(random_state))] if n_random else []
-    far = _without(np.concatenate(candidates, axis=1), asked, related)
-    far = _without_copies(samples, asked, positives, far, near_duplicate)
+    drawn = _random(others, len(asked), n_random, check_random_state(random_state))
+    search = FarSearch(asked, positives, _related(positives), others, drawn, n_nearest, near_duplicate)
+    far = search.far(samples, samples)
     if not far.sizes.any():
         raise ValueError(
             "No document is left that a query could be far from: all others may be relevant too. Give more documents "
             "(corpus)."
         )
-    return _groups(asked, positives, weight, far)
+    return Found(_groups(asked, positives, weight, far), search)
+
+
+class Found(NamedTuple):
+    """Groups, and the search that finds their far sides under other metrics."""
+
+    groups: Groups
+    search: FarSearch
+
+
+@dataclass(frozen=True, eq=False)
+class FarSearch:
+    """Search for the documents that queries with known positives should be far from.
+
+    Attributes
+    ----------
+    query : ndarray of shape (n_queries,)
+        Point numbers, in ascending order.
+    positives : Ragged with n_queries rows
+        What is known to be relevant to each query.
+    related : Ragged with n_queries rows
+        What is or may be relevant, by other queries.
+    corpus : ndarray
+        The documents that there are.
+    drawn : ndarray of shape (n_queries, n_random)
+        Random documents, the same under every metric.
+    n_nearest : int
+    near_duplicate : float
+    """
+
+    query: IntArray
+    positives: Ragged
+    related: Ragged
+    corpus: IntArray
+    drawn: IntArray
+    n_nearest: int
+    near_duplicate: float
+
+    def far(self, points: Given, mapped: Given) -> Ragged:
+        """The documents of each query that are nearest to it, and the random ones, without what may be relevant.
+
+        Parameters
+        ----------
+        points : {ndarray, csr_array} of shape (n_points, n_features)
+            The points as given, in which copies are copies.
+        mapped : {ndarray, csr_array} of shape (n_points, n_dimensions)
+            The points as the metric maps them.
+        """
+        candidates = [self.drawn]
+        if self.n_nearest:
+            candidates.append(_nearest(mapped, self.query, self.corpus, self.related, self.n_nearest))
+        far = _without(np.concatenate(candidates, axis=1), self.query, self.related)
+        return _without_copies(points, self.query, self.positives, far, self.near_duplicate)
+
+    def of(self, queries: IntArray) -> FarSearch:
+        """The same for some of the queries, given in ascending order."""
+        rows = np.searchsorted(self.query, queries)
+        return replace(
+            self,
+            query=queries,
+            positives=self.positives.take(rows),
+            related=self.related.take(rows),
+            drawn=self.drawn[rows],
+        )
+
+    def again(self, groups: Groups, points: Given, mapped: Given) -> Groups:
+        """Groups of these queries with the far sides found under a metric, see `far`.
+
+        A group keeps its far side where nothing is found, so that the groups are the same under every metric.
+        """
+        asked, number = np.unique(groups.anchors, return_inverse=True)
+        found = self.of(asked).far(points, mapped).take(number)
+        n_groups, is_empty = len(number), found.sizes == 0
+        return groups._replace(far=Ragged.stack([found, groups.far]).take(np.arange(n_groups) + n_groups * is_empty))
 
 
 def _check_pairs(

@@ -6,6 +6,7 @@ Each is a class method of `boostmetric.Comparisons`, which lists them.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -209,8 +210,8 @@ def from_positives(
     queries, documents : array-like of int of shape (n_positives,)
         Point numbers of a query and of a document that is relevant to it, in each row.
     points : {array-like, sparse matrix} of shape (n_points, n_features)
-        The points, to find the documents that are nearest to a query. Mapped by a metric, they give those that are
-        nearest under it: learn, build again from ``metric.transform(points)``, and learn again.
+        The points, to find the documents that are nearest to a query. `found_again` finds those that are nearest under
+        a metric, as ``ComparisonBoostMetric(n_passes=3)`` does.
     weights : array-like of shape (n_positives,), optional
         Weights of the rows.
     corpus : array-like of int, optional
@@ -251,7 +252,7 @@ def from_positives(
     """
     from boostmetric.comparisons.positives import groups_from_positives
 
-    groups = groups_from_positives(
+    groups, search = groups_from_positives(
         queries,
         documents,
         points,
@@ -262,4 +263,4 @@ def from_positives(
         near_duplicate=near_duplicate,
         random_state=random_state,
     )
-    return cls._from_anchors(*groups)
+    return replace(cls._from_anchors(*groups), search=search)

@@ -14,7 +14,7 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from boostmetric.arrays.numbering import check_weights
-from boostmetric.arrays.validation import check_choice, check_count, check_flag, checked
+from boostmetric.arrays.validation import check_choice, check_flag, checked
 from boostmetric.callbacks import Steps, tell
 from boostmetric.comparisons.labels import check_labels, check_numbers, known_labels
 from boostmetric.estimators.boosting import Also, Boosting, Earlier
@@ -168,10 +168,11 @@ class BoostMetric(Boosting):
         unlabelled: bool = False,
         **shared: Any,
     ) -> None:
-        super().__init__(n_components, loss=loss, max_iter=max_iter, init=init, block_size=block_size, **shared)
+        super().__init__(
+            n_components, loss=loss, max_iter=max_iter, n_passes=n_passes, init=init, block_size=block_size, **shared
+        )
         self.n_neighbors = n_neighbors
         self.n_impostors = n_impostors
-        self.n_passes = n_passes
         self.unlabelled = unlabelled
 
     _chosen = ("init", "solver", "n_neighbors", "n_impostors", "normalize")
@@ -317,7 +318,7 @@ class BoostMetric(Boosting):
             n_neighbors=near,
             n_impostors=far,
             block_size=self.block_size,
-            n_passes=self.n_passes,
+            n_passes=cast(int, self.n_passes),
             max_iter=self.max_iter,
             rank=self.n_components,
             normalize=self.normalize,
@@ -353,7 +354,6 @@ class BoostMetric(Boosting):
         self.start_rank_: int | None = source.start_rank
         if not decision.is_validated:
             self._forget("candidates_", "chosen_")
-        self.n_passes_: int = len({0, *boosted.pass_ends, len(boosted.history)}) - 1
 
     def _held_out(self, eval_set: Any) -> Labelled:
         if not isinstance(eval_set, (tuple, list)) or len(eval_set) != 2:
@@ -432,7 +432,6 @@ class BoostMetric(Boosting):
     def check_parameters(self) -> None:
         """Raise what `fit` would raise about the parameters, without data."""
         super().check_parameters()
-        check_count("n_passes", self.n_passes)
         check_flag("unlabelled", self.unlabelled)
         check_choice("solver", self.solver, [*SOLVERS, AUTO])
         check_init(self.init, [*STARTS, AUTO])

@@ -59,6 +59,7 @@ class Boosting(MetricLearner):
         solver: Literal["stagewise", "corrective", "auto"] = "stagewise",
         regularization: float = 1e-7,
         max_iter: int = 500,
+        n_passes: int | Literal["auto"] = 1,
         tol: float = 0.0,
         line_search: Literal["exact", "bisection"] = "exact",
         learning_rate: float | Literal["auto"] = 1.0,
@@ -81,6 +82,7 @@ class Boosting(MetricLearner):
         self.solver = solver
         self.regularization = regularization
         self.max_iter = max_iter
+        self.n_passes = n_passes
         self.tol = tol
         self.line_search = line_search
         self.learning_rate = learning_rate
@@ -98,7 +100,6 @@ class Boosting(MetricLearner):
         self.random_state = random_state
         self.verbose = verbose
 
-    n_passes = 1  # comparisons that are given are the same in every pass
     _chosen: tuple[str, ...] = ()  # parameters that validation chooses where they are "auto"
 
     @property
@@ -147,13 +148,13 @@ class Boosting(MetricLearner):
         """Decide what to learn from, where to start, and for how long, as the parameters say."""
         solver = cast(SolverName, self.solver)
         block_size, does = block_of(source.n_features, solver, self.block_size)
-        max_iter = (-(-self.max_iter // does),) * self.n_passes
+        max_iter = (-(-self.max_iter // does),) * cast(int, self.n_passes)
         rate = cast(float, self.learning_rate)
         return Decision(source, self.init, solver, block_size, rate, max_iter, bool(self.normalize))
 
     def _plan(self, decision: Decision, held_out: Source | None, earlier: Earlier) -> Plan:
         rng = check_random_state(self.random_state)
-        holds_out = not decision.is_validated and (self.early_stopping or self.n_passes > 1)
+        holds_out = not decision.is_validated and (self.early_stopping or len(decision.max_iter) > 1)
         if holds_out and (earlier.fit is None or not hasattr(self, "_split_seed")):
             self._split_seed = rng.randint(2**31 - 1)  # what is held out stays so in a warm start
         source = decision.source
@@ -227,6 +228,7 @@ class Boosting(MetricLearner):
         self.init_: Init = decision.init
         self.solver_: str = decision.solver
         self.block_size_: int = decision.block_size
+        self.n_passes_: int = len(boosted.iterations_of_passes)
         self._boosted: Progress = boosted
         self._forget("_stream", "n_batches_")
 
@@ -326,6 +328,8 @@ class Boosting(MetricLearner):
         check_choice("loss", self.loss, LOSSES)
         check_number("regularization", self.regularization)
         check_count("max_iter", self.max_iter)
+        if not self._may_be_auto("n_passes"):
+            check_count("n_passes", self.n_passes, alternative=self._or_auto("n_passes"))
         check_flag("early_stopping", self.early_stopping)
         if not self._may_be_auto("normalize"):
             check_flag("normalize", self.normalize, alternative=self._or_auto("normalize"))

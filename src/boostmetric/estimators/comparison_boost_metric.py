@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from boostmetric.arrays.errors import ParameterError
 from boostmetric.arrays.tensors import as_numpy
 from boostmetric.arrays.validation import check_choice, n_dimensions
 from boostmetric.callbacks import Steps, tell
@@ -32,9 +33,9 @@ from boostmetric.metric import MahalanobisMetric
 from boostmetric.metric.starts import PLAIN_STARTS, check_init
 from boostmetric.solver.learn import SOLVERS
 from boostmetric.solver.plan import SolverName
-from boostmetric.solver.problem import Problem
+from boostmetric.solver.problem import Learnable, Problem
 from boostmetric.solver.result import Boosted, StopReason
-from boostmetric.solver.sources import Compared
+from boostmetric.solver.sources import Compared, Searched, Source, can_find_again
 from boostmetric.tables.comparison_files import ComparisonFiles
 
 _RECOMMENDED: dict[str, Any] = {"loss": "logistic", "init": AUTO, "learning_rate": AUTO, "normalize": AUTO}
@@ -58,7 +59,13 @@ class ComparisonBoostMetric(ComparisonClassifier):
         the number of features.
     %(regularization)s
     max_iter : int, default=500
-        Most iterations; each adds one direction.
+        Most iterations of a pass; each adds one direction.
+    n_passes : int or "auto", default=1
+        Largest number of passes. In each, what is far from the queries is found again under the metric so far, and
+        comparisons that are held out judge it: the first pass that does not improve them is dropped. Only the far
+        sides of `Comparisons.from_positives` can be found again; other comparisons are the same in every pass, and
+        more than one is an error. "auto" is one pass, or the same number of iterations in three if that is clearly
+        better, see `init`.
     %(optimisation)s
     learning_rate : float or "auto", default=1.0
         Fraction of the best step that is made, at most 1. Used by the stagewise solver. Short steps learn better from
@@ -94,6 +101,8 @@ class ComparisonBoostMetric(ComparisonClassifier):
         The start (or the metric or array given as such) and the solver used.
     learning_rate_ : float
         The learning rate used.
+    n_passes_ : int
+        Passes that led to the metric.
     candidates_ : list of ComparisonCandidate
         What "auto" chose from.
     chosen_ : list of ComparisonCandidate
@@ -123,7 +132,7 @@ class ComparisonBoostMetric(ComparisonClassifier):
     True
     """
 
-    _chosen = ("init", "learning_rate", "normalize")
+    _chosen = ("init", "n_passes", "learning_rate", "normalize")
 
     @classmethod
     def paper(cls, **overrides: Any) -> Self:
@@ -223,14 +232,14 @@ class ComparisonBoostMetric(ComparisonClassifier):
             if eval_set is not None and not isinstance(eval_set, ComparisonFiles):
                 raise TypeError(f"eval_set must be ComparisonFiles too. Got {type(eval_set).__name__}.")
             problem = self._problem_in(comparisons, reset=reset)
-            held_out = None if eval_set is None else Compared(self._problem_in(eval_set, reset=False))
-            return self._fit(Compared(problem), held_out, resume_from, (comparisons, None), _without_points)
+            held_out = None if eval_set is None else self._held_out_source(self._problem_in(eval_set, reset=False))
+            return self._fit(self._source(problem), held_out, resume_from, (comparisons, None), _without_points)
         comparisons, y = as_numpy(comparisons), as_numpy(y)
         given = self._given_points(comparisons, points)
         in_memory = self._problem(comparisons, y, given, sample_weight, reset=reset)
-        held_out = None if eval_set is None else Compared(self._held_out(eval_set, given))
+        held_out = None if eval_set is None else self._held_out_source(self._held_out(eval_set, given))
         also = self._also(comparisons, y, in_memory, in_memory.points if given is None else given)
-        return self._fit(Compared(in_memory), held_out, resume_from, (comparisons, y), also)
+        return self._fit(self._source(in_memory), held_out, resume_from, (comparisons, y), also)
 
     @all_or_nothing
     @with_callbacks
@@ -262,12 +271,12 @@ class ComparisonBoostMetric(ComparisonClassifier):
         problem = self._problem(comparisons, y, given, sample_weight, reset=False)
         also = self._also(comparisons, y, problem, problem.points if given is None else given)
         decision = Decision(
-            Compared(problem),
+            self._source_of_passes(problem, self.n_passes_),
             self.init_,
             cast(SolverName, self.solver_),
             self.block_size_,
             self.learning_rate_,
-            (self.n_iter_,),
+            self._boosted.iterations_of_passes or (0,),
             self.normalize_,
             is_validated=True,
         )
@@ -291,7 +300,8 @@ class ComparisonBoostMetric(ComparisonClassifier):
         if self.engine is not None:
             return decision
         if earlier.fit is not None and hasattr(self, "chosen_"):
-            return replace(decision, learning_rate=self.learning_rate_, normalize=self.normalize_)
+            again = self._source_of_passes(source.given, self.chosen_[0].n_passes)
+            return replace(decision, source=again, learning_rate=self.learning_rate_, normalize=self.normalize_)
         settings = self._settings(source, check_random_state(self.random_state))
         choice = ComparisonChoice(
             source.given,
@@ -299,6 +309,7 @@ class ComparisonBoostMetric(ComparisonClassifier):
             inits,
             rates,
             max_iter,
+            self.n_passes,
             self.normalize,
             replace(settings, solver=decision.solver, block_size=block_size),
         )
@@ -308,12 +319,33 @@ class ComparisonBoostMetric(ComparisonClassifier):
         self.candidates_: list[ComparisonCandidate] = found
         return replace(
             decision,
+            source=chosen.source(source.given),
             init=chosen.init,
             learning_rate=chosen.learning_rate,
-            max_iter=(chosen.n_iter,),
+            max_iter=chosen.max_iter,
             normalize=chosen.normalize,
             is_validated=True,
         )
+
+    def _source(self, problem: Learnable) -> Source:
+        """Where the comparisons of each pass come from, if that is no choice."""
+        return self._source_of_passes(problem, 1 if isinstance(self.n_passes, str) else self.n_passes)
+
+    def _held_out_source(self, problem: Learnable) -> Source:
+        """The same for held-out comparisons, of any kind."""
+        return self._source(problem) if can_find_again(problem) else Compared(problem)
+
+    def _source_of_passes(self, problem: Learnable, n_passes: int) -> Source:
+        if n_passes == 1:
+            return Compared(problem)
+        if not can_find_again(problem):
+            raise ParameterError(
+                "{n_passes}={value} would find comparisons again in every pass, but these are given. Leave {n_passes} "
+                "out. Only positives alone (Comparisons.from_positives), which were neither concatenated with others "
+                "nor left to the workers of a cluster, can be found again.",
+                value=n_passes,
+            )
+        return Searched(cast(Problem, problem))
 
     def _conclude(self, decision: Decision, boosted: Boosted, also: Also) -> None:
         super()._conclude(decision, boosted, also)

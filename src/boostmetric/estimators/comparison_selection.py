@@ -6,6 +6,9 @@ their near pairs are picked among the far ones, shorter pairs more likely (`boos
 mean over the splits is a curve over the iterations, and the lowest point of all curves is the best. A single split
 would choose by chance. So would a count of satisfied comparisons, most of which stay as they are in an iteration.
 
+Where far sides can be found again under the metric, as with positives alone, the best is also learned in passes: as
+many iterations, after some of which what is far is found again.
+
 The best of many candidates is partly so by chance. So it is chosen only if it is better than the first start, the
 Euclidean distance where the start is chosen too, by more than one standard error of the difference between the two on
 the same anchors, or two where anchors are few, and does not satisfy clearly fewer comparisons; else that start is kept.
@@ -23,6 +26,7 @@ import numpy as np
 from boostmetric.arrays.errors import plural
 from boostmetric.arrays.types import FloatArray
 from boostmetric.arrays.validation import warn
+from boostmetric.estimators.decision import is_auto
 from boostmetric.evaluation.comparison_scores import comparison_accuracy, pair_distances
 from boostmetric.evaluation.soft_choices import SoftChoices, some_groups
 from boostmetric.evaluation.task import ScoreSample
@@ -32,11 +36,12 @@ from boostmetric.solver.passes import learn_in_passes
 from boostmetric.solver.plan import Plan, Settings, Watcher
 from boostmetric.solver.problem import Problem
 from boostmetric.solver.result import Boosted, Iteration, Progress
-from boostmetric.solver.sources import Compared
+from boostmetric.solver.sources import Compared, Searched, Source, can_find_again
 
 # What is chosen from.
 COMPARED_STARTS: tuple[Init, ...] = ("identity", "standardized")
 LEARNING_RATES = (1.0, 0.3)
+_PASSES = 3
 # Fraction of the anchors to hold out, and how often: fewer times from these numbers of anchors on.
 _HELD_OUT = 0.2
 _N_SPLITS = ((10_000, 1), (1_000, 3), (0, 5))
@@ -66,6 +71,8 @@ class ComparisonCandidate:
         Fraction of them that are satisfied.
     normalize : bool
         Whether mapped points are compared at unit length.
+    n_passes : int
+        Passes that the iterations are made in, at most.
     """
 
     init: Init
@@ -74,6 +81,17 @@ class ComparisonCandidate:
     loss: float
     satisfied: float
     normalize: bool = False
+    n_passes: int = 1
+
+    @property
+    def max_iter(self) -> tuple[int, ...]:
+        """Iterations of each pass; those of the first are the most."""
+        each, more = divmod(self.n_iter, self.n_passes)
+        return tuple(each + (number < more) for number in range(min(self.n_passes, self.n_iter))) or (0,)
+
+    def source(self, problem: Problem) -> Source:
+        """Where the comparisons of each pass come from."""
+        return Compared(problem) if self.n_passes == 1 else Searched(problem)
 
     @property
     def error(self) -> float:
@@ -95,6 +113,8 @@ class ComparisonChoice:
     learning_rates : sequence of float
     max_iter : int
         Most iterations.
+    n_passes : int or "auto"
+        Number of passes. "auto" is one, or several if they are clearly better.
     normalize : bool or "auto"
         Whether mapped points are compared at unit length.
     settings : Settings
@@ -106,6 +126,7 @@ class ComparisonChoice:
     inits: Sequence[Init]
     learning_rates: Sequence[float]
     max_iter: int
+    n_passes: int | str
     normalize: bool | str
     settings: Settings
 
@@ -141,6 +162,13 @@ class ComparisonChoice:
         best = min(found, key=lambda judged: (judged.candidate.loss, judged.candidate.n_iter))
         if not self._is_clearly_better(best, found[0]):
             best = found[0]
+        if best.candidate.n_iter and self._most_passes > 1:
+            passes = self._judged(replace(best.candidate, n_passes=self._most_passes), splits)
+            found.append(passes)
+            if self._is_clearly_better(passes, best if is_auto(self.n_passes) else found[0]):
+                best = passes
+            elif not is_auto(self.n_passes):
+                best = found[0]
         if self.normalize:
             unit = self._judged(replace(best.candidate, normalize=True), splits)
             found.append(unit)
@@ -148,6 +176,12 @@ class ComparisonChoice:
                 best = unit
         on_step(len(recipes), len(recipes), "")
         return best.candidate, [judged.candidate for judged in found]
+
+    @property
+    def _most_passes(self) -> int:
+        if isinstance(self.n_passes, int):
+            return self.n_passes
+        return _PASSES if can_find_again(self.problem) else 1
 
     def _splits(self) -> Iterator[tuple[Problem, HeldOut]]:
         if self.held_out is not None:
@@ -165,7 +199,7 @@ class ComparisonChoice:
         curves: list[list[float]] = []
         for train, held_out in splits:
             follow = Follow(held_out)
-            self._learn(init, rate, train, self.max_iter, follow.on_iteration)
+            self._learn(ComparisonCandidate(init, rate, self.max_iter, np.nan, np.nan), train, follow.on_iteration)
             curves.append(follow.curve)
         # A curve ends when it no longer falls; there it goes on level.
         length = max(len(curve) for curve in curves)
@@ -180,8 +214,7 @@ class ComparisonChoice:
         for train, held_out in splits:
             components = self._start(candidate.init, train)
             if candidate.n_iter:
-                boosted = self._learn(candidate.init, candidate.learning_rate, train, candidate.n_iter)
-                components = boosted.linear_map()
+                components = self._learn(candidate, train).linear_map()
             mapped = held_out.mapped(components, normalize=candidate.normalize)
             losses.append(held_out.losses(pair_distances(mapped, held_out.comparisons.pairs)))
             counted = comparison_accuracy(held_out.comparisons, mapped)
@@ -207,14 +240,14 @@ class ComparisonChoice:
         n_anchors = len(np.unique(self.problem.comparisons.anchors))
         return next(value for at_least, value in table if n_anchors >= at_least)
 
-    def _learn(self, init: Init, rate: float, train: Problem, max_iter: int, *watchers: Watcher) -> Boosted:
-        source = Compared(train)
+    def _learn(self, candidate: ComparisonCandidate, train: Problem, *watchers: Watcher) -> Boosted:
+        source = candidate.source(train)
         return learn_in_passes(
             Plan(
                 source,
-                Progress.beginning(source.start(init), source.n_features),
-                (max_iter,),
-                replace(self.settings, learning_rate=rate),
+                Progress.beginning(source.start(candidate.init), source.n_features),
+                candidate.max_iter,
+                replace(self.settings, learning_rate=candidate.learning_rate),
                 watchers=watchers,
             )
         )

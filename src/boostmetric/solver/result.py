@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from itertools import pairwise
 from typing import Self
 
 import numpy as np
@@ -214,6 +215,12 @@ class Progress:
 
     def _n_directions_after(self, n_iterations: int) -> int:
         return len(self.step_sizes) - sum(record.n_directions for record in self.history[n_iterations:])
+
+    @property
+    def iterations_of_passes(self) -> tuple[int, ...]:
+        """Number of iterations of each pass that made some."""
+        ends = sorted({0, *self.pass_ends, len(self.history)})
+        return tuple(end - begin for begin, end in pairwise(ends))
 
     def without_scores(self) -> Progress:
         """Copy without scores, as if nothing had been held out."""

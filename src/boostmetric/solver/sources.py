@@ -1,7 +1,8 @@
-"""Sources of comparisons: labels, from which each pass mines its own, or given comparisons.
+"""Sources of comparisons: labels or positives, from which each pass finds its own, or given comparisons.
 
 A *source* provides a problem under a metric. With labels, each sample is compared with the nearest ones in that metric;
-given comparisons, in memory or in files, are the same under every metric.
+with positives alone, each query with the nearest documents of which nothing is known. Given comparisons, in memory or
+in files, are the same under every metric.
 """
 
 from __future__ import annotations
@@ -178,3 +179,43 @@ class Compared:
     def start(self, init: Init) -> FloatArray | None:
         """Linear map of the metric to start from."""
         return starting_components(init, self.points_at_hand)
+
+
+def can_find_again(problem: Learnable) -> bool:
+    """Whether the far sides of a problem's comparisons can be found again under another metric."""
+    return isinstance(problem, Problem) and problem.comparisons.search is not None
+
+
+@dataclass(frozen=True)
+class Searched:
+    """Comparisons whose far sides are found again, such as those of `Comparisons.from_positives`.
+
+    Attributes
+    ----------
+    given : Problem
+        The comparisons as found under the Euclidean distance.
+    """
+
+    given: Problem
+
+    @property
+    def n_features(self) -> int:
+        """Number of features of the points."""
+        return self.given.n_features
+
+    @property
+    def points_at_hand(self) -> Given:
+        """All points."""
+        return self.given.points
+
+    def problem(self, under: FloatArray | None = None, n_passes: int = 0) -> Problem:
+        """The comparisons with the far sides that are nearest under a metric."""
+        if under is None:
+            return self.given
+        points, comparisons, _ = self.given
+        mapped = mapped_points(MahalanobisMetric(under), points)[0]
+        return self.given._replace(comparisons=comparisons.found_again(points, mapped))
+
+    def start(self, init: Init) -> FloatArray | None:
+        """Linear map of the metric to start from."""
+        return starting_components(init, self.given.points)
