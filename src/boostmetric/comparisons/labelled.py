@@ -84,9 +84,9 @@ def from_labels(
     return of_neighbors(cls, *found, weights)
 
 
-def weighed(weights: FloatArray | None) -> NDArray[np.bool_] | None:
+def weighed(weights: FloatArray) -> NDArray[np.bool_] | None:
     """Mask of the points of positive weight; None if all are."""
-    return None if weights is None or weights.all() else weights > 0
+    return None if weights.all() else weights > 0
 
 
 def of_neighbors(
@@ -94,10 +94,10 @@ def of_neighbors(
     anchors: NDArray[np.int64],
     targets: Ragged,
     impostors: Ragged | Classes,
-    weights: FloatArray | None,
+    weights: FloatArray,
 ) -> Comparisons:
     """Build one group for each anchor from what `boostmetric.comparisons.labels.mine` found, and weights of points."""
-    own = np.ones(len(anchors)) if weights is None else weights[anchors]
+    own = weights[anchors]
     check_weights_of_anchors(own)
     if isinstance(impostors, Classes):
         nobody = Ragged.from_sizes(np.empty(0, dtype=np.int32), np.zeros(len(anchors), dtype=np.int64))

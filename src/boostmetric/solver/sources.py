@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostmetric.arrays.frame import Given
+from boostmetric.arrays.numbering import check_weights
 from boostmetric.arrays.types import FloatArray, IntArray
 from boostmetric.comparisons import Comparisons
 from boostmetric.comparisons.labelled import weighed
@@ -123,7 +124,8 @@ class Labelled:
     def problem(self, under: FloatArray | None = None, n_passes: int = 0) -> Problem:
         """Find comparisons with the targets and impostors that are nearest under a metric."""
         mapped = self.X if under is None else mapped_points(MahalanobisMetric(under), self.X)[0]
-        weights = self.weights if self.sample is None else self.sample.drawn(len(self.y), self.weights, n_passes)
+        drawn = self.weights if self.sample is None else self.sample.drawn(len(self.y), self.weights, n_passes)
+        weights = check_weights("sample_weight", drawn, len(self.y), "sample")
         found = mine(
             mapped,
             self.y,
