@@ -1,4 +1,4 @@
-"""``python -m benchmarks [--data-dir DIR] [names ...]``: run benchmarks, print tables, write results/*.json."""
+"""``python -m benchmarks [--data-dir DIR] [--device D] [names ...]``: run, print tables, write results."""
 
 import argparse
 import json
@@ -17,6 +17,7 @@ from benchmarks import (
     dimension,
     embeddings,
     gpu,
+    growth,
     iteration,
     judge,
     large,
@@ -63,6 +64,7 @@ BENCHMARKS = {
     "variants": variants.run,
     "embeddings": embeddings.run,
     "ranking": ranking.run,
+    "growth": growth.run,
     "gpu": gpu.run,
     "cluster": cluster.run,
     "rounds": rounds.run,
@@ -71,6 +73,8 @@ BENCHMARKS = {
     "tenants": tenants.run,
     "release": release.run,
 }
+# Those that run on the device given, with results for each.
+_ON_A_DEVICE = ("growth",)
 RESULTS = Path(__file__).parent / "results"
 
 
@@ -80,19 +84,22 @@ def main() -> None:
         "names", nargs="*", metavar="name", help=f"which to run: {', '.join(BENCHMARKS)}; all by default"
     )
     parser.add_argument("--data-dir", type=Path, help="folder of data sets as .npz files")
+    parser.add_argument("--device", default="cpu", help=f"device for {', '.join(_ON_A_DEVICE)}, such as cuda")
     arguments = parser.parse_args()
     for name in arguments.names or BENCHMARKS:
         if name not in BENCHMARKS:
             parser.error(f"there is no benchmark {name!r}; there are {', '.join(BENCHMARKS)}")
         print(f"\n{name}: {BENCHMARKS[name].__doc__}")
         try:
-            rows = BENCHMARKS[name](arguments.data_dir)
+            on_device = {"device": arguments.device} if name in _ON_A_DEVICE else {}
+            rows = BENCHMARKS[name](arguments.data_dir, **on_device)
         except (MissingDataError, LeftOutError) as missing:
             print(f"Left out. {missing}")
             continue
         print_table(rows)
         record = {"benchmark": name, "date": datetime.now(UTC).isoformat(timespec="seconds"), "machine": machine()}
-        with replacing(RESULTS / f"{name}.json") as temporary:
+        result = "_".join([name, *on_device.values()])
+        with replacing(RESULTS / f"{result}.json") as temporary:
             temporary.write_text(json.dumps({**record, "rows": rows}, indent=2) + "\n", encoding="utf-8")
 
 

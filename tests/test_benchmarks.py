@@ -7,7 +7,7 @@ import joblib
 import numpy as np
 import pytest
 from benchmarks import __main__ as command
-from benchmarks import adapters, clicks, embeddings, judge, pydml
+from benchmarks import adapters, clicks, embeddings, growth, judge, pydml
 from sklearn.datasets import load_iris
 
 from boostmetric.paper.datasets import MissingDataError
@@ -243,3 +243,30 @@ def test_rules_of_what_to_ask_do_not_see_answers(monkeypatch):
     assert {name: sorted(agreement) for name, agreement in found.items()} == {"random": [20, 60], "half": [20, 60]}
     with pytest.raises(MissingDataError):
         judge.run(None)
+
+
+def test_growth_is_followed_until_a_fit_takes_too_long(tmp_path, monkeypatch, capsys):
+    def fitted(learner, device, n_points, n_features):
+        seconds = 1e-8 * n_points**2 * n_features
+        known = {"clock, s": 2 * seconds, "CPU, s": seconds, "memory over points": 4.0, "3-NN error %": 10.0}
+        return known if seconds < 1000 else dict.fromkeys(known, growth._OVER)
+
+    monkeypatch.setattr(growth, "_fitted", fitted)
+    monkeypatch.setattr(growth, "_LEARNERS", ("plain",))
+    monkeypatch.setattr(growth, "_RESULTS", tmp_path)
+    monkeypatch.setattr(growth, "_FIGURE", tmp_path / "growth.png")
+    monkeypatch.setattr(command, "RESULTS", tmp_path)
+    for device in ("cpu", "cuda"):  # the second is drawn with the first
+        monkeypatch.setattr(sys, "argv", ["benchmarks", "growth", "--device", device])
+        command.main()
+        found = json.loads((tmp_path / f"growth_{device}.json").read_text())["rows"]
+        assert [row["points"] for row in found if row.get("grows") == "points" and "points" in row][-1] == 30_000
+        assert [row["power of CPU, s"] for row in found if "fits" in row] == pytest.approx([2.0, 1.0])
+    assert (tmp_path / "growth.png").stat().st_size > 10_000
+    assert "30000" in capsys.readouterr().out
+
+
+def test_a_fit_of_the_growth_benchmark_is_measured():
+    found = growth.fit_one("plain", "cpu", 800, 6)
+    assert 0 < found["CPU, s"] < growth._TIME_LIMIT
+    assert found["3-NN error %"] < 90

@@ -96,3 +96,13 @@ def test_products_in_pieces(n_points, monkeypatch):
             found.append(rows.gram(starts, pairs[:, 1].astype(np.uint32), c))
     np.testing.assert_allclose(found[0], (c * difference.T) @ difference, rtol=0, atol=1e-12)
     assert all(np.array_equal(found[0], other) for other in found)
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 5])
+def test_a_total_is_added_up_in_the_order_of_the_pieces(n_threads):
+    parts = np.random.default_rng(0).standard_normal((100, 3)) * 10.0 ** np.arange(100)[:, None] / 1e50
+    expected = parts[0].copy()
+    for part in parts[1:]:
+        expected += part
+    with Crew(n_threads) as crew:
+        assert np.array_equal(crew.total(lambda i: parts[i].copy(), range(100)), expected)

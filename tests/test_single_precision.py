@@ -1,5 +1,7 @@
 """Points in single precision with many features, which stay so: the same neighbours, almost the same metric."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
@@ -13,6 +15,8 @@ from boostmetric.metric.mapped_points import mapped_points
 from boostmetric.metric.starts import STARTS, starting_components
 from boostmetric.neighbors import nearest, nearest_others, rounding_of_distances, searches
 from boostmetric.oracles.losses import LOSSES
+from boostmetric.solver.learn import solve
+from boostmetric.solver.plan import Settings
 from boostmetric.solver.problem import Problem
 
 
@@ -149,8 +153,8 @@ def test_distances_along_the_axes_are_too_short():
     rng = np.random.default_rng(0)
     points = rng.standard_normal((500, 64)) * np.append(np.ones(10), np.full(54, 0.03))
     centred = points - points.mean(axis=0)
-    search = searches.Leading(searches._leading_axes(centred), centred, 0.0)
-    numbers, exceeded = search.propose(centred[:20], 30)
+    search = searches.Leading(searches._leading_axes(centred), centred, centred, 0.0)
+    numbers, exceeded = search.propose(np.arange(20), 30)
     squares = np.square(centred[:20, None] - centred[None]).sum(axis=2)
     others = np.ones(squares.shape, dtype=bool)
     others[np.arange(20)[:, None], numbers] = False
@@ -194,3 +198,30 @@ def test_a_frame_in_single_precision():
     assert np.ptp(others - frame.points[:90], axis=0) == pytest.approx(0, abs=1e-6)
     assert not stays_single(X[:, :31])
     assert not stays_single(X * np.float32(1e30))
+
+
+@pytest.mark.parametrize("shape", [(60, 40), (30, 40)], ids=["many points", "fewer than features"])
+def test_points_are_shared_with_held_out_comparisons(shape, monkeypatch):
+    rng = np.random.default_rng(0)
+    points, y = rng.standard_normal(shape).astype(np.float32), np.arange(shape[0]) % 3
+    train, held_out = Problem(points, Comparisons.from_labels(points, y, 2, 3)).split(0.3, 0)
+    apart = held_out._replace(points=points.copy())  # other points, as of an eval_set
+    settings = Settings(loss=LOSSES["logistic"])
+    together, separate = (solve(train, settings, held_out=other, max_iter=6) for other in (held_out, apart))
+    assert [r.held_out for r in together.history] == pytest.approx([r.held_out for r in separate.history])
+    assert together.metric().matrix == pytest.approx(separate.metric().matrix, rel=1e-4, abs=1e-6)
+    restricted, watched = train.restricted_with(held_out)
+    assert restricted.points is watched.points
+
+
+def test_a_fit_takes_a_few_times_the_memory_of_its_points():
+    rng = np.random.default_rng(0)
+    y = np.arange(12000) % 20
+    X = (rng.standard_normal((20, 384))[y] + rng.standard_normal((12000, 384))).astype(np.float32)
+    metric = BoostMetric(n_neighbors=3, n_impostors=10, n_passes=2, max_iter=20, random_state=0, n_jobs=2)
+    metric.fit(X[::8], y[::8])  # load the kernels
+    tracemalloc.start()
+    metric.fit(X, y)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 4.8 * X.nbytes  # 3.2, and what loading further kernels takes

@@ -147,13 +147,26 @@ def number_values(name: str, values: NDArray[Any]) -> tuple[NDArray[Any], NDArra
 def number_pairs(a: NDArray[Any], b: NDArray[Any]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Number the distinct unordered pairs (a, b) in ascending order; return them and the number of each given pair."""
     n = int(max(a.max(initial=-1), b.max(initial=-1))) + 1
-    key = np.minimum(a, b).astype(np.int64) * n + np.maximum(a, b)
-    if n * n <= 4 * key.size:
-        # Most pairs of points occur, so a table of all pairs is smaller than the lists and needs no sorting.
-        present = np.zeros(n * n, dtype=bool)
-        present[key] = True
-        distinct = np.flatnonzero(present)
-        number = (np.cumsum(present, dtype=np.int32) - np.int32(1))[key]
-    else:
-        distinct, number = np.unique(key, return_inverse=True)
-    return np.stack(np.divmod(distinct, n), axis=1).astype(np.int32), number.astype(np.int32, copy=False)
+    key = np.minimum(a, b).astype(np.uint32 if n * n <= 2**32 else np.int64)
+    key *= key.dtype.type(n)
+    np.add(key, np.maximum(a, b), out=key, casting="unsafe")
+    distinct, number = _number_distinct(key, n * n)
+    pairs = np.empty((2, len(distinct)), dtype=np.int32).T  # column by column: shards take the second as it is
+    np.divmod(distinct, distinct.dtype.type(n), out=(pairs[:, 0], pairs[:, 1]), casting="unsafe")
+    return pairs, number
+
+
+def _number_distinct(keys: NDArray[Any], n_keys: int) -> tuple[NDArray[Any], NDArray[np.int32]]:
+    """Number the distinct ones of some keys below `n_keys` in ascending order, in less memory than `numpy.unique`."""
+    if n_keys <= 4 * keys.size:
+        # Most keys occur, so a table of all is smaller than the lists and needs no sorting.
+        present = np.zeros(n_keys, dtype=bool)
+        present[keys] = True
+        return np.flatnonzero(present), (np.cumsum(present, dtype=np.int32) - np.int32(1))[keys]
+    order = np.argsort(keys)
+    ascending = keys[order]
+    is_first = np.ones(len(keys), dtype=bool)
+    np.not_equal(ascending[1:], ascending[:-1], out=is_first[1:])
+    number = np.empty(len(keys), dtype=np.int32)
+    number[order] = np.cumsum(is_first, dtype=np.int32) - np.int32(1)
+    return ascending[is_first], number

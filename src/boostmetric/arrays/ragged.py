@@ -41,7 +41,8 @@ class Ragged:
         """Take ``values[starts[r]:starts[r] + sizes[r]]`` as row r; rows may overlap."""
         rows = cls.from_sizes(values, sizes)
         # Position in `values` of every element: the start of its row, plus its place in the row.
-        position = np.arange(rows.bounds[-1]) + np.repeat(starts - rows.bounds[:-1], sizes)
+        position = np.repeat(starts - rows.bounds[:-1], sizes)
+        position += np.arange(rows.bounds[-1])
         return cls(values[position], rows.bounds)
 
     @classmethod
@@ -69,7 +70,9 @@ class Ragged:
         return np.repeat(np.arange(len(self)), self.sizes)
 
     def take(self, rows: Integers) -> Ragged:
-        """Select the given rows, in the given order."""
+        """Select the given rows, in the given order; all in their order are not copied."""
+        if len(rows) == len(self) and np.array_equal(rows, np.arange(len(self))):
+            return self
         return Ragged.from_ranges(self.values, self.bounds[rows], self.sizes[rows])
 
     def where(self, kept: NDArray[np.bool_]) -> Ragged:

@@ -78,12 +78,12 @@ class PairSet:
         Cost: a product of the points with the map, and n_pairs * n_rows.
         """
         from boostmetric.kernels.lanes import WIDTH
-        from boostmetric.kernels.pairs import squared_distances
+        from boostmetric.kernels.pairs import add_squared_distances
 
         padded = np.zeros((len(rows) + -len(rows) % WIDTH, rows.shape[1]))
         padded[: len(rows)] = rows
-        distances = np.empty(len(self))
-        squared_distances(self._points.along(padded), self._starts, self._second, 0, len(self._points), distances)
+        distances = np.zeros(len(self))
+        add_squared_distances(self._points.along(padded), self._starts, self._second, 0, len(self._points), distances)
         if self._order is None:
             return distances
         given = np.empty(len(self))

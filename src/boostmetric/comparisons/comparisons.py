@@ -95,7 +95,7 @@ class Comparisons:
     from_rankings = classmethod(searched.from_rankings)
     from_clicks = classmethod(searched.from_clicks)
     from_positives = classmethod(searched.from_positives)
-    _mined = classmethod(labelled.mined)
+    _of_neighbors = classmethod(labelled.of_neighbors)
 
     @classmethod
     def concatenate(cls, parts: Sequence[Comparisons]) -> Comparisons:
@@ -123,8 +123,9 @@ class Comparisons:
         cls, anchors: NDArray[Any], near: Ragged, far: Ragged, weights: FloatArray, classes: Classes | None = None
     ) -> Comparisons:
         """Build one group per anchor: its pairs with the near points against its pairs with the far points."""
-        sides = near_then_far(near, far)
-        anchor = np.repeat(anchors, near.sizes + far.sizes)
+        short = (Ragged(side.values.astype(np.int32, copy=False), side.bounds) for side in (near, far))
+        sides = near_then_far(*short)
+        anchor = np.repeat(anchors.astype(np.int32), near.sizes + far.sizes)
         return cls._build(anchor, sides.values, sides.bounds, weights, anchors.astype(np.int64), classes)
 
     @classmethod
@@ -285,9 +286,15 @@ class Comparisons:
         product = check_weights("weights, multiplied,", self.weights * factors, self.n_groups, "group")
         return replace(self, weights=product).subset(product > 0)
 
-    def renumbered(self) -> Comparisons:
-        """Renumber the points that occur from 0, in the order of `points`."""
-        used = self.points
+    def renumbered(self, used: NDArray[np.int64] | None = None) -> Comparisons:
+        """Renumber the points that occur from 0, in the order of `points`.
+
+        Parameters
+        ----------
+        used : ndarray of int, optional
+            The points to number, ascending: those that occur, and perhaps others.
+        """
+        used = self.points if used is None else used
         number = np.full(max(int(used[-1]), int(self.anchors.max())) + 1, -1, dtype=np.int32)
         number[used] = np.arange(len(used))
         # An anchor that does not occur, such as a query, has no number here.

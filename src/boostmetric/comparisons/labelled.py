@@ -9,10 +9,11 @@ import numpy as np
 from boostmetric.arrays.numbering import check_weights, check_weights_of_anchors
 from boostmetric.arrays.ragged import Ragged
 from boostmetric.arrays.tensors import as_numpy
+from boostmetric.arrays.types import FloatArray
 from boostmetric.comparisons.classes import Classes
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+    from numpy.typing import ArrayLike, NDArray
 
     from boostmetric.comparisons.comparisons import Comparisons
 
@@ -67,39 +68,38 @@ def from_labels(
     >>> Comparisons.from_labels(X, y, n_neighbors=1, n_impostors=2)
     Comparisons(n_comparisons=8, n_pairs=6, n_groups=4)
     """
-    return mined(cls, X, y, n_neighbors, n_impostors, sample_weight, unlabelled=unlabelled, device=device)
-
-
-def mined(
-    cls: type[Comparisons],
-    X: ArrayLike,
-    y: ArrayLike,
-    n_neighbors: int,
-    n_impostors: int | Literal["all"],
-    sample_weight: ArrayLike | None,
-    *,
-    unlabelled: bool = False,
-    quiet: bool = False,
-    device: str = "cpu",
-) -> Comparisons:
-    """Same as `from_labels`, but without the warning about small classes if `quiet`."""
     from boostmetric.comparisons.labels import mine
 
     y = as_numpy(y)
     weights = check_weights("sample_weight", sample_weight, np.size(y), "sample")
-    asked = weights > 0 if (weights == 0).any() else None
-    anchors, targets, impostors = mine(
+    found = mine(
         X,
         y,
         n_neighbors=n_neighbors,
         n_impostors=n_impostors,
-        asked=asked,
+        asked=weighed(weights),
         unlabelled=unlabelled,
-        quiet=quiet,
         device=device,
     )
-    check_weights_of_anchors(weights[anchors])
+    return of_neighbors(cls, *found, weights)
+
+
+def weighed(weights: FloatArray) -> NDArray[np.bool_] | None:
+    """Mask of the points of positive weight; None if all are."""
+    return None if weights.all() else weights > 0
+
+
+def of_neighbors(
+    cls: type[Comparisons],
+    anchors: NDArray[np.int64],
+    targets: Ragged,
+    impostors: Ragged | Classes,
+    weights: FloatArray,
+) -> Comparisons:
+    """Build one group for each anchor from what `boostmetric.comparisons.labels.mine` found, and weights of points."""
+    own = weights[anchors]
+    check_weights_of_anchors(own)
     if isinstance(impostors, Classes):
         nobody = Ragged.from_sizes(np.empty(0, dtype=np.int32), np.zeros(len(anchors), dtype=np.int64))
-        return cls._from_anchors(anchors, targets, nobody, weights[anchors], impostors)
-    return cls._from_anchors(anchors, targets, impostors, weights[anchors])
+        return cls._from_anchors(anchors, targets, nobody, own, impostors)
+    return cls._from_anchors(anchors, targets, impostors, own)

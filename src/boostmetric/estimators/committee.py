@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,8 +14,10 @@ from boostmetric.arrays.types import IntArray
 from boostmetric.arrays.validation import check_count
 from boostmetric.comparisons import Comparisons, Points
 from boostmetric.comparisons.forms import as_rows
-from boostmetric.estimators.comparison_boost_metric import ComparisonBoostMetric
 from boostmetric.metric import MahalanobisMetric
+
+if TYPE_CHECKING:
+    from boostmetric.estimators.comparison_boost_metric import ComparisonBoostMetric
 
 
 def committee(

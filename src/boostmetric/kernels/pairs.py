@@ -67,8 +67,8 @@ def squared_differences(z, starts, second, begin, end, out):
 
 
 @kernel
-def squared_distances(z, starts, second, begin, end, out):
-    """Compute out = |z[i] - z[j]|**2 for every pair i, j; rows of z are padded with zeros to a multiple of WIDTH."""
+def add_squared_distances(z, starts, second, begin, end, out):
+    """Add |z[i] - z[j]|**2 to `out` for every pair i, j; rows of z are padded with zeros to a multiple of WIDTH."""
     width = z.shape[1]
     for i in range(begin, end):
         others, distances = second[starts[i] : starts[i + 1]], out[starts[i] : starts[i + 1]]
@@ -78,7 +78,7 @@ def squared_distances(z, starts, second, begin, end, out):
             for k in range(0, width, WIDTH):
                 difference = load(z, i * width + k) - load(z, other + k)
                 square = multiply_add(difference, difference, square)
-            distances[p] = total(square)
+            distances[p] += total(square)
 
 
 @kernel
@@ -157,8 +157,8 @@ def degrees(starts, second, c, out):
 
 
 @kernel
-def half_laplacian(starts, second, c, degree, is_known, points, begin, end, out):
-    """Compute rows begin to end of (Deg / 2 - W) points, where W holds each pair once.
+def half_laplacian(starts, second, c, scale, degree, is_known, points, begin, end, out):
+    """Compute rows begin to end of (Deg / 2 - W) points, where W holds each pair once, times a power of two.
 
     With all rows R, points' R + R' points = sum c (a - b)(a - b)'. Each pair costs one row of the points, half of what
     the full Laplacian needs. Unless the degrees are known, `degree` must be zeros and all rows be computed: it is
@@ -181,7 +181,7 @@ def half_laplacian(starts, second, c, degree, is_known, points, begin, end, out)
                     left_sum, right_sum = load(out, place + left), load(out, place + right)
                 sums_degrees = left == 0 and not is_known
                 for p in range(others.size):
-                    coefficient, other = splat(coefficients[p]), others[p] * n_columns
+                    coefficient, other = splat(scale * coefficients[p]), others[p] * n_columns
                     left_sum = multiply_add(coefficient, load(points, other + left), left_sum)
                     right_sum = multiply_add(coefficient, load(points, other + right), right_sum)
                     if sums_degrees:
@@ -190,7 +190,7 @@ def half_laplacian(starts, second, c, degree, is_known, points, begin, end, out)
                 if p_end == last:
                     if sums_degrees:
                         degree[i] += own
-                    half = splat(0.5 * degree[i])
+                    half = splat(0.5 * scale * degree[i])
                     left_sum = half * load(points, row + left) - left_sum
                     right_sum = half * load(points, row + right) - right_sum
                 store(out, place + left, left_sum)

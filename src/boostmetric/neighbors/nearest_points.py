@@ -33,12 +33,15 @@ from boostmetric.neighbors.searches import ClassPanels, Leading, Once, Panels, Q
 from boostmetric.parallel.crew import Crew
 from boostmetric.parallel.devices import torch_device
 
+# Squared length of the mean over the mean squared length up to which points are not centred: that would take a copy of
+# them, for few queries more that the first search settles.
+_NEAR_THE_ORIGIN = 0.1
 _SPARE = 8  # candidates beyond those wanted, so that ties at the end of the list are seen
 _MORE = 2  # times as many candidates, of a search along the leading directions only
 _FEW = 20  # queries are few if there are more than this many times as many points
 _MOST_FEATURES_OF_A_TREE = 4
 _LEAST_POINTS_OF_A_TREE = 10_000
-_QUERIES = 1024  # queries per piece of work of a thread
+_QUERIES = 512  # queries per piece of work of a thread
 _FEW_QUERIES = 256  # the same, if each query may have many answers
 # Pairs of a query and a point. The CPU compares fewer than this in the milliseconds it takes to send the points to a
 # device and get its answer; a thousand classes of sixty points would pay that a thousand times.
@@ -56,8 +59,8 @@ def rounding_of_distances(points: Any) -> float:
         # Two rows differ in at most as many coordinates as they have entries together.
         n_entries = 2 * int(np.diff(points.indptr).max(initial=0))
         return float(np.sqrt(n_entries) * np.finfo(points.dtype).eps * np.abs(points.data).max(initial=0.0))
-    varies = points.min(axis=0) < points.max(axis=0)
-    size = np.abs(points).max(axis=0).astype(np.float64)[varies]
+    low, high = points.min(axis=0), points.max(axis=0)
+    size = np.maximum(-low, high).astype(np.float64)[low < high]
     return float(np.sqrt(len(size)) * np.finfo(points.dtype).eps * size.max(initial=0.0))
 
 
@@ -105,9 +108,9 @@ def nearest(
         searches.append(_Search(lambda rows, n: (listed[rows, :n], None), blur))
     else:
         if Quick.pays(points, len(asked)):
-            leading = Leading.of(centred, len(asked), blur)
+            leading = Leading.of(centred, around, len(asked), blur)
             if leading is not None:
-                searches.append(_Search(lambda rows, n: leading.propose(around[rows], n), leading.blur, _MORE))
+                searches.append(_Search(leading.propose, leading.blur, _MORE))
             quick = Once(lambda: Quick(centred, blur))
             searches.append(_Search(lambda rows, n: quick().propose(around[rows], n), Quick.blur_of(blur)))
         exact = Once(lambda: (centred, around) if centred.dtype == np.float64 else _in_double(points, asked))
@@ -189,11 +192,9 @@ def nearest_others(
         searches.append(_Search(lambda rows, n: (listed[rows, :n], None), blur))
     else:
         if Quick.pays(points, len(asked)):
-            leading = Leading.of(centred, len(asked), blur, label)
+            leading = Leading.of(centred, centred, len(asked), blur, label)
             if leading is not None:
-                searches.append(
-                    _Search(lambda rows, n: leading.propose(centred[rows], n, label[rows]), leading.blur, _MORE)
-                )
+                searches.append(_Search(lambda rows, n: leading.propose(rows, n, label[rows]), leading.blur, _MORE))
             quick = Once(lambda: Quick(centred, blur, label))
             searches.append(
                 _Search(lambda rows, n: quick().propose(centred[rows], n, label[rows]), Quick.blur_of(blur))
@@ -212,7 +213,7 @@ def nearest_others(
         answer, left = _ask(searches, points, points, rows, n_candidates, n_others, k, rounding, hide)
         if len(left) and n_candidates < n_others:
             answer[left] = _among_all(points, points, rows[left], k, rounding, hide)
-        return Ragged.from_rows(answer)
+        return Ragged.from_rows(answer.astype(np.int32))  # half the memory
 
     # Points of all classes together, unless a class leaves too few others; pieces of one class would be small.
     leaves_few = len(points) - sizes < n_neighbors + _SPARE
@@ -313,14 +314,18 @@ def scaled(
 
 
 def _centred(points: NDArray[Any], queries: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], float]:
-    """Subtract the mean of the points from both, and bound the error of a squared distance that is expanded.
+    """Subtract the mean of the points from both if it is large; bound the error of a squared distance that is expanded.
 
     Expanding it loses precision in proportion to the squared lengths of the points. The bound is for double precision,
     whatever the points are in.
     """
-    centre = points.mean(axis=0, dtype=np.float64).astype(points.dtype)
-    centred = points - centre
-    around = centred if queries is points else queries - centre
+    centre = points.mean(axis=0, dtype=np.float64)
+    if centre @ centre <= _NEAR_THE_ORIGIN * square_lengths(points).mean(dtype=np.float64):
+        centred, around = points, queries
+    else:
+        centre = centre.astype(points.dtype)
+        centred = points - centre
+        around = centred if queries is points else queries - centre
     longest = float(square_lengths(centred).max(initial=0.0))
     if around is not centred:
         longest = max(longest, float(square_lengths(around).max(initial=0.0)))

@@ -18,6 +18,7 @@ from boostmetric.arrays.types import FloatArray
 
 _ROOM = 256  # initial number of answers per query
 _CHUNK = 2**22  # numbers in memory at once
+_COLUMNS = 2**11  # of a product
 _FEWEST_FEATURES_TO_ROUND = 32  # with fewer, products take little time
 _FEWEST_TO_ROUND = 2**20  # pairs
 # Points in single precision are searched as they are if their exponent is at most this.
@@ -97,7 +98,8 @@ class Quick:
         for rows in row_chunks(len(queries), 2 * len(self._points)):  # few enough to stay in the cache
             asked = np.ldexp(queries[rows], self._exponent).astype(np.float32, copy=False)
             products = self._products(len(asked))
-            np.matmul(asked, self._points.T, out=products)
+            for columns in _column_blocks(len(self._points)):  # BLAS copies its second factor
+                np.matmul(asked, self._points[columns].T, out=products[:, columns])
             known = self._half_norms, self._label, classes[rows]
             brute_force.select(products, *known, values, places, numbers[rows], limits[rows])
             limits[rows] = 2 * limits[rows] + square_lengths(asked)
@@ -123,37 +125,51 @@ class Leading:
         Orthonormal columns.
     centred, blur, label
         As for `Quick`.
+    queries : ndarray of shape (n_queries, n_features)
+        The points to search for; may be `centred`.
     """
 
     def __init__(
-        self, axes: FloatArray, centred: NDArray[Any], blur: float, label: NDArray[np.int64] | None = None
+        self,
+        axes: FloatArray,
+        centred: NDArray[Any],
+        queries: NDArray[Any],
+        blur: float,
+        label: NDArray[np.int64] | None = None,
     ) -> None:
-        self._axes = axes
-        self._quick = Quick(self._along(centred), blur, label)
+        points = _along(axes, centred)
+        self._queries = points if queries is centred else _along(axes, queries)
+        self._quick = Quick(points, blur, label)
         self.blur = self._quick.blur
 
     @classmethod
     def of(
-        cls, centred: NDArray[Any], n_queries: int, blur: float, label: NDArray[np.int64] | None = None
+        cls,
+        centred: NDArray[Any],
+        queries: NDArray[Any],
+        n_queries: int,
+        blur: float,
+        label: NDArray[np.int64] | None = None,
     ) -> Leading | None:
-        """The search, or None if it would take as long as one in all directions."""
+        """The search for some of the queries, or None if it would take as long as one in all directions."""
         if len(centred) * n_queries < _FEWEST_FOR_AXES or centred.shape[1] < _FEWEST_FEATURES_FOR_AXES:
             return None
         axes = _leading_axes(centred)
-        return None if axes is None else cls(axes, centred, blur, label)
+        return None if axes is None else cls(axes, centred, queries, blur, label)
 
     def propose(
-        self, queries: NDArray[Any], n_candidates: int, own: NDArray[np.int64] | None = None
+        self, rows: NDArray[np.int64], n_candidates: int, own: NDArray[np.int64] | None = None
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """As `Quick.propose`, by distances along the axes."""
-        return self._quick.propose(self._along(queries), n_candidates, own)
+        """As `Quick.propose` for the queries of these numbers, by distances along the axes."""
+        return self._quick.propose(self._queries[rows], n_candidates, own)
 
-    def _along(self, points: NDArray[Any]) -> NDArray[np.float32]:
-        """Coordinates along the axes, from products in double precision."""
-        coordinates = np.empty((len(points), self._axes.shape[1]), dtype=np.float32)
-        for rows in row_chunks(len(points), 8 * points.shape[1]):
-            coordinates[rows] = points[rows] @ self._axes
-        return coordinates
+
+def _along(axes: FloatArray, points: NDArray[Any]) -> NDArray[np.float32]:
+    """Coordinates along axes, from products in double precision."""
+    coordinates = np.empty((len(points), axes.shape[1]), dtype=np.float32)
+    for rows in row_chunks(len(points), 8 * points.shape[1]):
+        coordinates[rows] = points[rows] @ axes
+    return coordinates
 
 
 def _leading_axes(centred: NDArray[Any]) -> FloatArray | None:
@@ -277,6 +293,10 @@ class ClassPanels:
 def square_lengths(points: NDArray[Any]) -> NDArray[np.float64]:
     """Squared lengths, computed without an array as large as the points."""
     return np.asarray(np.einsum("ij,ij->i", points, points))
+
+
+def _column_blocks(n_columns: int) -> list[slice]:
+    return [slice(begin, begin + _COLUMNS) for begin in range(0, n_columns, _COLUMNS)]
 
 
 def row_chunks(n_rows: int, row_size: int) -> list[slice]:

@@ -39,14 +39,13 @@ def make_shards(points: PointRows, comparisons: Comparisons, loss: Loss, *, most
     for kind, chosen in ((GroupShard, ~single & ~is_open), (SingleShard, single)):
         n_members = int(sizes[chosen].sum())
         pieces = _cut(chosen, sizes, min(most, n_members / _MEMBERS_PER_SHARD))
-        parts = [comparisons.subset(groups) for groups in pieces]
-        # Approximate nanoseconds for the kernels over the members, and over the points.
-        kernel_cost = n_members * (25 + points.n_features / 3)
-        points_cost = points.direction_cost * sum(_share(part, len(points)) for part in parts)
-        if points_cost > _MOST_ON_POINTS * kernel_cost and len(parts) > 1:
-            pieces = _cut(chosen, sizes, _MOST_ON_POINTS * kernel_cost / points.direction_cost)
-            parts = [comparisons.subset(groups) for groups in pieces]
-        shards += [kind(points, part, loss) for part in parts]
+        if len(pieces) > 1:
+            # Approximate nanoseconds for the kernels over the members, and over the points.
+            kernel_cost = n_members * (25 + points.n_features / 3)
+            points_cost = points.direction_cost * sum(_share(comparisons, piece, len(points)) for piece in pieces)
+            if points_cost > _MOST_ON_POINTS * kernel_cost:
+                pieces = _cut(chosen, sizes, _MOST_ON_POINTS * kernel_cost / points.direction_cost)
+        shards += [kind(points, _part(comparisons, piece), loss) for piece in pieces]
     if comparisons.classes is not None:
         _check_memory(int(is_open.sum()), comparisons.classes)
         columns = Columns(points, comparisons.classes)
@@ -54,7 +53,7 @@ def make_shards(points: PointRows, comparisons: Comparisons, loss: Loss, *, most
         rows_per_shard = max(_ROWS_PER_SHARD, 4 * points.n_features) if points.is_single else _ROWS_PER_SHARD
         n_shards = min(most, is_open.sum() / rows_per_shard)
         pieces = _cut(is_open, sizes, n_shards)
-        shards += [BlockShard(points, comparisons.subset(groups), loss, columns) for groups in pieces]
+        shards += [BlockShard(points, _part(comparisons, piece), loss, columns) for piece in pieces]
     return shards
 
 
@@ -70,10 +69,21 @@ def _cut(chosen: NDArray[np.bool_], sizes: NDArray[np.int64], n_pieces: float) -
     return [piece for piece in np.split(groups, np.unique(cuts)) if len(piece)]
 
 
-def _share(comparisons: Comparisons, n_points: int) -> float:
-    """Fraction of the points that occur in listed pairs."""
+def _part(comparisons: Comparisons, groups: NDArray[np.int64]) -> Comparisons:
+    """Some of the groups, in order; all without a copy."""
+    return comparisons if len(groups) == comparisons.n_groups else comparisons.subset(groups)
+
+
+def _share(comparisons: Comparisons, groups: NDArray[np.int64], n_points: int) -> float:
+    """Fraction of the points that occur in listed pairs of a run of groups."""
+    first, last = int(groups[0]), int(groups[-1]) + 1
+    begin, *ends = comparisons.bounds[2 * first : 2 * last + 1 : 2].tolist()
+    members = comparisons.members[begin : ends[-1]]
+    if len(groups) < last - first:
+        chosen = np.isin(np.arange(first, last), groups)
+        members = members[np.repeat(chosen, np.diff([begin, *ends]))]
     occurs = np.zeros(n_points, dtype=bool)
-    occurs[comparisons.pairs] = True
+    occurs[comparisons.pairs[members]] = True
     return float(occurs.mean())
 
 

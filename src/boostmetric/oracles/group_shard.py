@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
@@ -21,7 +21,9 @@ from boostmetric.oracles.point_rows import PointRows
 _Answer = TypeVar("_Answer")
 
 # Number of directions to project the points on in one pass.
-_AT_ONCE = 32
+_AT_ONCE = 16
+# Number of sides of groups to place at once.
+_SIDES_AT_ONCE = 2**12
 
 
 class GroupShard(PairShard):
@@ -35,7 +37,8 @@ class GroupShard(PairShard):
             self._log_omega = aligned(np.log(self._omega))
         # Pair numbers of all places; an empty place has the number after the last pair.
         self._members = np.full(layout.n_places, len(comparisons.pairs), dtype=np.uint32)
-        self._members[layout.place] = comparisons.members
+        for some, place in layout.places(comparisons.bounds):
+            self._members[place] = comparisons.members[some]
         self._empty = np.flatnonzero(self._members == len(comparisons.pairs))
         self._distance_in_empty = np.where(layout.is_far(self._empty), groups.EMPTY, -groups.EMPTY)
         self._d, self._h = aligned_zeros(2, layout.n_places)
@@ -45,9 +48,7 @@ class GroupShard(PairShard):
         self._runs = [_Run.of(*piece, ends) for piece in pieces_of(np.array(ends))]
 
     def extend(self, directions: FloatArray, step_sizes: FloatArray) -> Mass:
-        # The distance of a pair is the same in all groups: sum it along all directions before the next pair.
-        d = self._points.scratch.room("growths", len(self._c))
-        pairs.spread(self._d, self._members, d)
+        d = self._kept()  # sum that of a pair along all directions before the next pair
         for begin in range(0, len(directions), _AT_ONCE):
             block = slice(begin, begin + _AT_ONCE)
             z = np.ascontiguousarray(np.transpose(self._points.times_each(directions[block])))
@@ -63,6 +64,16 @@ class GroupShard(PairShard):
 
     def _distances(self) -> tuple[FloatArray, ...]:
         return (self._d,)
+
+    def _kept(self) -> FloatArray:
+        # The distance of a pair is the same in all groups. Its growth, which this overwrites, is with them by now.
+        d = self._points.scratch.room("growths", len(self._c))
+        pairs.spread(self._d, self._members, d)
+        return d
+
+    def _put_back(self, kept: FloatArray) -> None:
+        self._in_runs(lambda run: pairs.gather(kept, self._members[run.places], self._d[run.places]))
+        self._d[self._empty] = self._distance_in_empty
 
     def _set_growths(self, h: FloatArray) -> None:
         self._in_runs(lambda run: pairs.gather(h, self._members[run.places], self._h[run.places]))
@@ -133,14 +144,15 @@ class _Layout:
         Batches for the kernels: near places, far places, offset, joined or not.
     omega : ndarray of shape (8 * n_batches,)
         Weights of the groups by lane, 0 in empty lanes.
-    place : ndarray of shape (n_members,)
-        Place of every member.
+    begin, apart : ndarray of shape (2 * n_groups,)
+        Place of the first member of each side, and the distance to the place of the next one.
     n_places : int
     """
 
     batches: IntArray
     omega: FloatArray
-    place: IntArray
+    begin: IntArray
+    apart: IntArray
     n_places: int
 
     @classmethod
@@ -173,9 +185,19 @@ class _Layout:
         n_near, _, offset, alone_ = batches[batch[rank]].T
         begin = np.stack([offset, offset + WIDTH * n_near], axis=1).ravel() + np.repeat(lane[rank], 2)
         apart = np.repeat(np.where(alone_, 1, WIDTH), 2)
-        side = np.repeat(np.arange(2 * n_groups), np.diff(comparisons.bounds))
-        place = begin[side] + apart[side] * (np.arange(len(comparisons.members)) - comparisons.bounds[side])
-        return cls(batches, omega, place, int(ends[-1]))
+        return cls(batches, omega, begin, apart, int(ends[-1]))
+
+    def places(self, bounds: IntArray) -> Iterator[tuple[slice, IntArray]]:
+        """Places of the members of all sides, which have these bounds, for some of the members after the others."""
+        for first in range(0, len(self.begin), _SIDES_AT_ONCE):
+            sides = slice(first, first + _SIDES_AT_ONCE)
+            starts = bounds[first : first + _SIDES_AT_ONCE + 1]
+            sizes = np.diff(starts)
+            number = np.arange(starts[0], starts[-1]) - np.repeat(starts[:-1], sizes)
+            yield (
+                slice(starts[0], starts[-1]),
+                np.repeat(self.begin[sides], sizes) + np.repeat(self.apart[sides], sizes) * number,
+            )
 
     def is_far(self, places: IntArray) -> NDArray[np.bool_]:
         """Whether places are on the far side of their batch."""

@@ -24,7 +24,8 @@ _Answer = TypeVar("_Answer")
 
 # Number of directions to project the points on in one pass.
 _AT_ONCE = 16
-# More directions than this are projected on as one linear map; of fewer the products with the points are kept.
+# More directions than this are projected on as one linear map, of which as many rows are multiplied at a time: the
+# products take less memory than the points.
 _MOST_KEPT = 64
 # Pairs, or members of groups, that are worth handing to a thread; more pieces would not run at the same time.
 _PAIRS_PER_PIECE, _MOST_PIECES = 2**16, 64
@@ -48,9 +49,11 @@ class PairShard(Shard):
         touched[comparisons.pairs] = True
         self._points, number = points.share(touched)
         # Pairs sorted by their first point, as in `kernels.pairs`.
-        first, second = number[comparisons.pairs].T
+        first, second = comparisons.pairs.T
+        if self._points is not points:
+            first, second = number[first], number[second]
         self._starts = np.searchsorted(first, np.arange(len(self._points) + 1))
-        self._second = second.astype(np.uint32)
+        self._second = np.require(second, np.int32, ["C", "W"]).view(np.uint32)  # no copy, if they suit
         self._pieces = pieces_of(self._starts)
 
         # Coefficients of all pairs, and one at the end for places without a pair.
@@ -91,12 +94,19 @@ class PairShard(Shard):
             self._in_pieces(lambda begin, end: pairs.squared_differences(z, *layout, begin, end, h))
         elif len(xi) > _MOST_KEPT and factors.min() >= 0.0:
             rows = as_map(xi, factors)
-            z = self._points.along(np.pad(rows, [(0, -len(rows) % WIDTH), (0, 0)]))
-            self._in_pieces(lambda begin, end: pairs.squared_distances(z, *layout, begin, end, h))
+            rows = np.pad(rows, [(0, -len(rows) % WIDTH), (0, 0)])
+            h[:] = 0.0
+            for first in range(0, len(rows), _MOST_KEPT):
+                self._add_squares(self._points.along(rows[first : first + _MOST_KEPT]), h)
         else:
             h[:] = 0.0
             self._add_growths(self._points.along(xi), factors, h, fused=False)
         self._set_growths(h)
+
+    def _add_squares(self, z: FloatArray, h: FloatArray) -> None:
+        """Add the squared distances of all pairs, given coordinates of the points."""
+        layout = self._starts, self._second
+        self._in_pieces(lambda begin, end: pairs.add_squared_distances(z, *layout, begin, end, h))
 
     def _add_growths(self, z: FloatArray, factors: FloatArray, h: FloatArray, *, fused: bool) -> None:
         """Add the growths of all pairs along directions, given the points along them as columns."""

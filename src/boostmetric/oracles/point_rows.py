@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from itertools import pairwise
 from threading import Lock
@@ -29,6 +30,8 @@ _PRODUCTS_PER_PIECE = 2**22
 _ROWS_IN_SINGLE = 2**9
 # Each piece has a sum in double precision, which is large beside points in single precision.
 _MOST_PIECES_IN_SINGLE = 2**4
+# Of the powers of two that coefficients are divided by, so that the inverse is a float64.
+_LEAST_EXPONENT = -1000
 
 UintArray = NDArray[np.uint32]
 Starts = NDArray[np.int64]
@@ -45,6 +48,7 @@ class LastProduct:
         """Compute times(directions), or return it if it was computed last."""
         with self._lock:
             if self._last is None or not np.array_equal(self._last[0], directions):
+                self._last = None  # frees it
                 self._last = directions.copy(), times(directions)
             return self._last[1]
 
@@ -196,8 +200,8 @@ class DensePoints:
     def gram(self, starts: Starts, second: UintArray, c: FloatArray) -> FloatArray:
         exponent = 0
         if self.is_single:  # which has a small range
-            exponent = int(np.frexp(largest_size(c[: starts[-1]]))[1])
-            c = np.ldexp(c, -exponent)
+            exponent = max(int(np.frexp(largest_size(c[: starts[-1]]))[1]), _LEAST_EXPONENT)
+        scale = math.ldexp(1.0, -exponent)
         # Scratch of this thread, which does nothing else until all pieces are done; other threads write to their own.
         degree, pieces = self.scratch.room("degree", len(self)), self._pieces(starts)
         degree[:] = 0.0
@@ -208,14 +212,12 @@ class DensePoints:
         def product(piece: tuple[int, int]) -> FloatArray:
             begin, end = piece
             if self.is_single:
-                return self._sum_of_products(starts, second, c, degree, is_known, begin, end)
+                return self._sum_of_products(starts, second, c, scale, degree, is_known, begin, end)
             rows = self.scratch.room("rows", end - begin, self._padded.shape[1])
-            pairs.half_laplacian(starts, second, c, degree, is_known, self._padded, begin, end, rows)
+            pairs.half_laplacian(starts, second, c, scale, degree, is_known, self._padded, begin, end, rows)
             return np.asarray(self._coordinates[begin:end].T @ rows[:, : self.n_features])
 
-        half, *others = self.crew.each(product, pieces)
-        for other in others:
-            half += other
+        half = self.crew.total(product, pieces)
         return np.asarray(np.ldexp(half + half.T, exponent) if exponent else half + half.T)
 
     def _sum_of_products(
@@ -223,6 +225,7 @@ class DensePoints:
         starts: Starts,
         second: UintArray,
         c: FloatArray,
+        scale: float,
         degree: FloatArray,
         is_known: bool,
         begin: int,
@@ -233,7 +236,7 @@ class DensePoints:
         for first in range(begin, end, _ROWS_IN_SINGLE):
             last = min(first + _ROWS_IN_SINGLE, end)
             rows = self.scratch.room("single rows", last - first, self._padded.shape[1], dtype=np.float32)
-            pairs.half_laplacian(starts, second, c, degree, is_known, self._padded, first, last, rows)
+            pairs.half_laplacian(starts, second, c, scale, degree, is_known, self._padded, first, last, rows)
             half += self._coordinates[first:last].T @ rows[:, : self.n_features]
         return half
 

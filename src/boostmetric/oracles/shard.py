@@ -74,14 +74,21 @@ class Shard(ABC):
         return None
 
     def probe(self, directions: FloatArray, factors: FloatArray) -> MassSlopes:
-        distances = self._distances()
-        kept = deepcopy(distances)
         self.project(directions, factors)
+        kept = self._kept()
         log_mass = self.commit(1.0).log_mass
         first = -self._gains(directions)
-        for array, before in zip(distances, kept, strict=True):
-            array[...] = before
+        self._put_back(kept)
         return MassSlopes(log_mass, first)
+
+    def _kept(self) -> Any:
+        """Copy of the distances."""
+        return deepcopy(self._distances())
+
+    def _put_back(self, kept: Any) -> None:
+        """Set the distances to those of a copy."""
+        for array, before in zip(self._distances(), kept, strict=True):
+            array[...] = before
 
     def commit(self, step: float) -> Mass:
         shift, mass, margin, violated = self._move(step).tolist()

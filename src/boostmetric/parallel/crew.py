@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from threading import Lock
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 _Piece = TypeVar("_Piece")
 _Answer = TypeVar("_Answer")
@@ -59,6 +60,30 @@ class Crew:
             if not other.cancel():
                 other.result()
         return [answers[i] for i in range(len(pieces))]
+
+    def total(self, function: Callable[[_Piece], Any], pieces: Sequence[_Piece]) -> Any:
+        """Add up the results of a function for each piece, in the order of the pieces, holding only a few of them.
+
+        The first result is overwritten.
+        """
+        waiting: dict[int, Any] = {}
+        lock, n_added, total = Lock(), 0, None
+
+        def add(i: int) -> None:
+            nonlocal n_added, total
+            answer = function(pieces[i])
+            with lock:
+                waiting[i] = answer
+                while n_added in waiting:
+                    following = waiting.pop(n_added)
+                    if total is None:
+                        total = following
+                    else:
+                        total += following
+                    n_added += 1
+
+        self.each(add, range(len(pieces)))
+        return total
 
     def __enter__(self) -> Self:
         return self

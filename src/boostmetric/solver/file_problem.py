@@ -62,6 +62,10 @@ class FileProblem:
         """The problem itself: workers read only the points they need."""
         return self
 
+    def restricted_with(self, held_out: FileProblem) -> tuple[FileProblem, FileProblem]:
+        """Both problems themselves."""
+        return self, held_out
+
     def split(self, fraction: float, seed: int) -> tuple[FileProblem, FileProblem]:
         """Split into a problem to learn from and one to hold out, see `ComparisonFiles.split`."""
         train, held_out = self.files.split(fraction, seed)

@@ -98,9 +98,12 @@ def solve(
         Each is called with every `Iteration`; boosting stops when one returns True or a `StopReason`.
     """
     solver = settings.solver
-    problem = problem.restricted()
-    watched = None if held_out is None else held_out.restricted()
-    fingerprint = cache(lambda: problem.fingerprint(settings.loss, settings.regularization))
+    watched = None
+    if held_out is None:
+        problem = problem.restricted()
+    else:
+        problem, watched = problem.restricted_with(held_out)
+    fingerprint = cache(lambda: problem.restricted().fingerprint(settings.loss, settings.regularization))
     watched_fingerprint = cache(lambda: "" if held_out is None else held_out.fingerprint())
     given = Progress.nothing(problem.n_features) if start is None else resumed(start, held_out, solver)
     if given.problem and given.problem != fingerprint():

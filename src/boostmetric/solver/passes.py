@@ -14,11 +14,15 @@ from typing import NamedTuple
 import numpy as np
 
 from boostmetric.arrays.types import FloatArray
+from boostmetric.parallel.heap import give_back
 from boostmetric.solver.learn import resumed, solve
 from boostmetric.solver.plan import Plan, Watcher
 from boostmetric.solver.problem import Learnable, satisfied
 from boostmetric.solver.result import Boosted, Progress, StopReason
 from boostmetric.solver.stopping import EarlyStopping
+
+# Numbers in the points of a large problem.
+_MANY = 2**20
 
 
 def learn_in_passes(plan: Plan) -> Boosted:
@@ -75,6 +79,7 @@ class Passes:
         plan, progress = self.plan, self.plan.start
         while True:
             problem, held_out = self._found(progress.found_under, len(progress.pass_ends))
+            self._tidy()
             progress = replace(resumed(progress, held_out, plan.settings.solver), best=self.best, score=self.score)
             n_pass, n_before = len(progress.pass_ends), progress.pass_ends[-1] if progress.pass_ends else 0
             boosted = solve(
@@ -86,15 +91,24 @@ class Passes:
                 max_iter=n_before + plan.max_iter[min(n_pass, len(plan.max_iter) - 1)],
                 on_iteration=[*plan.watchers, *self._early_stopping(held_out, progress)],
             )
+            del problem, held_out
+            self._tidy()
             yield boosted
             if n_pass + 1 >= len(plan.max_iter) or boosted.stop_reason is StopReason.CALLBACK:
                 return
             progress = boosted.next_pass()
 
+    def _tidy(self) -> None:
+        """Give back the memory that a stage has freed, if it may be much."""
+        n_samples, n_features = self.plan.source.points_at_hand.shape
+        if n_samples * n_features >= _MANY:
+            give_back()
+
     def _found(self, under: FloatArray | None, n_passes: int) -> Found:
         """Find comparisons under a metric; the last are cached, since a pass begins with the metric scored last."""
         if self._last is None or not np.array_equal(self._last[0], under):  # type: ignore[arg-type]
             plan = self.plan
+            self._last = None  # frees it before the next are found
             problem = plan.source.problem(under, n_passes)
             held_out = None if plan.held_out is None else plan.held_out.problem(under, n_passes)
             if plan.split is not None and held_out is None:

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from boostmetric.arrays.frame import Axes, Coordinates, Frame, Given
 from boostmetric.arrays.numbering import check_in_range
@@ -41,6 +42,10 @@ class Learnable(Protocol):
 
     def restricted(self) -> Self:
         """Restrict the points to those that the comparisons refer to."""
+        ...
+
+    def restricted_with(self, held_out: Self) -> tuple[Self, Self]:
+        """Restrict both problems; if they are about the same points, to those that either refers to."""
         ...
 
     def split(self, fraction: float, seed: int) -> tuple[Self, Self]:
@@ -112,14 +117,29 @@ class Problem(NamedTuple):
 
     def restricted(self) -> Problem:
         """Restrict the points to those that the comparisons refer to, and renumber them."""
-        points, comparisons = self.points, self.comparisons
-        if not comparisons.n_groups:
-            raise ValueError("There are no comparisons: at least one is needed.")
-        check_in_range(comparisons.n_points - 1, points.shape[0])
-        used = comparisons.points
-        if len(used) == points.shape[0]:  # all, in order: no need for a copy
+        used = self._used()
+        if len(used) == self.points.shape[0]:  # all, in order: no need for a copy
             return self
-        return self._replace(points=points[used], comparisons=comparisons.renumbered())
+        return self._replace(points=self.points[used], comparisons=self.comparisons.renumbered(used))
+
+    def restricted_with(self, held_out: Problem) -> tuple[Problem, Problem]:
+        """See `Learnable`."""
+        if held_out.points is not self.points:
+            return self.restricted(), held_out.restricted()
+        used = np.union1d(self._used(), held_out._used())
+        if len(used) == self.points.shape[0]:
+            return self, held_out
+        points = self.points[used]
+        train = self._replace(points=points, comparisons=self.comparisons.renumbered(used))
+        return train, held_out._replace(points=points, comparisons=held_out.comparisons.renumbered(used))
+
+    def _used(self) -> NDArray[np.int64]:
+        """Numbers of the points that the comparisons refer to, in ascending order."""
+        if not self.comparisons.n_groups:
+            raise ValueError("There are no comparisons: at least one is needed.")
+        used = self.comparisons.points
+        check_in_range(int(used[-1]), self.points.shape[0])
+        return used
 
     def fingerprint(self, loss: Loss = EXPONENTIAL, regularization: float = 0.0) -> str:
         """Hash that identifies the fit a checkpoint belongs to."""
@@ -153,6 +173,8 @@ class Problem(NamedTuple):
             frame = Frame.of(self.points)
             oracle = oracle_of(frame.points, self.comparisons)
             if held_out is not None:
-                watched = oracle_of(frame.coordinates_of(held_out.points), held_out.comparisons)
+                shared = held_out.points is self.points
+                coordinates = frame.points if shared else frame.coordinates_of(held_out.points)
+                watched = oracle_of(coordinates, held_out.comparisons)
                 oracle = WithHeldOut(oracle, watched)
             yield frame, oracle

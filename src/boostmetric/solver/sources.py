@@ -15,9 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostmetric.arrays.frame import Given
+from boostmetric.arrays.numbering import check_weights
 from boostmetric.arrays.types import FloatArray, IntArray
 from boostmetric.comparisons import Comparisons
-from boostmetric.comparisons.labels import warn_of_small_classes
+from boostmetric.comparisons.labelled import weighed
+from boostmetric.comparisons.labels import mine, warn_of_small_classes
 from boostmetric.metric import MahalanobisMetric
 from boostmetric.metric.mapped_points import mapped_points
 from boostmetric.metric.starts import Init, scatter, starting_components
@@ -123,11 +125,20 @@ class Labelled:
     def problem(self, under: FloatArray | None = None, n_passes: int = 0) -> Problem:
         """Find comparisons with the targets and impostors that are nearest under a metric."""
         mapped = self.X if under is None else mapped_points(MahalanobisMetric(under), self.X)[0]
-        weights = self.weights if self.sample is None else self.sample.drawn(len(self.y), self.weights, n_passes)
-        mining = (self.n_neighbors, self.n_impostors, weights)
-        mined = Comparisons._mined(mapped, self.y, *mining, quiet=True, device=self.device)
+        drawn = self.weights if self.sample is None else self.sample.drawn(len(self.y), self.weights, n_passes)
+        weights = check_weights("sample_weight", drawn, len(self.y), "sample")
+        found = mine(
+            mapped,
+            self.y,
+            n_neighbors=self.n_neighbors,
+            n_impostors=self.n_impostors,
+            asked=weighed(weights),
+            quiet=True,
+            device=self.device,
+        )
+        del mapped  # before the comparisons take memory
         # Samples are tested on the classes that they are learned from.
-        return Problem(self.X, mined, split_by="anchors")
+        return Problem(self.X, Comparisons._of_neighbors(*found, weights), split_by="anchors")
 
     def start(self, init: Init) -> FloatArray | None:
         """Linear map of the metric to start from."""
