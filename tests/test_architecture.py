@@ -79,7 +79,8 @@ def test_few_frames_lie_between_fit_and_the_loop(kind, loss):
 
 @pytest.mark.parametrize("kind", ["labels", "auto"])
 def test_a_fit_changes_no_parameter(kind):
-    X, y = np.random.default_rng(0).standard_normal((40, 3)), np.arange(40) % 2
+    y = np.arange(90) % 3
+    X = np.random.default_rng(0).standard_normal((90, 3)) * [1, 5, 20] + 3 * y[:, None] * [1, 0, 0]
     metric = BoostMetric.recommended(random_state=0, n_passes=2) if kind == "auto" else BoostMetric.paper(max_iter=5)
     asked = metric.get_params()
     seen = []

@@ -49,7 +49,7 @@ def groups_from_positives(
     n_random: int,
     near_duplicate: float,
     random_state: int | np.random.RandomState | None,
-) -> Found:
+) -> FoundGroups:
     """Build the groups of `boostmetric.Comparisons.from_positives`."""
     for name, value in {"n_nearest": n_nearest, "n_random": n_random}.items():
         if value != 0:
@@ -74,10 +74,10 @@ def groups_from_positives(
             "No document is left that a query could be far from: all others may be relevant too. Give more documents "
             "(corpus)."
         )
-    return Found(_groups(asked, positives, weight, far), search)
+    return FoundGroups(_groups(asked, positives, weight, far), search)
 
 
-class Found(NamedTuple):
+class FoundGroups(NamedTuple):
     """Groups, and the search that finds their far sides under other metrics."""
 
     groups: Groups

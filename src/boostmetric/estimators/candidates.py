@@ -10,7 +10,6 @@ import numpy as np
 
 from boostmetric.arrays.types import FloatArray
 from boostmetric.estimators.decision import BLOCK_DOES, CORRECTIVE_DOES
-from boostmetric.evaluation.splitting import FEW_ROWS
 from boostmetric.metric.starts import Init, start_in_words
 from boostmetric.solver.plan import SolverName
 from boostmetric.solver.sources import DrawnAnchors, Labelled
@@ -24,9 +23,9 @@ MOST_ANCHORS = 3000
 _WHOLE_PASSES, _SEED_OF_RESULT = 3, 0
 # The result is the mean of so many metrics at most.
 _MOST_AVERAGED = 3
-# By how many standard errors the loss must be smaller than that of the Euclidean distance, and than that of a start
-# with more directions.
-STANDARD_ERRORS, STANDARD_ERRORS_OF_FEWER = 1.3, 0.5
+# By how many standard errors the loss must be smaller than that of the Euclidean distance, than that of a start with
+# more directions, and than that of a metric to be left out of the mean.
+STANDARD_ERRORS, STANDARD_ERRORS_OF_FEWER, STANDARD_ERRORS_OF_AVERAGED = 1.3, 0.5, 2.0
 
 
 @dataclass(frozen=True)
@@ -107,19 +106,18 @@ class Candidate:
         return float(self.errors.mean())
 
 
-def choose(found: Sequence[Candidate], n_samples: int) -> list[Candidate]:
-    """The candidate of the smallest loss; in small data, if it is to be averaged, with the best of two other recipes.
+def choose(found: Sequence[Candidate]) -> list[Candidate]:
+    """The candidate of the smallest loss; if it is to be averaged, with the best of two other recipes.
 
     The candidate of the smallest loss says whether mapped samples are scaled to unit length. Of those that do the same,
     candidates that are not better than the Euclidean distance by more than 1.3 standard errors are left out: among
-    many, one is a little better by chance (Breiman et al., "Classification and regression trees", 1984, take one).
+    many, one is a little better by chance (Breiman et al., "Classification and regression trees", 1984, take one). What
+    is clearly worse than the best is not averaged with it.
 
     Parameters
     ----------
     found : sequence of Candidate
         The Euclidean distance first.
-    n_samples : int
-        Number of training samples.
     """
     base, normalize = found[0], best_of(found).normalize
     alike = [candidate for candidate in found if candidate.normalize == normalize]
@@ -127,8 +125,9 @@ def choose(found: Sequence[Candidate], n_samples: int) -> list[Candidate]:
     best = best_of([base, *better])
     # Starts are averaged at unit length only: there the best is often one of them.
     averaged = [candidate for candidate in better if candidate.n_passes or normalize]
-    if best not in averaged or n_samples >= FEW_ROWS:
+    if best not in averaged:
         return [best]
+    averaged = [candidate for candidate in averaged if not is_better(best, candidate, STANDARD_ERRORS_OF_AVERAGED)]
     chosen: list[Candidate] = []
     while averaged and len(chosen) < _MOST_AVERAGED:
         chosen.append(best_of(averaged))

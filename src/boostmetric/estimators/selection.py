@@ -9,8 +9,8 @@ metric, unlike counted errors, and so tells more metrics apart; by itself it fav
 
 First the starts are judged, and whether fewer of their principal directions do better. Then trials begin from the best
 of them, and after a few passes only the better half goes on (successive halving; Jamieson and Talwalkar, 2016). Each
-metric may also be followed by unit length, which is judged as well. With few samples the best is so partly by chance,
-and the mean of the best three metrics does better than each.
+metric may also be followed by unit length, which is judged as well. The best is so partly by chance, and the mean of
+the best metrics, of other recipes, does better than each.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _MOST_FEATURES_CORRECTED = 32
 # Trials begin from the best start, and from this one, with which most data do well.
 _GOOD_START: Init = "standardized"
 # Passes after which the worse half of the trials is given up.
-_RUNGS, _RUNGS_OF_LARGE = (2, 4), (1, 3)
+_RUNGS, _RUNGS_OF_LARGE = (2, 4), (1,)
 # A trial ends after this many passes that are no better than an earlier one.
 _PATIENCE = 3
 # In large data, one sample in four is validated on, up to this many. In small data all samples are validated on in
@@ -188,7 +188,7 @@ class Choice:
             if is_auto(self._normalize) and len(self._lengths) == 1:
                 found.append(self._at_unit_length(folds))
                 on_candidate(found[-1])
-            return choose(found, len(self._data.y)), found
+            return choose(found), found
         warn(
             ParameterWarning(
                 "{n} samples are not enough to validate on: one pass is made, from the Euclidean distance where "
