@@ -51,6 +51,10 @@ def by_torch(loss: str, X: np.ndarray, y: np.ndarray) -> Transform:
     return torch_adapters.fit(loss, X, y)
 
 
+def recommended(seed: int, X: np.ndarray, y: np.ndarray) -> Transform:
+    return BoostMetric.recommended(random_state=seed, n_jobs=-1, device="auto").fit(X, y).transform
+
+
 METHODS: dict[str, Callable[[np.ndarray, np.ndarray], Transform]] = {
     "Euclidean": lambda X, y: lambda points: points,
     "cosine": lambda X, y: normalize,
@@ -61,7 +65,8 @@ METHODS: dict[str, Callable[[np.ndarray, np.ndarray], Transform]] = {
     **{f"torch {loss}": partial(by_torch, loss) for loss in ("NCA", "SupCon", "triplets", "proxies")},
     "paper": lambda X, y: BoostMetric.paper().fit(X, y).transform,
     "plain": lambda X, y: BoostMetric(random_state=0).fit(X, y).transform,
-    "recommended": lambda X, y: BoostMetric.recommended(random_state=0, n_jobs=-1, device="auto").fit(X, y).transform,
+    "recommended": partial(recommended, 0),
+    "recommended, another seed": partial(recommended, 1),
 }
 
 

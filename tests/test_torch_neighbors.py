@@ -158,10 +158,13 @@ def test_few_pairs_are_compared_on_the_cpu(asked, monkeypatch):
 
 
 @pytest.mark.parametrize("n_impostors", [3, "all"])
-def test_same_comparisons(n_impostors, asked):
-    X, y = load_iris(return_X_y=True)
+@pytest.mark.parametrize("n_of_class", [50, 300])
+def test_same_comparisons(n_of_class, n_impostors, asked):
+    y = np.repeat([0, 1], n_of_class)
+    X = np.random.default_rng(0).standard_normal((len(y), 4)) + y[:, None]
     found, expected = (Comparisons.from_labels(X, y, 3, n_impostors, device=device) for device in (DEVICE, "cpu"))
-    assert asked == [50, 50, 50] + ([150] if n_impostors == 3 else [])
+    within = [300, 300] if n_of_class == 300 else []  # small classes are compared on the CPU
+    assert asked == within + ([len(y)] if n_impostors == 3 else [])
     for name in ("pairs", "members", "bounds", "anchors"):
         assert np.array_equal(getattr(found, name), getattr(expected, name))
 
