@@ -217,13 +217,13 @@ class _PairsClassifierMixin(_TuplesClassifier):
         """Set the threshold that is best on these pairs: see `boostmetric.BoostMetric.calibrate_threshold`."""
         check_is_fitted(self, "preprocessor_")
         self._validate_calibration_params(strategy, min_rate, beta)
-        return self._choose_threshold(*self._prepare_pairs(pairs_valid, y_valid), strategy, min_rate, beta)
+        pairs, y = self._prepare_pairs(pairs_valid, y_valid)
+        return self._choose_threshold(-self.decision_function(pairs), y, strategy, min_rate, beta)
 
     def _choose_threshold(
-        self, pairs: FloatArray, y: NDArray[Any], strategy: str = "accuracy", min_rate: Any = None, beta: Any = 1.0
+        self, distance: FloatArray, y: NDArray[Any], strategy: str = "accuracy", min_rate: Any = None, beta: Any = 1.0
     ) -> Self:
-        """Set the threshold that is best on pairs that have been checked."""
-        distance = np.linalg.norm((pairs[:, 0] - pairs[:, 1]) @ self.components_.T, axis=1)
+        """Set the threshold that is best for these distances."""
         self.threshold_ = choose_threshold(distance, y == 1, strategy, beta=beta, min_rate=min_rate or 0.0)
         return self
 
@@ -244,7 +244,9 @@ class _PairsClassifierMixin(_TuplesClassifier):
         self._validate_calibration_params(**calibration)
         pairs, y = self._prepare_pairs(pairs, y)
         self._fit(pairs, y, **fit)
-        return self._choose_threshold(pairs, y, **calibration)
+        # The pairs are checked, so their distances are computed here.
+        distance = np.linalg.norm((pairs[:, 0] - pairs[:, 1]) @ self.components_.T, axis=1)
+        return self._choose_threshold(distance, y, **calibration)
 
 
 class _ComparisonsClassifier(_TuplesClassifier):
