@@ -207,6 +207,15 @@ def test_what_is_clearly_worse_is_not_averaged_with_the_best():
     assert choose([*every[:2], doubtful]) == [every[1], doubtful]
 
 
+def test_a_start_may_be_an_array_beside_named_ones():
+    given = Recipe(np.eye(2), "stagewise", 5, 10, 1)
+    every = [*found_with((EUCLIDEAN, 0, 9.0)), *found_with((EUCLIDEAN, 0, 2.0), (given, 1, 1.75), normalize=True)]
+    chosen = choose(every)
+    assert [candidate is expected for candidate, expected in zip(chosen, [every[2], every[1]], strict=True)] == [
+        True
+    ] * 2
+
+
 def test_the_smallest_loss_says_whether_to_scale_to_unit_length():
     base = Candidate(EUCLIDEAN, 0, np.full(4, 0.5), np.zeros(4))
     firm = Candidate(RCA, 1, base.losses - 0.02, np.zeros(4))

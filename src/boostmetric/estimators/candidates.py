@@ -124,10 +124,13 @@ def choose(found: Sequence[Candidate]) -> list[Candidate]:
     better = [candidate for candidate in alike if is_better(candidate, base, STANDARD_ERRORS)]
     best = best_of([base, *better])
     # Starts are averaged at unit length only: there the best is often one of them.
-    averaged = [candidate for candidate in better if candidate.n_passes or normalize]
-    if best not in averaged:
+    if best is base or not (best.n_passes or normalize):
         return [best]
-    averaged = [candidate for candidate in averaged if not is_better(best, candidate, STANDARD_ERRORS_OF_AVERAGED)]
+    averaged = [
+        candidate
+        for candidate in better
+        if (candidate.n_passes or normalize) and not is_better(best, candidate, STANDARD_ERRORS_OF_AVERAGED)
+    ]
     chosen: list[Candidate] = []
     while averaged and len(chosen) < _MOST_AVERAGED:
         chosen.append(best_of(averaged))
