@@ -216,6 +216,17 @@ def test_a_start_may_be_an_array_beside_named_ones():
     ] * 2
 
 
+def test_a_mean_of_starts_is_not_said_to_be_a_start():
+    X, Y = labelled("balance")
+    metric = BoostMetric.recommended(**QUICK).fit(X, Y)
+    starts = [Candidate(Recipe(init, "stagewise", 3, 3, 1), 0, np.zeros(0), np.zeros(0)) for init in ("rca", "lda")]
+    metric.chosen_ = starts
+    assert metric.refit(X, Y).stop_reason_ is StopReason.VALIDATED
+    assert list(map(str, starts)) == ["RCA", "LDA"]
+    metric.chosen_ = starts[:1]
+    assert metric.refit(X, Y).stop_reason_ is StopReason.KEPT_START
+
+
 def test_the_smallest_loss_says_whether_to_scale_to_unit_length():
     base = Candidate(EUCLIDEAN, 0, np.full(4, 0.5), np.zeros(4))
     firm = Candidate(RCA, 1, base.losses - 0.02, np.zeros(4))

@@ -322,19 +322,21 @@ def _chosen(outcome: FitOutcome) -> dict[str, Any]:
 
 def _setting(outcome: FitOutcome) -> str:
     estimator, chosen = outcome.estimator, _chosen(outcome)
-    if outcome.is_base or not estimator.n_iter_:
-        return start_in_words(chosen["init"], chosen.get("start_rank"))
-    words = [f"start {chosen['init']}"]
-    if "n_neighbors" in chosen:
-        words += [plural(chosen["n_neighbors"], "target"), f"{chosen['n_impostors']} impostors"]
-    words += [f"{chosen['solver']} solver", f"{chosen['loss']} loss"]
-    if chosen.get("learning_rate", 1.0) != 1.0:
-        words.append(f"learning rate {chosen['learning_rate']:g}")
-    if "n_neighbors" in chosen or chosen["n_passes"] > 1:
-        words.append(plural(chosen["n_passes"], "pass", "passes"))
-    words.append(plural(estimator.n_iter_, "iteration"))
+    start = start_in_words(chosen["init"], chosen.get("start_rank"))
+    if outcome.is_base:
+        return start
+    words = [f"start {chosen['init']}"] if estimator.n_iter_ else [start]
+    if estimator.n_iter_:
+        if "n_neighbors" in chosen:
+            words += [plural(chosen["n_neighbors"], "target"), f"{chosen['n_impostors']} impostors"]
+        words += [f"{chosen['solver']} solver", f"{chosen['loss']} loss"]
+        if chosen.get("learning_rate", 1.0) != 1.0:
+            words.append(f"learning rate {chosen['learning_rate']:g}")
+        if "n_neighbors" in chosen or chosen["n_passes"] > 1:
+            words.append(plural(chosen["n_passes"], "pass", "passes"))
+        words.append(plural(estimator.n_iter_, "iteration"))
     if others := getattr(estimator, "chosen_", ())[1:]:
-        words.append(f"averaged with {', and with '.join(str(other.recipe) for other in others)}")
+        words.append(f"averaged with {', and with '.join(map(str, others))}")
     return ", ".join(words)
 
 

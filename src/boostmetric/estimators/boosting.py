@@ -217,7 +217,7 @@ class Boosting(MetricLearner):
     def _conclude(self, decision: Decision, boosted: Boosted, also: Also) -> None:
         """Set the fitted attributes."""
         reason = boosted.stop_reason
-        if decision.max_iter == (0,):
+        if decision.max_iter == (0,) and not decision.beside:
             reason = StopReason.KEPT_START
         elif decision.is_validated and reason is StopReason.ITERATION_LIMIT:
             reason = StopReason.VALIDATED

@@ -95,6 +95,9 @@ class Candidate:
     errors: FloatArray = field(repr=False, compare=False)
     normalize: bool = False
 
+    def __str__(self) -> str:
+        return str(self.recipe) if self.n_passes else start_in_words(self.recipe.init, self.recipe.rank)
+
     @property
     def loss(self) -> float:
         """Mean loss of the samples, by which candidates are chosen."""
