@@ -13,7 +13,7 @@ from boostmetric import BoostMetric, MahalanobisMetric
 from boostmetric.callbacks import Checkpoint
 from boostmetric.estimators import candidates
 from boostmetric.estimators.candidates import Candidate, Recipe, choose, is_better
-from boostmetric.estimators.selection import Choice, soft_losses
+from boostmetric.estimators.selection import Choice, mean_map, soft_losses
 from boostmetric.evaluation import knn_error
 from boostmetric.metric.starts import STARTS
 from boostmetric.solver.plan import Settings
@@ -41,7 +41,8 @@ def test_candidates_are_all_starts_and_passes_from_the_best():
     assert [start.recipe.init for start in whole] == list(STARTS[1:])
     best = min(whole, key=lambda start: start.loss)
     assert {candidate.recipe.init for candidate in learned} == {best.recipe.init, "standardized"}
-    assert {(c.recipe.n_neighbors, c.recipe.n_impostors) for c in learned} == {(3, 3), (5, 10), (10, 20)}
+    raced = [candidate for candidate in learned if not is_varied(candidate)]
+    assert {(c.recipe.n_neighbors, c.recipe.n_impostors) for c in raced} == {(3, 3), (5, 10), (10, 20)}
     chosen, *others = metric.chosen_
     assert chosen.loss == min(candidate.loss for candidate in metric.candidates_)
     assert chosen.error < metric.candidates_[0].error
@@ -49,6 +50,66 @@ def test_candidates_are_all_starts_and_passes_from_the_best():
     assert (metric.n_neighbors_, metric.n_impostors_) == (chosen.recipe.n_neighbors, chosen.recipe.n_impostors)
     assert len(others) == (2 if chosen.n_passes else 0)
     assert len({candidate.recipe for candidate in metric.chosen_}) == len(metric.chosen_)
+
+
+def is_varied(candidate):
+    """Whether a candidate differs from those that are tried first."""
+    recipe = candidate.recipe
+    return recipe.learning_rate != 1.0 or recipe.n_impostors == "all" or recipe.n_bags > 1
+
+
+def test_the_leading_recipe_is_varied_in_one_thing_at_a_time():
+    metric = BoostMetric.recommended(**QUICK, normalize=False).fit(X, Y)
+    learned = [candidate for candidate in metric.candidates_ if candidate.n_passes]
+    raced, varied = ([c for c in learned if is_varied(c) == which] for which in (False, True))
+    leading = min(raced, key=lambda candidate: candidate.loss).recipe
+    *others, bagged = varied
+    assert list(dict.fromkeys(candidate.recipe for candidate in others)) == [
+        replace(leading, learning_rate=0.3),
+        replace(leading, n_impostors="all"),
+    ]
+    best = min((c for c in learned if c.recipe in (leading, *(o.recipe for o in others))), key=lambda c: c.loss)
+    assert (bagged.recipe, bagged.n_passes) == (best.recipe.bagged, best.n_passes)
+    given = BoostMetric.recommended(**QUICK, normalize=False, learning_rate=0.5, n_impostors=4).fit(X, Y)
+    recipes = {candidate.recipe for candidate in given.candidates_ if candidate.n_passes}
+    assert {recipe.learning_rate for recipe in recipes} == {0.5}
+    assert {recipe.n_impostors for recipe in recipes} == {4}
+    assert {recipe.n_bags for recipe in recipes} == {1, 5}
+    assert given.learning_rate_ == 0.5
+
+
+def test_each_bag_leaves_out_other_samples_of_every_class():
+    data = Labelled(np.arange(30.0)[:, None], np.repeat([0, 1, 2], 10), None, 3, 3)
+    recipe = Recipe("identity", "stagewise", 3, 3, 1, n_bags=5)
+    bags = recipe.bags(data)
+    left_out = [set(range(30)) - set(bag.X[:, 0].astype(int)) for bag in bags]
+    assert sorted(sample for part in left_out for sample in part) == list(range(30))
+    assert all(np.array_equal(np.unique(bag.y, return_counts=True)[1], [8, 8, 8]) for bag in bags)
+    assert replace(recipe, n_bags=1).bags(data) == [data]
+    lonely = Labelled(np.arange(6.0)[:, None], np.array([0, 0, 0, 0, 0, 1]), None, 1, 1)
+    assert len(recipe.bags(lonely)) == 4  # in one bag there is nothing to compare with
+
+
+def test_a_bagged_result_is_the_mean_of_its_bags():
+    X, Y = labelled("balance")
+    recipe = Recipe("identity", "stagewise", 3, 3, 1, learning_rate=0.3, n_bags=5)
+    candidate, data = Candidate(recipe, 2, np.zeros(0), np.zeros(0)), Labelled(X, Y, None, 3, 3)
+
+    def learned(candidate, data):
+        metric = BoostMetric.recommended(**QUICK)
+        metric._fit(data, None, None, (data.X, data.y), decision=metric._decided(data, [candidate]))
+        assert (metric.n_passes_, metric.learning_rate_) == (2, 0.3)
+        return metric.get_mahalanobis_matrix()
+
+    scatter, alone = np.cov(X, rowvar=False), replace(candidate, recipe=replace(recipe, n_bags=1))
+    matrices = [learned(alone, bag) for bag in recipe.bags(data)]
+    mean = sum(matrix / np.vdot(matrix, scatter) for matrix in matrices) / 5
+    together = learned(candidate, data)
+    assert together / np.vdot(together, scatter) == pytest.approx(mean, rel=1e-9)
+    # The metric that was judged is the same mean, with bags of the samples that it learned from.
+    judged = mean_map([np.linalg.cholesky(matrix).T for matrix in matrices], data.scatter)
+    judged = judged.T @ judged
+    assert judged / np.vdot(judged, scatter) == pytest.approx(mean, rel=1e-9)
 
 
 def test_errors_are_those_on_the_eval_set():
@@ -267,6 +328,7 @@ def candidates_of(data, follow, held_out=None, n_passes=1):
         "n_neighbors": "auto",
         "n_impostors": "auto",
         "block_size": "auto",
+        "learning_rate": "auto",
     }
     told = []
     options |= {"max_iter": 1, "rank": None, "normalize": False, "settings": Settings()}
@@ -293,9 +355,12 @@ def test_trials_never_see_what_they_are_judged_on():
     left_out = [set(data.X[:, 0]) - set(part) for part in seen[:10]]
     assert [len(part) for part in left_out] == [10] * 10
     assert set.union(*left_out) == set(data.X[:, 0])
-    assert set(seen) == set(seen[:10])
+    whole, bags = ([part for part in seen if (len(part) == 90) == which] for which in (True, False))
+    assert set(whole) == set(seen[:10])
+    assert [len(bag) for bag in bags] == [72] * len(bags)
+    assert all(set(bag) < set(seen[number // 5]) for number, bag in enumerate(bags))
     n_starts = len({candidate.recipe.init for candidate in found if candidate.n_passes})
-    assert len(found) == 7 + 3 * n_starts  # seven starts, and a pass with three sizes
+    assert len(found) - bool(bags) == 7 + 3 * n_starts + 2  # seven starts, a pass with three sizes, two variations
 
 
 def rings_among_noise():
@@ -362,7 +427,8 @@ def test_the_worse_half_is_given_up_and_so_is_what_gets_no_better():
             yield np.eye(2)
 
     candidates_of(data, follow, n_passes=99)
-    most = [max(n for tried, n in taken if tried == recipe) for recipe in {recipe for recipe, _ in taken}]
+    raced = {recipe for recipe, _ in taken if not is_varied(Candidate(recipe, 1, np.zeros(0), np.zeros(0)))}
+    most = [max(n for tried, n in taken if tried == recipe) for recipe in raced]
     assert max(most) == 3  # no pass is better than the start
     assert sorted(most)[: len(most) // 2] == [2] * (len(most) // 2)
 

@@ -317,6 +317,8 @@ def _chosen(outcome: FitOutcome) -> dict[str, Any]:
         chosen |= {"n_neighbors": estimator.n_neighbors_, "n_impostors": estimator.n_impostors_}
     if hasattr(estimator, "learning_rate_"):
         chosen["learning_rate"] = estimator.learning_rate_
+    if getattr(estimator, "n_bags_", 1) > 1:
+        chosen["n_bags"] = estimator.n_bags_
     return chosen
 
 
@@ -335,6 +337,8 @@ def _setting(outcome: FitOutcome) -> str:
         if "n_neighbors" in chosen or chosen["n_passes"] > 1:
             words.append(plural(chosen["n_passes"], "pass", "passes"))
         words.append(plural(estimator.n_iter_, "iteration"))
+        if "n_bags" in chosen:
+            words.append(f"mean of {chosen['n_bags']}, each without another part of the samples")
     if others := getattr(estimator, "chosen_", ())[1:]:
         words.append(f"averaged with {', and with '.join(map(str, others))}")
     return ", ".join(words)

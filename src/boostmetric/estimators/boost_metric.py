@@ -44,6 +44,7 @@ _RECOMMENDED: dict[str, Any] = {
     "n_impostors": AUTO,
     "init": AUTO,
     "normalize": AUTO,
+    "learning_rate": AUTO,
     "max_iter": 20,
 }
 
@@ -80,8 +81,9 @@ class BoostMetric(Boosting):
         Most iterations of each pass; each adds one direction, or `block_size`. Where validation chooses, passes of the
         corrective solver have a fifth of them, and passes with blocks a tenth.
     %(optimisation)s
-    learning_rate : float, default=1.0
-        Fraction of the best step that is made, at most 1. Used by the stagewise solver.
+    learning_rate : float or "auto", default=1.0
+        Fraction of the best step that is made, at most 1. "auto" chooses by validation, see `init`. Used by the
+        stagewise solver.
     init : str, metric or array, default="standardized"
         The metric to start from. It is the first weak learner: its weight comes from the same line search as that of
         any direction. "zero" is none. "identity" is the Euclidean distance, "standardized" that of features in units of
@@ -126,10 +128,14 @@ class BoostMetric(Boosting):
         How many principal directions of the start were used; None for all.
     n_neighbors_, n_impostors_, block_size_ : int
         The numbers of targets and impostors, and the block size used.
+    learning_rate_ : float
+        The learning rate used.
+    n_bags_ : int
+        How many metrics of the same recipe were averaged, each learned without another part of the samples.
     candidates_ : list of Candidate
         What "auto" chose from: recipe, number of passes, and validation error of each.
     chosen_ : list of Candidate
-        What it chose; with few samples there are up to three, the mean of whose metrics is the result.
+        What it chose; there are up to three, the mean of whose metrics is the result.
     %(fit_attributes)s
     %(about_the_fit)s
 
@@ -175,7 +181,7 @@ class BoostMetric(Boosting):
         self.n_impostors = n_impostors
         self.unlabelled = unlabelled
 
-    _chosen = ("init", "solver", "n_neighbors", "n_impostors", "normalize")
+    _chosen = ("init", "solver", "n_neighbors", "n_impostors", "learning_rate", "normalize")
 
     @classmethod
     def paper(cls, **overrides: Any) -> Self:
@@ -303,7 +309,8 @@ class BoostMetric(Boosting):
         if not self.chooses:
             return super()._decide(source, held_out, earlier)
         if earlier.fit is not None and hasattr(self, "chosen_"):
-            return self._decided(source, self.chosen_[:1])
+            (best, *_) = self.chosen_
+            return self._decided(source, [replace(best, recipe=replace(best.recipe, n_bags=1))])
         if held_out is not None and not np.isin(held_out.y, source.y).any():
             raise ValueError(
                 f"None of the labels of eval_set, such as {held_out.y.tolist()[0]!r}, is among those of y, such "
@@ -318,6 +325,7 @@ class BoostMetric(Boosting):
             n_neighbors=near,
             n_impostors=far,
             block_size=self.block_size,
+            learning_rate=self.learning_rate,
             n_passes=cast(int, self.n_passes),
             max_iter=self.max_iter,
             rank=self.n_components,
@@ -334,16 +342,19 @@ class BoostMetric(Boosting):
         """Learn what was chosen."""
         best, *others = [
             Decision(
-                candidate.recipe.to_learn(source, candidate.n_passes),
+                candidate.recipe.to_learn(bag, candidate.n_passes),
                 candidate.recipe.init,
                 candidate.recipe.solver,
                 candidate.recipe.block_size,
-                cast(float, self.learning_rate),
+                candidate.recipe.learning_rate,
                 candidate.recipe.max_iter(self.max_iter, candidate.n_passes),
                 candidate.normalize,
                 is_validated=True,
+                n_bags=len(bags),
             )
             for candidate in chosen
+            for bags in [candidate.recipe.bags(source)]
+            for bag in bags
         ]
         return replace(best, beside=tuple(others))
 
@@ -352,6 +363,7 @@ class BoostMetric(Boosting):
         source = cast(Labelled, decision.source)
         self.n_neighbors_, self.n_impostors_ = source.n_neighbors, source.n_impostors
         self.start_rank_: int | None = source.start_rank
+        self.n_bags_: int = decision.n_bags
         if not decision.is_validated:
             self._forget("candidates_", "chosen_")
 

@@ -140,7 +140,8 @@ class Boosting(MetricLearner):
             watchers = tuple(callback.on_iteration for callback in callbacks)
             boosted = learn_in_passes(replace(plan, watchers=watchers))
         if beside:
-            boosted = boosted.averaged_with(beside, scatter(source.points_at_hand))
+            shares = [1.0 / each.n_bags for each in (decision, *decision.beside)]
+            boosted = boosted.averaged_with(beside, shares, scatter(source.points_at_hand))
         self._conclude(decision, boosted, also)
         return self
 
@@ -228,6 +229,7 @@ class Boosting(MetricLearner):
         self.init_: Init = decision.init
         self.solver_: str = decision.solver
         self.block_size_: int = decision.block_size
+        self.learning_rate_: float = decision.learning_rate
         self.n_passes_: int = len(boosted.iterations_of_passes)
         self._boosted: Progress = boosted
         self._forget("_stream", "n_batches_")

@@ -21,6 +21,8 @@ MOST_ANCHORS = 3000
 # The result is learned from as many anchors, and in its last passes from all. Its seed is always the same, so that a
 # fit that is resumed draws the same anchors.
 _WHOLE_PASSES, _SEED_OF_RESULT = 3, 0
+# Metrics that a bagged recipe learns.
+_N_BAGS = 5
 # The result is the mean of so many metrics at most.
 _MOST_AVERAGED = 3
 # By how many standard errors the loss must be smaller than that of the Euclidean distance, than that of a start with
@@ -41,6 +43,11 @@ class Recipe:
     block_size : int
     rank : int, optional
         How many of the principal directions of the start are used; by default all.
+    learning_rate : float
+    n_bags : int
+        How many metrics are learned, if more than one, each from samples without another one in so many; their mean is
+        the result (bagging without replacement; Breiman, "Bagging predictors", 1996; Parmanto, Munro and Doyle,
+        "Reducing variance of committee prediction with resampling techniques", 1996).
     """
 
     init: Init
@@ -49,10 +56,14 @@ class Recipe:
     n_impostors: NImpostors
     block_size: int
     rank: int | None = None
+    learning_rate: float = 1.0
+    n_bags: int = 1
 
     def __str__(self) -> str:
         start = start_in_words(self.init, self.rank)
-        return f"{start}, {self.n_neighbors} targets, {self.n_impostors} impostors, {self.solver}"
+        rate = "" if self.learning_rate == 1.0 else f", learning rate {self.learning_rate:g}"
+        bags = "" if self.n_bags == 1 else f", mean of {self.n_bags}"
+        return f"{start}, {self.n_neighbors} targets, {self.n_impostors} impostors, {self.solver}{rate}{bags}"
 
     def max_iter(self, single: int, n_passes: int) -> tuple[int, ...]:
         """Most iterations of each pass, if single stagewise iterations were `single`."""
@@ -62,6 +73,24 @@ class Recipe:
     def applied_to(self, data: Labelled) -> Labelled:
         """The samples, compared as the recipe says."""
         return replace(data, n_neighbors=self.n_neighbors, n_impostors=self.n_impostors, start_rank=self.rank)
+
+    @property
+    def bagged(self) -> Recipe:
+        """The same, learned several times."""
+        return replace(self, n_bags=_N_BAGS)
+
+    def bags(self, data: Labelled) -> list[Labelled]:
+        """The samples, or parts of them to learn one metric from each: every part leaves out other samples.
+
+        Classes are spread evenly. A part that has nothing to compare is left out.
+        """
+        if self.n_bags == 1:
+            return [data]
+        n = len(data.y)
+        place = np.empty(n, dtype=np.int64)
+        place[np.lexsort((np.random.default_rng(_SEED_OF_RESULT).permutation(n), data.y))] = np.arange(n)
+        bags = [data.take(np.flatnonzero(place % self.n_bags != bag)) for bag in range(self.n_bags)]
+        return [bag for bag in bags if bag.is_comparable] or [data]
 
     def to_learn(self, data: Labelled, n_passes: int) -> Labelled:
         """The samples, compared as the recipe says, to learn the result from in so many passes.

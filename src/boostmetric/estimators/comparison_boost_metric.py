@@ -349,7 +349,6 @@ class ComparisonBoostMetric(ComparisonClassifier):
 
     def _conclude(self, decision: Decision, boosted: Boosted, also: Also) -> None:
         super()._conclude(decision, boosted, also)
-        self.learning_rate_: float = decision.learning_rate
         if not decision.is_validated:
             self._forget("candidates_", "chosen_")
 

@@ -39,6 +39,8 @@ class Decision:
         Whether it was chosen by validation.
     beside : tuple of Decision
         Other fits, to take the mean of all metrics.
+    n_bags : int
+        How many of these fits, with this one, learn the same from parts of the samples, and have one vote together.
     """
 
     source: Source
@@ -50,6 +52,7 @@ class Decision:
     normalize: bool
     is_validated: bool = False
     beside: tuple[Decision, ...] = ()
+    n_bags: int = 1
 
 
 def block_of(n_features: int, solver: str, block_size: int | str) -> tuple[int, int]:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from itertools import product
+from itertools import count, islice, product
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -57,6 +57,8 @@ _MOST_FEATURES_CORRECTED = 32
 _GOOD_START: Init = "standardized"
 # Passes after which the worse half of the trials is given up.
 _RUNGS, _RUNGS_OF_LARGE = (2, 4), (1,)
+# The learning rate that is tried with the recipe that leads.
+_SHORT_STEPS = 0.3
 # A trial ends after this many passes that are no better than an earlier one.
 _PATIENCE = 3
 # In large data, one sample in four is validated on, up to this many. In small data all samples are validated on in
@@ -121,7 +123,7 @@ class Choice:
         Training data.
     held_out : Labelled, optional
         Validation data; by default parts of the training data, of which the rest is learned from.
-    init, solver, n_neighbors, n_impostors, block_size
+    init, solver, n_neighbors, n_impostors, block_size, learning_rate
         As in `boostmetric.BoostMetric`; what is "auto" is chosen.
     n_passes : int
         Most passes.
@@ -146,6 +148,7 @@ class Choice:
         n_neighbors: int | str,
         n_impostors: int | str,
         block_size: int | str,
+        learning_rate: float | str,
         n_passes: int,
         max_iter: int,
         rank: int | None,
@@ -155,8 +158,10 @@ class Choice:
         self._data, self._held_out = data, held_out
         self._init = init
         self._ways = list(_ways(data.X.shape, solver, n_neighbors, n_impostors, block_size))
+        self._n_impostors, self._learning_rate = n_impostors, learning_rate
+        self._rate = 1.0 if isinstance(learning_rate, str) else learning_rate
         self._n_passes, self._max_iter, self._rank = n_passes, max_iter, rank
-        is_large = len(data.y) >= FEW_ROWS
+        self._is_large = is_large = len(data.y) >= FEW_ROWS
         rungs = _RUNGS_OF_LARGE if is_large else _RUNGS
         self._rungs = [*(rung for rung in rungs if rung < n_passes), n_passes]
         self._settings = settings
@@ -165,8 +170,8 @@ class Choice:
         self._normalize = normalize
         # The best candidate so far, and its linear maps.
         self._leader: tuple[Candidate, Sequence[FloatArray]] | None = None
-        # Named starts, which trials begin from after they were judged.
-        self._begun: dict[tuple[int, str], FloatArray | None] = {}
+        # Named starts, which trials begin from after they were judged, beside the samples, whose id stays theirs.
+        self._begun: dict[tuple[int, str], tuple[Labelled, FloatArray | None]] = {}
 
     def decide(
         self,
@@ -197,7 +202,7 @@ class Choice:
             )
         )
         start = "identity" if is_auto(self._init) else self._init
-        recipe, nothing = Recipe(start, *self._ways[0]), np.empty(0)
+        recipe, nothing = Recipe(start, *self._ways[0], learning_rate=self._rate), np.empty(0)
         return [Candidate(recipe, 1, nothing, nothing, self._normalize is True)], found
 
     def candidates(
@@ -207,46 +212,61 @@ class Choice:
         on_step: Callable[[int, int, str], None],
     ) -> list[Candidate]:
         """All candidates, the Euclidean distance first; none if there are too few samples to validate on."""
-        if not folds:
-            return []
         found: list[Candidate] = []
+        for candidate in self._tried(folds, on_step) if folds else ():
+            found.append(candidate)
+            if on_candidate(candidate):
+                break
+        return found
+
+    def _tried(self, folds: Sequence[Fold], on_step: Callable[[int, int, str], None]) -> Iterator[Candidate]:
+        """Judge the starts, race trials from the best of them, and vary the recipe that leads."""
         inits: list[Init] = list(STARTS[1:]) if is_auto(self._init) else ["identity", self._init]
         if isinstance(self._init, str) and self._init == "identity":
             inits = ["identity"]
         n_trials = min(2, len(inits)) * len(self._ways)
-        total = len(inits) + _n_passes_at_most(n_trials, self._rungs)
-        done = 0
+        n_variations = len(list(self._variations(Recipe("identity", *self._ways[0]))))
+        total = len(inits) + _n_passes_at_most(n_trials, self._rungs) + n_variations * self._n_passes + 1
+        done = count()
+
+        def step(what: str) -> None:
+            on_step(next(done), total, what)
+
+        starts: list[Candidate] = []
         for init in inits:
-            on_step(done, total, start_in_words(init))
-            done += 1
+            step(start_in_words(init))
             for start in self._begun_with(folds, init):
-                found.append(start)
-                if on_candidate(start):
-                    return found
-        whole = [start for start in found if start.recipe.rank is None and start.normalize == self._lengths[0]]
+                starts.append(start)
+                yield start
+        whole = [start for start in starts if start.recipe.rank is None and start.normalize == self._lengths[0]]
         leading = whole[-1:]
         if is_auto(self._init):
             good = next(start for start in whole if start.recipe.init == _GOOD_START)
             leading = list({id(start): start for start in (best_of(whole), good)}.values())
         trials = [
-            Trial(recipe, start, [self._follow(fold.train, recipe) for fold in folds])
+            self._trial(folds, Recipe(start.recipe.init, *way, learning_rate=self._rate), start)
             for start, way in product(leading, self._ways)
-            for recipe in [Recipe(start.recipe.init, *way)]
         ]
         for rung in self._rungs:
             for trial in trials:
-                while len(trial.candidates) <= rung and not trial.is_over:
-                    on_step(done, total, str(trial.recipe))
-                    candidates = self._judged(folds, trial.recipe, len(trial.candidates), trial.next_maps())
-                    trial.candidates.append(candidates[0])
-                    done += 1
-                    for candidate in candidates:
-                        found.append(candidate)
-                        if on_candidate(candidate):
-                            return found
+                yield from self._continued(folds, trial, rung, step)
             trials = sorted(trials, key=lambda trial: trial.best.loss)[: -(-len(trials) // 2)]
+        leader = trials[0]
+        varied = [self._trial(folds, recipe, leader.candidates[0]) for recipe in self._variations(leader.recipe)]
+        for trial in varied:
+            yield from self._continued(folds, trial, self._n_passes, step)
+        best = best_of([trial.best for trial in (leader, *varied)])
+        if best.n_passes and not self._is_large:
+            step(str(best.recipe.bagged))
+            yield from self._bagged(folds, best)
         on_step(total, total, "")
-        return found
+
+    def _variations(self, recipe: Recipe) -> Iterator[Recipe]:
+        """Recipes that differ from the leading one in a single thing, of those that are chosen."""
+        if is_auto(self._learning_rate) and recipe.solver == "stagewise":
+            yield replace(recipe, learning_rate=_SHORT_STEPS)
+        if is_auto(self._n_impostors) and not self._is_large:
+            yield replace(recipe, n_impostors="all")
 
     def _folds(self) -> list[Fold]:
         if self._held_out is not None:
@@ -286,8 +306,30 @@ class Choice:
             return train.start(init)
         key = id(train), init
         if key not in self._begun:
-            self._begun[key] = train.start(init)
-        return self._begun[key]
+            self._begun[key] = train, train.start(init)
+        return self._begun[key][1]
+
+    def _trial(self, folds: Sequence[Fold], recipe: Recipe, start: Candidate) -> Trial:
+        """A trial, which has made no pass."""
+        return Trial(recipe, start, [self._follow(fold.train, recipe) for fold in folds])
+
+    def _continued(
+        self, folds: Sequence[Fold], trial: Trial, n_passes: int, step: Callable[[str], None]
+    ) -> Iterator[Candidate]:
+        """Judge the metric after each further pass, until so many are made or the last ones brought nothing."""
+        while len(trial.candidates) <= n_passes and not trial.is_over:
+            step(str(trial.recipe))
+            judged = self._judged(folds, trial.recipe, len(trial.candidates), trial.next_maps())
+            trial.candidates.append(judged[0])
+            yield from judged
+
+    def _bagged(self, folds: Sequence[Fold], best: Candidate) -> list[Candidate]:
+        """The best candidate learned from several parts of the samples, whose metrics are averaged."""
+        recipe, maps = best.recipe.bagged, []
+        for fold in folds:
+            paths = [self._follow(bag, recipe) for bag in recipe.bags(fold.train)]
+            maps.append(mean_map([list(islice(path, best.n_passes))[-1] for path in paths], fold.train.scatter))
+        return self._judged(folds, recipe, best.n_passes, maps)
 
     def _follow(self, train: Labelled, recipe: Recipe) -> Iterator[FloatArray]:
         """Yield the linear map after each pass."""
@@ -296,7 +338,12 @@ class Choice:
             source,
             Progress.beginning(self._start(train, recipe.init), source.n_features),
             recipe.max_iter(self._max_iter, self._n_passes),
-            replace(self._settings, solver=recipe.solver, block_size=recipe.block_size),
+            replace(
+                self._settings,
+                solver=recipe.solver,
+                block_size=recipe.block_size,
+                learning_rate=recipe.learning_rate,
+            ),
         )
         for boosted in Passes(plan):
             yield boosted.linear_map(self._rank)
@@ -327,6 +374,13 @@ class Choice:
         errors = np.concatenate([wrong for _, wrong in judged])[order]
         softly = losses[losses.mean(axis=1).argmin()]
         return Candidate(recipe, n_passes, errors + _WEIGHT_OF_SOFT * softly, errors, normalize)
+
+
+def mean_map(maps: Sequence[FloatArray], scatter: FloatArray) -> FloatArray:
+    """The linear map of the mean of metrics, each in units of its mean squared distance."""
+    sizes = [np.einsum("ij,jk,ik", each, scatter, each) for each in maps]
+    units = [each / np.sqrt(size) for each, size in zip(maps, sizes, strict=True) if size > 0] or maps
+    return MahalanobisMetric(np.concatenate(units) / np.sqrt(len(units))).truncate().components
 
 
 def soft_losses(train: Labelled, test: Labelled, metric: MahalanobisMetric) -> tuple[FloatArray, FloatArray]:
@@ -390,10 +444,8 @@ def _folds(data: Labelled, rng: np.random.RandomState) -> Iterator[Fold]:
         train, test = np.flatnonzero(part != i), np.flatnonzero(part == i)
         if is_large and len(test) > _MOST_VALIDATED:
             test = np.sort(rng.permutation(test)[:_MOST_VALIDATED])
-        _, label, sizes = np.unique(data.y[train], return_inverse=True, return_counts=True)
-        compared = sizes[label] > 1 if data.weights is None else (sizes[label] > 1) & (data.weights[train] > 0)
-        if len(test) and len(sizes) > 1 and compared.any():
-            learned = data.take(train)
+        learned = data.take(train)
+        if len(test) and learned.is_comparable:
             if is_large:
                 learned = replace(learned, sample=DrawnAnchors(MOST_ANCHORS, rng.randint(2**31 - 1)))
             yield Fold(learned, data.take(test), test)

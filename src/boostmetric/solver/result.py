@@ -278,12 +278,14 @@ class Boosted(Progress):
     duality_gap: float
     after_iteration: Callable[[int], Progress] | None = field(default=None, repr=False, compare=False)
 
-    def averaged_with(self, others: Sequence[Boosted], scatter: FloatArray) -> Boosted:
+    def averaged_with(self, others: Sequence[Boosted], shares: Sequence[float], scatter: FloatArray) -> Boosted:
         """Mean of several metrics, each in units of its mean squared distance, in the scale of this one.
 
         Parameters
         ----------
         others : sequence of Boosted
+        shares : sequence of float
+            Weights of the metrics in the mean, this one first.
         scatter : ndarray of shape (n_features, n_features)
             Covariance of the points, up to a factor.
         """
@@ -295,7 +297,8 @@ class Boosted(Progress):
         if not all(sizes):
             return self
         step_sizes = [
-            sizes[0] / (size * len(every)) * boosted.step_sizes for size, boosted in zip(sizes, every, strict=True)
+            sizes[0] / size * share / sum(shares) * boosted.step_sizes
+            for size, share, boosted in zip(sizes, shares, every, strict=True)
         ]
         return replace(
             self,

@@ -117,6 +117,13 @@ class Labelled:
         """The samples."""
         return self.X
 
+    @property
+    def is_comparable(self) -> bool:
+        """Whether there are several classes, and an anchor in one of several samples."""
+        _, label, sizes = np.unique(self.y, return_inverse=True, return_counts=True)
+        is_anchor = sizes[label] > 1 if self.weights is None else (sizes[label] > 1) & (self.weights > 0)
+        return len(sizes) > 1 and bool(is_anchor.any())
+
     def take(self, rows: IntArray) -> Labelled:
         """Select some of the samples."""
         weights = None if self.weights is None else self.weights[rows]
