@@ -3,25 +3,23 @@
 `run` takes some of `VARIANTS`, folds and sets of `adapters`, too.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from time import perf_counter
 from typing import Self
 
 import numpy as np
 from joblib import Parallel, delayed
-from sklearn.neighbors import KNeighborsClassifier
-from sklearn.preprocessing import MinMaxScaler
 
 from benchmarks import adapters, pydml
 from boostmetric import BoostMetric
+from boostmetric.estimators.candidates import Candidate, choose
 from boostmetric.paper.datasets import MissingDataError
 from boostmetric.paper.protocol import TrainTestSplit
 
 # Three of the ten folds, and sets on which a fit takes less than a minute.
 FOLDS = (0, 1, 2)
 SETS = ("TREC-6", "TREC-50", "HWU64")
-_WITHOUT_MEAN = "recommended, the best metric alone"
 # Metrics that are averaged, and the share of the samples that each learns from.
 _BAGS, _IN_A_BAG = 10, 0.8
 
@@ -71,8 +69,17 @@ VARIANTS = {
     "recommended, from the Euclidean distance": lambda: recommended(init="identity"),
     "recommended, 3 targets, 3 impostors": lambda: recommended(n_neighbors=3, n_impostors=3),
     "recommended, never unit length": lambda: recommended(normalize=False),
-    _WITHOUT_MEAN: lambda: recommended(),
 }
+# What the choice of "recommended" leads to from fewer candidates: these share one fit, and are learned again.
+CHOSEN: dict[str, Callable[[Sequence[Candidate]], list[Candidate]]] = {
+    "recommended, learning rate 1": lambda found: choose([each for each in found if each.recipe.learning_rate == 1]),
+    "recommended, without all impostors": lambda found: choose(
+        [each for each in found if each.recipe.n_impostors != "all"]
+    ),
+    "recommended, without bagging": lambda found: choose([each for each in found if each.recipe.n_bags == 1]),
+    "recommended, the best metric alone": lambda found: choose(found)[:1],
+}
+_CHOOSING = "recommended"
 
 
 def run(
@@ -88,22 +95,26 @@ def run(
     rows = []
     for variant in variants:
         start = perf_counter()
-        accuracies = Parallel(n_jobs=-1)(delayed(accuracy)(folder / f"{name}.npz", variant, folds) for name in printed)
-        by_set = dict(zip(printed, accuracies, strict=True))
-        compared = pydml.compare(by_set, printed)
-        row: dict[str, object] = {
-            "variant": variant,
-            **{key: compared[key] for key in ("average rank of 13", "mean accuracy")},
-            "seconds": perf_counter() - start,
+        found = Parallel(n_jobs=-1)(delayed(accuracies)(folder / f"{name}.npz", variant, folds) for name in printed)
+        seconds = perf_counter() - start
+        on_sets = {
+            set_name: {name: adapters.errors(split, metric.transform) for name, metric in learned(variant, *train)}
+            for set_name, split in splits.items()
+            for train in [(split.X_train, split.y_train)]
         }
-        for name, split in splits.items():
-            found = adapters.errors(split, learned(variant, split.X_train, split.y_train).transform)
-            row |= {f"{name}, errors": found["mean"], f"{name}, others among 10": found["others among 10"]}
-        rows.append(row)
-        print(
-            "  "
-            + "; ".join(f"{key}: {value:.4g}" if isinstance(value, float) else str(value) for key, value in row.items())
-        )
+        for name in names(variant):
+            compared = pydml.compare({table: of[name] for table, of in zip(printed, found, strict=True)}, printed)
+            row: dict[str, object] = {
+                "variant": name,
+                **{key: compared[key] for key in ("average rank of 13", "mean accuracy")},
+                "seconds": seconds,
+            }
+            for set_name, of in on_sets.items():
+                row |= {f"{set_name}, errors": of[name]["mean"]}
+                row |= {f"{set_name}, others among 10": of[name]["others among 10"]}
+            rows.append(row)
+            shown = (f"{key}: {value:.4g}" if isinstance(value, float) else str(value) for key, value in row.items())
+            print("  " + "; ".join(shown), flush=True)
     return rows
 
 
@@ -116,23 +127,25 @@ def loaded(sets: Iterable[str], data_dir: Path | None) -> Iterable[tuple[str, Tr
             print(f"{name} left out. {missing}")
 
 
-def learned(variant: str, X: np.ndarray, y: np.ndarray) -> BoostMetric | Bagged:
+def names(variant: str) -> list[str]:
+    """The rows that one fit leads to."""
+    return [variant, *CHOSEN] if variant == _CHOOSING else [variant]
+
+
+def learned(variant: str, X: np.ndarray, y: np.ndarray) -> Iterator[tuple[str, BoostMetric | Bagged]]:
+    """The metrics of a variant, one after the other, by the names of their rows."""
     metric = VARIANTS[variant]().fit(X, y)
-    if variant == _WITHOUT_MEAN and len(metric.chosen_) > 1:
-        metric.chosen_ = metric.chosen_[:1]
-        metric.refit(X, y)
-    return metric
+    yield variant, metric
+    for name in names(variant)[1:]:
+        metric.chosen_ = CHOSEN[name](metric.candidates_)
+        yield name, metric.refit(X, y)
 
 
-def accuracy(path: Path, variant: str, folds: Iterable[int]) -> float:
-    """Mean 3-NN accuracy on some of the folds of a table."""
-    with np.load(path) as table:
-        X, y, part = table["X"].astype(np.float64), table["y"], table["fold"]
-    found = []
+def accuracies(path: Path, variant: str, folds: Sequence[int]) -> dict[str, float]:
+    """Mean 3-NN accuracies of the rows of a variant on some of the folds of a table."""
+    found: dict[str, list[float]] = {name: [] for name in names(variant)}
     for fold in folds:
-        scaler, tested = MinMaxScaler().fit(X[part != fold]), part == fold
-        train, test = scaler.transform(X[~tested]), scaler.transform(X[tested])
-        metric = learned(variant, train, y[~tested])
-        classifier = KNeighborsClassifier(3).fit(metric.transform(train), y[~tested])
-        found.append(np.mean(classifier.predict(metric.transform(test)) == y[tested]))
-    return float(np.mean(found))
+        train, labels, test, truth = pydml.load_fold(path, fold)
+        for name, metric in learned(variant, train, labels):
+            found[name].append(pydml.accuracy(metric, train, labels, test, truth))
+    return {name: float(np.mean(each)) for name, each in found.items()}
