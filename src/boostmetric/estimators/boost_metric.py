@@ -22,7 +22,7 @@ from boostmetric.estimators.candidates import Candidate
 from boostmetric.estimators.decision import AUTO, Decision, sizes_of
 from boostmetric.estimators.learner import all_or_nothing
 from boostmetric.estimators.parameters import documented, extends
-from boostmetric.estimators.selection import Choice
+from boostmetric.estimators.refining import mean_map, refined
 from boostmetric.estimators.sklearn_callbacks import with_callbacks
 from boostmetric.metric.starts import STARTS, Init, check_init
 from boostmetric.oracles.losses import LossName
@@ -119,7 +119,7 @@ class BoostMetric(Boosting):
     %(components)s
     %(metric_attributes)s
     n_passes_ : int
-        Passes that led to the metric.
+        Passes that led to the metric, with those of a trial that it goes on from.
     init_, solver_ : str
         The start (or the metric or array given as such) and the solver used.
     start_rank_ : int or None
@@ -129,7 +129,7 @@ class BoostMetric(Boosting):
     candidates_ : list of Candidate
         What "auto" chose from: recipe, number of passes, and validation error of each.
     chosen_ : list of Candidate
-        What it chose; with few samples there are up to three, the mean of whose metrics is the result.
+        What it chose: up to three, the mean of whose metrics is the result, or what the last passes begin with.
     %(fit_attributes)s
     %(about_the_fit)s
 
@@ -303,12 +303,16 @@ class BoostMetric(Boosting):
         if not self.chooses:
             return super()._decide(source, held_out, earlier)
         if earlier.fit is not None and hasattr(self, "chosen_"):
-            return self._decided(source, self.chosen_[:1])
+            best = self.chosen_[0]
+            is_refined = self.n_passes_ > best.n_passes
+            return refined(self._decided, source, best) if is_refined else self._decided(source, [best])
         if held_out is not None and not np.isin(held_out.y, source.y).any():
             raise ValueError(
                 f"None of the labels of eval_set, such as {held_out.y.tolist()[0]!r}, is among those of y, such "
                 f"as {source.y.tolist()[0]!r}. Give labels of the same kind."
             )
+        from boostmetric.estimators.selection import Choice  # it imports what evaluates metrics
+
         near, far = self._wanted(source.n_features)
         choice = Choice(
             source,
@@ -328,7 +332,10 @@ class BoostMetric(Boosting):
             chosen, found = choice.decide(lambda candidate: tell(self.callbacks or [], candidate), steps.update)
         self.chosen_: list[Candidate] = chosen
         self.candidates_: list[Candidate] = found
-        return self._decided(source, chosen)
+        learned = [choice.learned(candidate) for candidate in chosen]
+        if learned[0] is None:
+            return self._decided(source, chosen)
+        return refined(self._decided, source, chosen[0], mean_map(learned, source.scatter))
 
     def _decided(self, source: Labelled, chosen: Sequence[Candidate]) -> Decision:
         """Learn what was chosen."""

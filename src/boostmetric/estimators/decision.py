@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from boostmetric.arrays.types import FloatArray
 from boostmetric.metric.starts import Init
 from boostmetric.solver.plan import SolverName
 from boostmetric.solver.sources import Source
@@ -39,6 +40,10 @@ class Decision:
         Whether it was chosen by validation.
     beside : tuple of Decision
         Other fits, to take the mean of all metrics.
+    learned : ndarray of shape (n_rows, n_features), optional
+        Linear map of a metric that was learned from a part of the samples, to go on from instead of the start.
+    passes_before : int
+        Passes that led to it.
     """
 
     source: Source
@@ -50,6 +55,8 @@ class Decision:
     normalize: bool
     is_validated: bool = False
     beside: tuple[Decision, ...] = ()
+    learned: FloatArray | None = None
+    passes_before: int = 0
 
 
 def block_of(n_features: int, solver: str, block_size: int | str) -> tuple[int, int]:

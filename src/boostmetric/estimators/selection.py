@@ -61,7 +61,7 @@ _RUNGS, _RUNGS_OF_LARGE = (2, 4), (1,)
 _PATIENCE = 3
 # In large data, one sample in four is validated on, up to this many. In small data all samples are validated on in
 # turn, in three folds, and in the smallest data in ten: with a fifth less to learn from, other metrics do best.
-_VALIDATED_OF_LARGE, _MOST_VALIDATED = 4, 2500
+_VALIDATED_OF_LARGE, _MOST_VALIDATED = 4, 1500
 _N_FOLDS, _N_FOLDS_OF_SMALLEST, _SMALLEST = 3, 10, 500
 # Nearest samples that soft neighbours are picked from; the widths to pick them with, as fractions of the mean squared
 # distance of the ten nearest, of which the best is used; the probability that any label is right; and the weight of
@@ -156,7 +156,7 @@ class Choice:
         self._init = init
         self._ways = list(_ways(data.X.shape, solver, n_neighbors, n_impostors, block_size))
         self._n_passes, self._max_iter, self._rank = n_passes, max_iter, rank
-        is_large = len(data.y) >= FEW_ROWS
+        self._is_large = is_large = len(data.y) >= FEW_ROWS
         rungs = _RUNGS_OF_LARGE if is_large else _RUNGS
         self._rungs = [*(rung for rung in rungs if rung < n_passes), n_passes]
         self._settings = settings
@@ -165,6 +165,8 @@ class Choice:
         self._normalize = normalize
         # The best candidate so far, and its linear maps.
         self._leader: tuple[Candidate, Sequence[FloatArray]] | None = None
+        # The best candidate of each trial, by its recipe's id, and its linear maps.
+        self._learned: dict[int, tuple[Candidate, Sequence[FloatArray]]] = {}
         # Named starts, which trials begin from after they were judged.
         self._begun: dict[tuple[int, str], FloatArray | None] = {}
 
@@ -237,8 +239,11 @@ class Choice:
             for trial in trials:
                 while len(trial.candidates) <= rung and not trial.is_over:
                     on_step(done, total, str(trial.recipe))
-                    candidates = self._judged(folds, trial.recipe, len(trial.candidates), trial.next_maps())
+                    maps = trial.next_maps()
+                    candidates = self._judged(folds, trial.recipe, len(trial.candidates), maps)
                     trial.candidates.append(candidates[0])
+                    if trial.best is candidates[0]:
+                        self._learned[id(trial.recipe)] = candidates[0], maps
                     done += 1
                     for candidate in candidates:
                         found.append(candidate)
@@ -247,6 +252,12 @@ class Choice:
             trials = sorted(trials, key=lambda trial: trial.best.loss)[: -(-len(trials) // 2)]
         on_step(total, total, "")
         return found
+
+    def learned(self, candidate: Candidate) -> FloatArray | None:
+        """Linear map of the metric of a candidate, if it was learned in large data from a part of them."""
+        best, maps = self._learned.get(id(candidate.recipe), (None, ()))
+        is_known = best is not None and best.n_passes == candidate.n_passes
+        return maps[0] if is_known and self._held_out is None and self._is_large else None
 
     def _folds(self) -> list[Fold]:
         if self._held_out is not None:
