@@ -58,3 +58,13 @@ def test_modules_need_no_optional_package():
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) > 200
+
+
+def test_the_estimator_imports_nothing_that_only_some_fits_need():
+    # numba and what reads files or evaluates; all callbacks of scikit-learn, with its scores and rich
+    late = ("numba", "rich", "sklearn.callback", "sklearn.metrics", "sklearn.neighbors", "boostmetric.evaluation")
+    program = (
+        f"import sys; from boostmetric import BoostMetric; print(*(name for name in {late} if name in sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []

@@ -13,7 +13,9 @@ from boostmetric import BoostMetric, MahalanobisMetric
 from boostmetric.callbacks import Checkpoint
 from boostmetric.estimators import candidates
 from boostmetric.estimators.candidates import Candidate, Recipe, choose, is_better
-from boostmetric.estimators.selection import Choice, mean_map, soft_losses
+from boostmetric.estimators.folds import soft_losses
+from boostmetric.estimators.refining import mean_map
+from boostmetric.estimators.selection import Choice
 from boostmetric.evaluation import knn_error
 from boostmetric.metric.starts import STARTS
 from boostmetric.solver.plan import Settings

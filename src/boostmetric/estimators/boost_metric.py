@@ -22,7 +22,7 @@ from boostmetric.estimators.candidates import Candidate
 from boostmetric.estimators.decision import AUTO, Decision, sizes_of
 from boostmetric.estimators.learner import all_or_nothing
 from boostmetric.estimators.parameters import documented, extends
-from boostmetric.estimators.selection import Choice
+from boostmetric.estimators.refining import learned_again, mean_map, refined
 from boostmetric.estimators.sklearn_callbacks import with_callbacks
 from boostmetric.metric.starts import STARTS, Init, check_init
 from boostmetric.oracles.losses import LossName
@@ -121,7 +121,7 @@ class BoostMetric(Boosting):
     %(components)s
     %(metric_attributes)s
     n_passes_ : int
-        Passes that led to the metric.
+        Passes that led to the metric, with those of a trial that it goes on from.
     init_, solver_ : str
         The start (or the metric or array given as such) and the solver used.
     start_rank_ : int or None
@@ -135,7 +135,7 @@ class BoostMetric(Boosting):
     candidates_ : list of Candidate
         What "auto" chose from: recipe, number of passes, and validation error of each.
     chosen_ : list of Candidate
-        What it chose; there are up to three, the mean of whose metrics is the result.
+        What it chose: up to three, the mean of whose metrics is the result, or what the last passes begin with.
     %(fit_attributes)s
     %(about_the_fit)s
 
@@ -309,13 +309,17 @@ class BoostMetric(Boosting):
         if not self.chooses:
             return super()._decide(source, held_out, earlier)
         if earlier.fit is not None and hasattr(self, "chosen_"):
-            (best, *_) = self.chosen_
-            return self._decided(source, [replace(best, recipe=replace(best.recipe, n_bags=1))])
+            best = self.chosen_[0]
+            alone = replace(best, recipe=replace(best.recipe, n_bags=1))
+            is_refined = self.n_passes_ > best.n_passes
+            return refined(source, alone, self.max_iter) if is_refined else self._decided(source, [alone])
         if held_out is not None and not np.isin(held_out.y, source.y).any():
             raise ValueError(
                 f"None of the labels of eval_set, such as {held_out.y.tolist()[0]!r}, is among those of y, such "
                 f"as {source.y.tolist()[0]!r}. Give labels of the same kind."
             )
+        from boostmetric.estimators.selection import Choice  # it imports what evaluates metrics
+
         near, far = self._wanted(source.n_features)
         choice = Choice(
             source,
@@ -336,27 +340,14 @@ class BoostMetric(Boosting):
             chosen, found = choice.decide(lambda candidate: tell(self.callbacks or [], candidate), steps.update)
         self.chosen_: list[Candidate] = chosen
         self.candidates_: list[Candidate] = found
-        return self._decided(source, chosen)
+        learned = [choice.learned(candidate) for candidate in chosen]
+        if learned[0] is None:
+            return self._decided(source, chosen)
+        return refined(source, chosen[0], self.max_iter, mean_map(learned, source.scatter))
 
     def _decided(self, source: Labelled, chosen: Sequence[Candidate]) -> Decision:
         """Learn what was chosen."""
-        best, *others = [
-            Decision(
-                candidate.recipe.to_learn(bag, candidate.n_passes),
-                candidate.recipe.init,
-                candidate.recipe.solver,
-                candidate.recipe.block_size,
-                candidate.recipe.learning_rate,
-                candidate.recipe.max_iter(self.max_iter, candidate.n_passes),
-                candidate.normalize,
-                is_validated=True,
-                n_bags=len(bags),
-            )
-            for candidate in chosen
-            for bags in [candidate.recipe.bags(source)]
-            for bag in bags
-        ]
-        return replace(best, beside=tuple(others))
+        return learned_again(source, chosen, self.max_iter)
 
     def _conclude(self, decision: Decision, boosted: Boosted, also: Also) -> None:
         super()._conclude(decision, boosted, also)

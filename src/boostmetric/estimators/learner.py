@@ -22,7 +22,7 @@ from boostmetric.arrays.tensors import check_finite, check_samples, finite, is_t
 from boostmetric.arrays.types import FloatArray
 from boostmetric.arrays.validation import as_numbers, check_count, checked
 from boostmetric.callbacks import Callback, ProgressBar
-from boostmetric.estimators.sklearn_callbacks import CallbackSupportMixin, Method, SklearnCallbacks
+from boostmetric.estimators.sklearn_callbacks import CallbackSupportMixin, Method, SklearnCallbacks, is_watched
 from boostmetric.estimators.summary import summary
 from boostmetric.estimators.tuple_classifier import TupleClassifierMixin
 from boostmetric.metric import MahalanobisMetric
@@ -171,7 +171,7 @@ class MetricLearner(
         callbacks: list[Callback] = list(self.callbacks or [])
         if self.verbose:
             callbacks.append(ProgressBar(max_iter))
-        if hasattr(self, "_skl_callbacks") or hasattr(self, "_parent_callback_ctx"):
+        if is_watched(self):
             callbacks.append(SklearnCallbacks(self, *fit_data, max_iter, attributes))
         with ExitStack() as stack:
             for callback in callbacks:

@@ -18,15 +18,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import count, islice, product
-from typing import NamedTuple, cast
+from typing import cast
 
 import numpy as np
 
 from boostmetric.arrays.errors import ParameterWarning
-from boostmetric.arrays.types import FloatArray, IntArray
+from boostmetric.arrays.types import FloatArray
 from boostmetric.arrays.validation import warn
 from boostmetric.estimators.candidates import (
-    MOST_ANCHORS,
     STANDARD_ERRORS_OF_FEWER,
     Candidate,
     NImpostors,
@@ -36,16 +35,15 @@ from boostmetric.estimators.candidates import (
     is_better,
 )
 from boostmetric.estimators.decision import block_of, is_auto
-from boostmetric.evaluation.knn import vote
+from boostmetric.estimators.folds import Fold, folds_of, judged
+from boostmetric.estimators.refining import mean_map
 from boostmetric.evaluation.splitting import FEW_ROWS
 from boostmetric.metric import MahalanobisMetric
-from boostmetric.metric.mapped_points import mapped_points
 from boostmetric.metric.starts import STARTS, Init, start_in_words
-from boostmetric.neighbors import distances_to, nearest, rounding_of_distances
 from boostmetric.solver.passes import Passes
 from boostmetric.solver.plan import Plan, Settings, SolverName
 from boostmetric.solver.result import Progress
-from boostmetric.solver.sources import DrawnAnchors, Labelled
+from boostmetric.solver.sources import Labelled
 
 # Targets and impostors of a sample, to choose from.
 _SIZES: tuple[tuple[int, NImpostors], ...] = ((3, 3), (5, 10), (10, 20))
@@ -61,27 +59,6 @@ _RUNGS, _RUNGS_OF_LARGE = (2, 4), (1,)
 _SHORT_STEPS = 0.3
 # A trial ends after this many passes that are no better than an earlier one.
 _PATIENCE = 3
-# In large data, one sample in four is validated on, up to this many. In small data all samples are validated on in
-# turn, in three folds, and in the smallest data in ten: with a fifth less to learn from, other metrics do best.
-_VALIDATED_OF_LARGE, _MOST_VALIDATED = 4, 2500
-_N_FOLDS, _N_FOLDS_OF_SMALLEST, _SMALLEST = 3, 10, 500
-# Nearest samples that soft neighbours are picked from; the widths to pick them with, as fractions of the mean squared
-# distance of the ten nearest, of which the best is used; the probability that any label is right; and the weight of
-# their loss beside the error.
-_N_NEIGHBORS = 20
-_WIDTHS = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, np.inf)
-_LEAST_PROBABILITY = 0.05
-_WEIGHT_OF_SOFT = 0.5
-# Numbers of neighbours whose errors are averaged.
-_VOTERS = (1, 3, 5)
-
-
-class Fold(NamedTuple):
-    """Samples to learn from, samples to validate on, and the numbers of the latter."""
-
-    train: Labelled
-    test: Labelled
-    numbers: IntArray
 
 
 class Trial:
@@ -170,6 +147,8 @@ class Choice:
         self._normalize = normalize
         # The best candidate so far, and its linear maps.
         self._leader: tuple[Candidate, Sequence[FloatArray]] | None = None
+        # The best candidate of each trial, by its recipe's id, and its linear maps.
+        self._learned: dict[int, tuple[Candidate, Sequence[FloatArray]]] = {}
         # Named starts, which trials begin from after they were judged, beside the samples, whose id stays theirs.
         self._begun: dict[tuple[int, str], tuple[Labelled, FloatArray | None]] = {}
 
@@ -268,10 +247,16 @@ class Choice:
         if is_auto(self._n_impostors) and not self._is_large:
             yield replace(recipe, n_impostors="all")
 
+    def learned(self, candidate: Candidate) -> FloatArray | None:
+        """Linear map of the metric of a candidate, if it was learned in large data from a part of them."""
+        best, maps = self._learned.get(id(candidate.recipe), (None, ()))
+        is_known = best is not None and best.n_passes == candidate.n_passes
+        return maps[0] if is_known and self._held_out is None and self._is_large else None
+
     def _folds(self) -> list[Fold]:
         if self._held_out is not None:
             return [Fold(self._data, self._held_out, np.arange(len(self._held_out.y)))]
-        return list(_folds(self._data, self._settings.rng))
+        return list(folds_of(self._data, self._settings.rng))
 
     def _begun_with(self, folds: Sequence[Fold], init: Init) -> Iterator[Candidate]:
         """Judge a start, then half of its principal directions, and half of these, as long as that is better."""
@@ -319,16 +304,22 @@ class Choice:
         """Judge the metric after each further pass, until so many are made or the last ones brought nothing."""
         while len(trial.candidates) <= n_passes and not trial.is_over:
             step(str(trial.recipe))
-            judged = self._judged(folds, trial.recipe, len(trial.candidates), trial.next_maps())
-            trial.candidates.append(judged[0])
-            yield from judged
+            maps = trial.next_maps()
+            candidates = self._judged(folds, trial.recipe, len(trial.candidates), maps)
+            trial.candidates.append(candidates[0])
+            if trial.best is candidates[0]:
+                self._learned[id(trial.recipe)] = candidates[0], maps
+            yield from candidates
 
     def _bagged(self, folds: Sequence[Fold], best: Candidate) -> list[Candidate]:
         """The best candidate learned from several parts of the samples, whose metrics are averaged."""
         recipe, maps = best.recipe.bagged, []
         for fold in folds:
             paths = [self._follow(bag, recipe) for bag in recipe.bags(fold.train)]
-            maps.append(mean_map([list(islice(path, best.n_passes))[-1] for path in paths], fold.train.scatter))
+            mean = mean_map([list(islice(path, best.n_passes))[-1] for path in paths], fold.train.scatter)
+            if mean is None:
+                return []
+            maps.append(mean)
         return self._judged(folds, recipe, best.n_passes, maps)
 
     def _follow(self, train: Labelled, recipe: Recipe) -> Iterator[FloatArray]:
@@ -352,7 +343,7 @@ class Choice:
         self, folds: Sequence[Fold], recipe: Recipe, n_passes: int, maps: Sequence[FloatArray]
     ) -> list[Candidate]:
         """Candidates of the linear maps of all folds: with and without unit length, if both are judged."""
-        found = [self._compared(folds, recipe, n_passes, maps, normalize=length) for length in self._lengths]
+        found = [judged(folds, recipe, n_passes, maps, normalize=length) for length in self._lengths]
         if self._leader is None or best_of([self._leader[0], found[0]]) is found[0]:
             self._leader = found[0], maps
         return found
@@ -361,45 +352,7 @@ class Choice:
         """The best metric, followed by unit length."""
         assert self._leader is not None
         best, maps = self._leader
-        return self._compared(folds, best.recipe, best.n_passes, maps, normalize=True)
-
-    @staticmethod
-    def _compared(
-        folds: Sequence[Fold], recipe: Recipe, n_passes: int, maps: Sequence[FloatArray], *, normalize: bool
-    ) -> Candidate:
-        metrics = [MahalanobisMetric(components, normalize=normalize) for components in maps]
-        judged = [soft_losses(fold.train, fold.test, metric) for fold, metric in zip(folds, metrics, strict=True)]
-        order = np.argsort(np.concatenate([fold.numbers for fold in folds]), kind="stable")
-        losses = np.concatenate([soft for soft, _ in judged], axis=1)[:, order]
-        errors = np.concatenate([wrong for _, wrong in judged])[order]
-        softly = losses[losses.mean(axis=1).argmin()]
-        return Candidate(recipe, n_passes, errors + _WEIGHT_OF_SOFT * softly, errors, normalize)
-
-
-def mean_map(maps: Sequence[FloatArray], scatter: FloatArray) -> FloatArray:
-    """The linear map of the mean of metrics, each in units of its mean squared distance."""
-    sizes = [np.einsum("ij,jk,ik", each, scatter, each) for each in maps]
-    units = [each / np.sqrt(size) for each, size in zip(maps, sizes, strict=True) if size > 0] or maps
-    return MahalanobisMetric(np.concatenate(units) / np.sqrt(len(units))).truncate().components
-
-
-def soft_losses(train: Labelled, test: Labelled, metric: MahalanobisMetric) -> tuple[FloatArray, FloatArray]:
-    """Losses of the test samples by soft neighbours, for each width, and their errors by nearest neighbours."""
-    known, asked = mapped_points(metric, train.X, test.X)
-    n_neighbors = min(_N_NEIGHBORS, len(known))
-    found = nearest(known, asked, n_neighbors, rounding_of_distances(known), device=train.device)
-    labels = train.y[found]
-    is_same = labels == test.y[:, None]
-    squares = np.square(distances_to(known, asked, found))
-    unit = squares[:, :10].mean() or 1.0
-    beyond = (squares - squares[:, :1]) / unit
-    losses = []
-    for width in _WIDTHS:
-        weights = np.exp(-beyond / width)
-        probability = (weights * is_same).sum(axis=1) / weights.sum(axis=1)
-        losses.append(-np.log(_LEAST_PROBABILITY + (1 - _LEAST_PROBABILITY) * probability))
-    wrong = [vote(labels[:, :k]) != test.y for k in _VOTERS]
-    return np.array(losses), np.mean(wrong, axis=0)
+        return judged(folds, best.recipe, best.n_passes, maps, normalize=True)
 
 
 def _ways(
@@ -431,21 +384,3 @@ def _n_passes_at_most(n_trials: int, rungs: Sequence[int]) -> int:
         total += n_trials * (rung - before)
         n_trials, before = -(-n_trials // 2), rung
     return total
-
-
-def _folds(data: Labelled, rng: np.random.RandomState) -> Iterator[Fold]:
-    """Parts to learn from with parts to validate on; classes are spread over the parts evenly."""
-    n = len(data.y)
-    is_large = n >= FEW_ROWS
-    n_parts = _VALIDATED_OF_LARGE if is_large else _N_FOLDS_OF_SMALLEST if n < _SMALLEST else _N_FOLDS
-    part = np.empty(n, dtype=np.int64)
-    part[np.lexsort((rng.permutation(n), data.y))] = np.arange(n) % n_parts
-    for i in range(1 if is_large else n_parts):
-        train, test = np.flatnonzero(part != i), np.flatnonzero(part == i)
-        if is_large and len(test) > _MOST_VALIDATED:
-            test = np.sort(rng.permutation(test)[:_MOST_VALIDATED])
-        learned = data.take(train)
-        if len(test) and learned.is_comparable:
-            if is_large:
-                learned = replace(learned, sample=DrawnAnchors(MOST_ANCHORS, rng.randint(2**31 - 1)))
-            yield Fold(learned, data.take(test), test)

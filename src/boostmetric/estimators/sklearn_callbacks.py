@@ -1,25 +1,65 @@
-"""scikit-learn's own callback protocol (since version 1.9), beside ours."""
+"""scikit-learn's own callback protocol (since version 1.9), beside ours.
+
+What implements it, with all of scikit-learn's callbacks, its scores and rich, is imported when a callback is set.
+"""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
-from typing import Any, TypeVar
+from importlib.util import find_spec
+from typing import Any, TypeVar, cast
 
 from boostmetric.solver.result import Iteration, Progress
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
-try:
-    from sklearn.callback import CallbackSupportMixin as CallbackSupportMixin
-    from sklearn.callback import with_callbacks as with_callbacks
-except ImportError:  # scikit-learn before 1.9
+_EXISTS = find_spec("sklearn.callback") is not None
 
-    class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Nothing to support."""
 
-    def with_callbacks(method: Method) -> Method:
-        """The method as it is."""
-        return method
+class CallbackSupportMixin:
+    """scikit-learn's mixin of this name; before its version 1.9, nothing to support."""
+
+    if _EXISTS:
+
+        def set_callbacks(self, *callbacks: Any) -> Any:
+            """Set callbacks of scikit-learn's protocol.
+
+            Parameters
+            ----------
+            *callbacks : callback instances
+
+            Returns
+            -------
+            self
+            """
+            from sklearn.callback import CallbackSupportMixin as Supported
+
+            return Supported.set_callbacks(self, *callbacks)
+
+        def _init_callback_context(self, *arguments: Any, **options: Any) -> Any:
+            from sklearn.callback import CallbackSupportMixin as Supported
+
+            return Supported._init_callback_context(self, *arguments, **options)
+
+
+def is_watched(estimator: Any) -> bool:
+    """Whether callbacks of scikit-learn's protocol are set, for the estimator or for one that fits it."""
+    return hasattr(estimator, "_skl_callbacks") or hasattr(estimator, "_parent_callback_ctx")
+
+
+def with_callbacks(method: Method) -> Method:
+    """scikit-learn's decorator of this name, for estimators with callbacks; without any, the method as it is."""
+
+    @functools.wraps(method)
+    def managed(estimator: Any, *arguments: Any, **options: Any) -> Any:
+        if not is_watched(estimator):
+            return method(estimator, *arguments, **options)
+        from sklearn.callback import with_callbacks as decorated
+
+        return decorated(method)(estimator, *arguments, **options)
+
+    return cast(Method, managed)
 
 
 class SklearnCallbacks:

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize
 from scipy.special import expit, log_expit
-from sklearn.metrics import roc_auc_score
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -227,6 +226,8 @@ class TupleClassifierMixin:
         if y is None:
             return self._plain_metric().score(points)
         distance, similar = self._squares_and_kinds(points, y)
+        from sklearn.metrics import roc_auc_score  # with all other scores
+
         return float(roc_auc_score(similar, -distance))
 
     @available_if(_has_probabilities)

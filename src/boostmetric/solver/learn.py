@@ -77,6 +77,7 @@ def solve(
     reweigh: bool = False,
     held_out: Learnable | None = None,
     on_iteration: Sequence[Watcher] = (),
+    certify: bool = True,
 ) -> Boosted:
     """Learn a metric from comparisons of pairs of points.
 
@@ -96,6 +97,8 @@ def solve(
         Comparisons to monitor. The result is the metric that satisfies most of them, among all iterations and `start`.
     on_iteration : sequence of callables
         Each is called with every `Iteration`; boosting stops when one returns True or a `StopReason`.
+    certify : bool, default=True
+        Whether the result has its duality gap; without it, the last of `max_iter` iterations takes less time.
     """
     solver = settings.solver
     watched = None
@@ -156,6 +159,7 @@ def solve(
             solver=SOLVERS[solver](find_step, settings),
             on_iteration=report,
             rng=settings.rng,
+            certify=certify,
         )
         # Keep the iteration that satisfies most held-out comparisons, or the start.
         judged = [record for record in boosted.history if record.held_out is not None]

@@ -9,6 +9,7 @@ anything, and `boostmetric.solver.corrective.Corrective` optimises all of X in e
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -160,6 +161,7 @@ def boost(
     solver: Solver,
     on_iteration: Callable[[Iteration, Callable[[], Progress]], StopReason | None],
     rng: np.random.RandomState,
+    certify: bool = True,
 ) -> Boosted:
     """Minimise the oracle's loss plus v Tr X. Implements Algorithm 2 of the paper.
 
@@ -181,6 +183,8 @@ def boost(
         Called with every `Iteration` and a function that returns the `Progress` so far; may return a reason to stop.
     rng : RandomState
         Random generator for the start vector of the first direction in high dimensions.
+    certify : bool, default=True
+        Whether to compute the duality gap after the last of `max_iter` iterations, for which A_hat is formed once more.
     """
     step_sizes, history = start.step_sizes.tolist(), list(start.history)
     metric = Metric(list(start.directions), step_sizes, len(step_sizes), sum(step_sizes, start=0.0))
@@ -233,6 +237,9 @@ def boost(
         record = Iteration(number, loss, eigenvalue, step.size, metric.trace, violated, state.held_out, step.capped)
         history.append(replace(record, n_directions=n_directions))
         asked_to_stop = on_iteration(history[-1], partial(progress_after, number))
+        if not (certify or asked_to_stop or step.capped) and number >= max_iter:
+            eigenvalue, stop_reason = math.nan, StopReason.ITERATION_LIMIT
+            break
         # Before stopping, too, because the duality gap needs the eigenvalue at the final weights.
         eigenvalues, found = leading_directions(oracle, found[0], block_size)
         eigenvalue = float(eigenvalues[0])
@@ -284,6 +291,6 @@ def _certified(
         progress.history,
         stop_reason=stop_reason,
         eigenvalue=eigenvalue,
-        duality_gap=max(eigenvalue, v) * trace - state.margin,
+        duality_gap=max(eigenvalue, v) * trace - state.margin,  # NaN if the eigenvalue is not known
         after_iteration=after_iteration,
     )

@@ -82,6 +82,7 @@ class Passes:
             self._tidy()
             progress = replace(resumed(progress, held_out, plan.settings.solver), best=self.best, score=self.score)
             n_pass, n_before = len(progress.pass_ends), progress.pass_ends[-1] if progress.pass_ends else 0
+            is_last = n_pass + 1 >= len(plan.max_iter)
             boosted = solve(
                 problem,
                 plan.settings,
@@ -90,11 +91,12 @@ class Passes:
                 reweigh=len(progress.history) == n_before,
                 max_iter=n_before + plan.max_iter[min(n_pass, len(plan.max_iter) - 1)],
                 on_iteration=[*plan.watchers, *self._early_stopping(held_out, progress)],
+                certify=is_last or plan.split is not None,  # if passes are scored, an earlier one may be the result
             )
             del problem, held_out
             self._tidy()
             yield boosted
-            if n_pass + 1 >= len(plan.max_iter) or boosted.stop_reason is StopReason.CALLBACK:
+            if is_last or boosted.stop_reason is StopReason.CALLBACK:
                 return
             progress = boosted.next_pass()
 
