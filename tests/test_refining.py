@@ -33,7 +33,7 @@ def test_passes_are_few_and_compare_two_thirds_of_the_samples():
     X, y = data(6000)
     source, recipe = Labelled(X, y, None, 3, 3), Recipe("identity", "stagewise", 4, 7, 1)
     best = Candidate(recipe, 9, LOSSES, LOSSES)
-    decision = refined(BoostMetric.recommended(max_iter=5)._decided, source, best, np.eye(6))
+    decision = refined(source, best, 5, np.eye(6))
     assert (decision.max_iter, decision.passes_before, decision.beside) == ((5, 5, 5), 9, ())
     assert (decision.source.n_neighbors, decision.source.n_impostors) == (4, 7)
     compared = [decision.source.problem(None, n).comparisons for n in (0, 1)]

@@ -158,7 +158,7 @@ def test_a_callback_may_have_seen_enough_candidates():
 
 @pytest.mark.parametrize("fail_after", [2, 5, 6])
 def test_a_fit_goes_on_from_its_checkpoint_to_the_same_metric(fail_after, tmp_path):
-    data, quick = labelled("balance"), QUICK | {"normalize": False, "random_state": 3}
+    data, quick = labelled("balance"), QUICK | {"normalize": False, "learning_rate": 1.0, "random_state": 3}
     whole = BoostMetric.recommended(**quick).fit(*data)
     assert whole.n_passes_ == 2
     assert len(whole.chosen_) == 3
@@ -260,6 +260,13 @@ def test_the_smallest_loss_is_chosen_and_two_more():
     units = found_with(*((recipe, n, loss - 0.25) for recipe, n, loss in figures), normalize=True)
     start = replace(units[2], recipe=replace(RCA, rank=2), n_passes=0, losses=units[2].losses + 0.0625)
     assert choose([*every, *units, start]) == [units[3], units[2], start]
+
+
+def test_a_variation_is_not_averaged_with_its_origin():
+    base, *figures = (EUCLIDEAN, 0, 9.0), (RCA, 1, 2.0), (RCA.varied(learning_rate=0.3), 4, 1.75), (RCA.bagged, 1, 1.8)
+    every = found_with(base, *figures, (EUCLIDEAN, 2, 2.0))
+    assert choose(every) == [every[2], every[4]]
+    assert every[3].recipe.varied(learning_rate=0.3).family is RCA
 
 
 def test_what_is_clearly_worse_is_not_averaged_with_the_best():

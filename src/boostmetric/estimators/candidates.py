@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -48,6 +48,8 @@ class Recipe:
         How many metrics are learned, if more than one, each from samples without another one in so many; their mean is
         the result (bagging without replacement; Breiman, "Bagging predictors", 1996; Parmanto, Munro and Doyle,
         "Reducing variance of committee prediction with resampling techniques", 1996).
+    origin : Recipe, optional
+        What this is a variation of.
     """
 
     init: Init
@@ -58,6 +60,7 @@ class Recipe:
     rank: int | None = None
     learning_rate: float = 1.0
     n_bags: int = 1
+    origin: Recipe | None = field(default=None, repr=False, compare=False)
 
     def __str__(self) -> str:
         start = start_in_words(self.init, self.rank)
@@ -74,10 +77,19 @@ class Recipe:
         """The samples, compared as the recipe says."""
         return replace(data, n_neighbors=self.n_neighbors, n_impostors=self.n_impostors, start_rank=self.rank)
 
+    def varied(self, **changes: Any) -> Recipe:
+        """A variation, which differs in what is given."""
+        return replace(self, origin=self.family, **changes)
+
     @property
     def bagged(self) -> Recipe:
         """The same, learned several times."""
-        return replace(self, n_bags=_N_BAGS)
+        return self.varied(n_bags=_N_BAGS)
+
+    @property
+    def family(self) -> Recipe:
+        """What this is a variation of, or itself."""
+        return self.origin or self
 
     def bags(self, data: Labelled) -> list[Labelled]:
         """The samples, or parts of them to learn one metric from each: every part leaves out other samples.
@@ -141,6 +153,8 @@ class Candidate:
 def choose(found: Sequence[Candidate]) -> list[Candidate]:
     """The candidate of the smallest loss; if it is to be averaged, with the best of two other recipes.
 
+    A variation of a recipe is none of the others: what is alike gains little from being averaged.
+
     The candidate of the smallest loss says whether mapped samples are scaled to unit length. Of those that do the same,
     candidates that are not better than the Euclidean distance by more than 1.3 standard errors are left out: among
     many, one is a little better by chance (Breiman et al., "Classification and regression trees", 1984, take one). What
@@ -166,7 +180,7 @@ def choose(found: Sequence[Candidate]) -> list[Candidate]:
     chosen: list[Candidate] = []
     while averaged and len(chosen) < _MOST_AVERAGED:
         chosen.append(best_of(averaged))
-        averaged = [candidate for candidate in averaged if candidate.recipe is not chosen[-1].recipe]
+        averaged = [candidate for candidate in averaged if candidate.recipe.family is not chosen[-1].recipe.family]
     return chosen
 
 

@@ -243,9 +243,9 @@ class Choice:
     def _variations(self, recipe: Recipe) -> Iterator[Recipe]:
         """Recipes that differ from the leading one in a single thing, of those that are chosen."""
         if is_auto(self._learning_rate) and recipe.solver == "stagewise":
-            yield replace(recipe, learning_rate=_SHORT_STEPS)
+            yield recipe.varied(learning_rate=_SHORT_STEPS)
         if is_auto(self._n_impostors) and not self._is_large:
-            yield replace(recipe, n_impostors="all")
+            yield recipe.varied(n_impostors="all")
 
     def learned(self, candidate: Candidate) -> FloatArray | None:
         """Linear map of the metric of a candidate, if it was learned in large data from a part of them."""
