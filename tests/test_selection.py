@@ -46,7 +46,8 @@ def test_candidates_are_all_starts_and_passes_from_the_best():
     raced = [candidate for candidate in learned if not is_varied(candidate)]
     assert {(c.recipe.n_neighbors, c.recipe.n_impostors) for c in raced} == {(3, 3), (5, 10), (10, 20)}
     chosen, *others = metric.chosen_
-    assert chosen.loss == min(candidate.loss for candidate in metric.candidates_)
+    firm = [c for c in metric.candidates_ if not is_varied(c) or is_better(c, best_raced(metric.candidates_), 1.3)]
+    assert chosen.loss == min(candidate.loss for candidate in firm)
     assert chosen.error < metric.candidates_[0].error
     assert (metric.init_, metric.n_passes_) == (chosen.recipe.init, chosen.n_passes)
     assert (metric.n_neighbors_, metric.n_impostors_) == (chosen.recipe.n_neighbors, chosen.recipe.n_impostors)
@@ -58,6 +59,10 @@ def is_varied(candidate):
     """Whether a candidate differs from those that are tried first."""
     recipe = candidate.recipe
     return recipe.learning_rate != 1.0 or recipe.n_impostors == "all" or recipe.n_bags > 1
+
+
+def best_raced(found):
+    return min((candidate for candidate in found if not is_varied(candidate)), key=lambda candidate: candidate.loss)
 
 
 def test_the_leading_recipe_is_varied_in_one_thing_at_a_time():
@@ -263,10 +268,13 @@ def test_the_smallest_loss_is_chosen_and_two_more():
 
 
 def test_a_variation_is_not_averaged_with_its_origin():
-    base, *figures = (EUCLIDEAN, 0, 9.0), (RCA, 1, 2.0), (RCA.varied(learning_rate=0.3), 4, 1.75), (RCA.bagged, 1, 1.8)
-    every = found_with(base, *figures, (EUCLIDEAN, 2, 2.0))
-    assert choose(every) == [every[2], every[4]]
-    assert every[3].recipe.varied(learning_rate=0.3).family is RCA
+    varied = RCA.varied(learning_rate=0.3)
+    figures = [(EUCLIDEAN, 2, 1.8), (RCA, 1, 2.0), (RCA.bagged, 1, 1.8), (varied, 4, 1.75), (EUCLIDEAN, 1, 3.0)]
+    every = found_with((EUCLIDEAN, 0, 9.0), *figures)
+    # The bagged one is better than its origin by 0.2, which is 1.1 standard errors.
+    assert choose(every) == [every[4], every[1]]
+    assert choose([*every[:3], *every[5:]]) == [every[1], every[2]]
+    assert varied.bagged.family is RCA
 
 
 def test_what_is_clearly_worse_is_not_averaged_with_the_best():

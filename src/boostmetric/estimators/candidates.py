@@ -153,7 +153,8 @@ class Candidate:
 def choose(found: Sequence[Candidate]) -> list[Candidate]:
     """The candidate of the smallest loss; if it is to be averaged, with the best of two other recipes.
 
-    A variation of a recipe is none of the others: what is alike gains little from being averaged.
+    A variation takes part if it is better than its origin by more than 1.3 standard errors, in whose place it then is:
+    what is alike gains little from being averaged, and some of what a variation gains, the mean gains as well.
 
     The candidate of the smallest loss says whether mapped samples are scaled to unit length. Of those that do the same,
     candidates that are not better than the Euclidean distance by more than 1.3 standard errors are left out: among
@@ -165,6 +166,7 @@ def choose(found: Sequence[Candidate]) -> list[Candidate]:
     found : sequence of Candidate
         The Euclidean distance first.
     """
+    found = [candidate for candidate in found if not candidate.recipe.origin or _is_firm(candidate, found)]
     base, normalize = found[0], best_of(found).normalize
     alike = [candidate for candidate in found if candidate.normalize == normalize]
     better = [candidate for candidate in alike if is_better(candidate, base, STANDARD_ERRORS)]
@@ -182,6 +184,12 @@ def choose(found: Sequence[Candidate]) -> list[Candidate]:
         chosen.append(best_of(averaged))
         averaged = [candidate for candidate in averaged if candidate.recipe.family is not chosen[-1].recipe.family]
     return chosen
+
+
+def _is_firm(variation: Candidate, found: Sequence[Candidate]) -> bool:
+    """Whether a variation is clearly better than the best candidate of its origin."""
+    of_origin = [candidate for candidate in found if candidate.recipe is variation.recipe.origin]
+    return is_better(variation, best_of(of_origin), STANDARD_ERRORS)
 
 
 def is_better(candidate: Candidate, other: Candidate, standard_errors: float) -> bool:
