@@ -305,7 +305,8 @@ class BoostMetric(Boosting):
         if earlier.fit is not None and hasattr(self, "chosen_"):
             best = self.chosen_[0]
             is_refined = self.n_passes_ > best.n_passes
-            return refined(self._decided, source, best) if is_refined else self._decided(source, [best])
+            n_passes = cast(int, self.n_passes)
+            return refined(self._decided, source, best, n_passes) if is_refined else self._decided(source, [best])
         if held_out is not None and not np.isin(held_out.y, source.y).any():
             raise ValueError(
                 f"None of the labels of eval_set, such as {held_out.y.tolist()[0]!r}, is among those of y, such "
@@ -335,7 +336,8 @@ class BoostMetric(Boosting):
         learned = [choice.learned(candidate) for candidate in chosen]
         if learned[0] is None:
             return self._decided(source, chosen)
-        return refined(self._decided, source, chosen[0], mean_map(learned, source.scatter))
+        start = mean_map(learned, source.scatter)
+        return refined(self._decided, source, chosen[0], cast(int, self.n_passes), start)
 
     def _decided(self, source: Labelled, chosen: Sequence[Candidate]) -> Decision:
         """Learn what was chosen."""

@@ -36,6 +36,7 @@ from boostmetric.estimators.candidates import (
     is_better,
 )
 from boostmetric.estimators.decision import block_of, is_auto
+from boostmetric.estimators.refining import passes_of_result
 from boostmetric.evaluation.knn import vote
 from boostmetric.evaluation.splitting import FEW_ROWS
 from boostmetric.metric import MahalanobisMetric
@@ -156,7 +157,10 @@ class Choice:
         self._init = init
         self._ways = list(_ways(data.X.shape, solver, n_neighbors, n_impostors, block_size))
         self._n_passes, self._max_iter, self._rank = n_passes, max_iter, rank
-        self._is_large = is_large = len(data.y) >= FEW_ROWS
+        is_large = len(data.y) >= FEW_ROWS
+        n_left = passes_of_result(n_passes) if is_large and held_out is None else 0
+        self._goes_on = n_left > 0
+        n_passes -= n_left
         rungs = _RUNGS_OF_LARGE if is_large else _RUNGS
         self._rungs = [*(rung for rung in rungs if rung < n_passes), n_passes]
         self._settings = settings
@@ -257,7 +261,7 @@ class Choice:
         """Linear map of the metric of a candidate, if it was learned in large data from a part of them."""
         best, maps = self._learned.get(id(candidate.recipe), (None, ()))
         is_known = best is not None and best.n_passes == candidate.n_passes
-        return maps[0] if is_known and self._held_out is None and self._is_large else None
+        return maps[0] if is_known and self._goes_on else None
 
     def _folds(self) -> list[Fold]:
         if self._held_out is not None:
