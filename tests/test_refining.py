@@ -7,7 +7,7 @@ from sklearn.datasets import make_blobs
 from boostmetric import BoostMetric, MahalanobisMetric
 from boostmetric.callbacks import Checkpoint
 from boostmetric.estimators.candidates import Candidate, Recipe
-from boostmetric.estimators.refining import mean_map, refined
+from boostmetric.estimators.refining import mean_map, passes_of_result, refined
 from boostmetric.solver.sources import Labelled
 
 SETTING = {"n_passes": 4, "max_iter": 3, "normalize": False, "random_state": 0}
@@ -33,12 +33,22 @@ def test_passes_are_few_and_compare_two_thirds_of_the_samples():
     X, y = data(6000)
     source, recipe = Labelled(X, y, None, 3, 3), Recipe("identity", "stagewise", 4, 7, 1)
     best = Candidate(recipe, 9, LOSSES, LOSSES)
-    decision = refined(source, best, 5, np.eye(6))
+    decision = refined(source, best, 10, 5, np.eye(6))
     assert (decision.max_iter, decision.passes_before, decision.beside) == ((5, 5, 5), 9, ())
     assert (decision.source.n_neighbors, decision.source.n_impostors) == (4, 7)
     compared = [decision.source.problem(None, n).comparisons for n in (0, 1)]
     assert [len(each) for each in compared] == [4000, 4000]
     assert not np.array_equal(compared[0].anchors, compared[1].anchors)
+
+
+def test_most_passes_are_those_of_trial_and_result_together():
+    assert [passes_of_result(n) for n in (1, 2, 3, 4, 6, 10)] == [0, 1, 1, 2, 3, 3]
+    X, y = data()
+    metric = BoostMetric.recommended(**SETTING).fit(X, y)
+    assert max(candidate.n_passes for candidate in metric.candidates_) <= 2
+    assert metric.n_passes_ <= 4
+    one = BoostMetric.recommended(**SETTING | {"n_passes": 1}).fit(X, y)
+    assert one.n_passes_ <= 1
 
 
 def test_a_fit_goes_on_from_its_trials():

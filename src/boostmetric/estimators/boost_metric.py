@@ -308,11 +308,12 @@ class BoostMetric(Boosting):
         """As the parameters say, or by validation."""
         if not self.chooses:
             return super()._decide(source, held_out, earlier)
+        n_passes = cast(int, self.n_passes)
         if earlier.fit is not None and hasattr(self, "chosen_"):
             best = self.chosen_[0]
             alone = replace(best, recipe=replace(best.recipe, n_bags=1))
             is_refined = self.n_passes_ > best.n_passes
-            return refined(source, alone, self.max_iter) if is_refined else self._decided(source, [alone])
+            return refined(source, alone, n_passes, self.max_iter) if is_refined else self._decided(source, [alone])
         if held_out is not None and not np.isin(held_out.y, source.y).any():
             raise ValueError(
                 f"None of the labels of eval_set, such as {held_out.y.tolist()[0]!r}, is among those of y, such "
@@ -330,7 +331,7 @@ class BoostMetric(Boosting):
             n_impostors=far,
             block_size=self.block_size,
             learning_rate=self.learning_rate,
-            n_passes=cast(int, self.n_passes),
+            n_passes=n_passes,
             max_iter=self.max_iter,
             rank=self.n_components,
             normalize=self.normalize,
@@ -343,7 +344,7 @@ class BoostMetric(Boosting):
         learned = [choice.learned(candidate) for candidate in chosen]
         if learned[0] is None:
             return self._decided(source, chosen)
-        return refined(source, chosen[0], self.max_iter, mean_map(learned, source.scatter))
+        return refined(source, chosen[0], n_passes, self.max_iter, mean_map(learned, source.scatter))
 
     def _decided(self, source: Labelled, chosen: Sequence[Candidate]) -> Decision:
         """Learn what was chosen."""

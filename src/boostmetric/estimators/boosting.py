@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -30,9 +31,10 @@ from boostmetric.metric import MahalanobisMetric
 from boostmetric.metric.starts import Init, scatter
 from boostmetric.oracles.losses import LOSSES, LossName
 from boostmetric.parallel.devices import check_device, torch_device
+from boostmetric.parallel.heap import mapped_by_themselves
 from boostmetric.solver.learn import STEP_FINDERS
 from boostmetric.solver.online import Stream
-from boostmetric.solver.passes import learn_in_passes
+from boostmetric.solver.passes import is_large, learn_in_passes
 from boostmetric.solver.plan import Plan, Settings, SolverName, Split
 from boostmetric.solver.problem import Problem
 from boostmetric.solver.result import Boosted, Progress, StopReason
@@ -132,17 +134,18 @@ class Boosting(MetricLearner):
         decision : Decision, optional
             What was decided before; then nothing is continued.
         """
-        earlier = self._earlier(source.n_features, resume_from) if decision is None else Earlier()
-        decision = decision or self._decide(source, held_out, earlier)
-        beside = [learn_in_passes(self._plan(other, None, Earlier())) for other in decision.beside]
-        plan = self._plan(decision, held_out, earlier)
-        attributes = partial(self._attributes, also=also, normalize=decision.normalize)
-        with self._watched(sum(plan.max_iter), fit_data, attributes) as callbacks:
-            watchers = tuple(callback.on_iteration for callback in callbacks)
-            boosted = learn_in_passes(replace(plan, watchers=watchers))
-        if beside:
-            shares = [1.0 / each.n_bags for each in (decision, *decision.beside)]
-            boosted = boosted.averaged_with(beside, shares, scatter(source.points_at_hand))
+        with mapped_by_themselves() if is_large(source.points_at_hand) else nullcontext():
+            earlier = self._earlier(source.n_features, resume_from) if decision is None else Earlier()
+            decision = decision or self._decide(source, held_out, earlier)
+            beside = [learn_in_passes(self._plan(other, None, Earlier())) for other in decision.beside]
+            plan = self._plan(decision, held_out, earlier)
+            attributes = partial(self._attributes, also=also, normalize=decision.normalize)
+            with self._watched(sum(plan.max_iter), fit_data, attributes) as callbacks:
+                watchers = tuple(callback.on_iteration for callback in callbacks)
+                boosted = learn_in_passes(replace(plan, watchers=watchers))
+            if beside:
+                shares = [1.0 / each.n_bags for each in (decision, *decision.beside)]
+                boosted = boosted.averaged_with(beside, shares, scatter(source.points_at_hand))
         self._conclude(decision, boosted, also)
         return self
 

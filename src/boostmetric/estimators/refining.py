@@ -18,7 +18,7 @@ from boostmetric.estimators.decision import Decision
 from boostmetric.solver.sources import DrawnAnchors, Labelled
 
 # More passes, and each recipe by itself before the mean is taken, were no better on embeddings; fewer were worse.
-_N_PASSES = 3
+_MOST_PASSES = 3
 # Each pass compares this share of the samples, drawn again: all of them take more time and memory, for no fewer errors,
 # and half of them were worse. The seed is always the same, so that a fit that is resumed draws the same samples.
 _SHARE_OF_ANCHORS, _SEED = 2 / 3, 0
@@ -55,7 +55,14 @@ def learned_again(source: Labelled, chosen: Sequence[Candidate], max_iter: int) 
     return replace(best, beside=tuple(others))
 
 
-def refined(source: Labelled, best: Candidate, max_iter: int, learned: FloatArray | None = None) -> Decision:
+def passes_of_result(n_passes: int) -> int:
+    """How many of `n_passes` are kept for the result; those before are the trials'. 0 if there are too few."""
+    return min(_MOST_PASSES, n_passes // 2)
+
+
+def refined(
+    source: Labelled, best: Candidate, n_passes: int, max_iter: int, learned: FloatArray | None = None
+) -> Decision:
     """Decide to go on with a recipe, from what was learned.
 
     Parameters
@@ -64,12 +71,14 @@ def refined(source: Labelled, best: Candidate, max_iter: int, learned: FloatArra
         All samples.
     best : Candidate
         With the recipe.
+    n_passes : int
+        Most passes, with those of the trial.
     max_iter : int
         Most single iterations of a pass.
     learned : ndarray of shape (n_rows, n_features), optional
         Linear map of what was learned; not needed to continue a fit.
     """
-    decision = learned_again(source, [replace(best, n_passes=min(_N_PASSES, best.n_passes))], max_iter)
+    decision = learned_again(source, [replace(best, n_passes=passes_of_result(n_passes))], max_iter)
     sample = DrawnAnchors(max(MOST_ANCHORS, round(_SHARE_OF_ANCHORS * len(source.y))), _SEED)
     compared = replace(best.recipe.applied_to(source), sample=sample)
     return replace(decision, source=compared, learned=learned, passes_before=best.n_passes)

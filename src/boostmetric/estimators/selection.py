@@ -36,7 +36,7 @@ from boostmetric.estimators.candidates import (
 )
 from boostmetric.estimators.decision import block_of, is_auto
 from boostmetric.estimators.folds import Fold, folds_of, judged
-from boostmetric.estimators.refining import mean_map
+from boostmetric.estimators.refining import mean_map, passes_of_result
 from boostmetric.evaluation.splitting import FEW_ROWS
 from boostmetric.metric import MahalanobisMetric
 from boostmetric.metric.starts import STARTS, Init, start_in_words
@@ -139,6 +139,9 @@ class Choice:
         self._rate = 1.0 if isinstance(learning_rate, str) else learning_rate
         self._n_passes, self._max_iter, self._rank = n_passes, max_iter, rank
         self._is_large = is_large = len(data.y) >= FEW_ROWS
+        n_left = passes_of_result(n_passes) if is_large and held_out is None else 0
+        self._goes_on = n_left > 0
+        n_passes -= n_left
         rungs = _RUNGS_OF_LARGE if is_large else _RUNGS
         self._rungs = [*(rung for rung in rungs if rung < n_passes), n_passes]
         self._settings = settings
@@ -205,7 +208,7 @@ class Choice:
             inits = ["identity"]
         n_trials = min(2, len(inits)) * len(self._ways)
         n_variations = len(list(self._variations(Recipe("identity", *self._ways[0]))))
-        total = len(inits) + _n_passes_at_most(n_trials, self._rungs) + n_variations * self._n_passes + 1
+        total = len(inits) + _n_passes_at_most(n_trials, self._rungs) + n_variations * self._rungs[-1] + 1
         done = count()
 
         def step(what: str) -> None:
@@ -233,7 +236,7 @@ class Choice:
         leader = trials[0]
         varied = [self._trial(folds, recipe, leader.candidates[0]) for recipe in self._variations(leader.recipe)]
         for trial in varied:
-            yield from self._continued(folds, trial, self._n_passes, step)
+            yield from self._continued(folds, trial, self._rungs[-1], step)
         best = best_of([trial.best for trial in (leader, *varied)])
         if best.n_passes and not self._is_large:
             step(str(best.recipe.bagged))
@@ -251,7 +254,7 @@ class Choice:
         """Linear map of the metric of a candidate, if it was learned in large data from a part of them."""
         best, maps = self._learned.get(id(candidate.recipe), (None, ()))
         is_known = best is not None and best.n_passes == candidate.n_passes
-        return maps[0] if is_known and self._held_out is None and self._is_large else None
+        return maps[0] if is_known and self._goes_on else None
 
     def _folds(self) -> list[Fold]:
         if self._held_out is not None:

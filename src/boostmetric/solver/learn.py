@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import cache
 from typing import Any, TypeVar
@@ -11,7 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from boostmetric.arrays.errors import ParameterError
-from boostmetric.arrays.frame import Given
+from boostmetric.arrays.frame import Axes, Given
 from boostmetric.comparisons import Comparisons
 from boostmetric.oracles.losses import LOSSES, LossName
 from boostmetric.oracles.protocol import Oracle
@@ -101,11 +102,6 @@ def solve(
         Whether the result has its duality gap; without it, the last of `max_iter` iterations takes less time.
     """
     solver = settings.solver
-    watched = None
-    if held_out is None:
-        problem = problem.restricted()
-    else:
-        problem, watched = problem.restricted_with(held_out)
     fingerprint = cache(lambda: problem.restricted().fingerprint(settings.loss, settings.regularization))
     watched_fingerprint = cache(lambda: "" if held_out is None else held_out.fingerprint())
     given = Progress.nothing(problem.n_features) if start is None else resumed(start, held_out, solver)
@@ -117,7 +113,7 @@ def solve(
         )
 
     staged = given.staged and solver == "stagewise"
-    with problem.opened(settings.backend, watched, settings.loss) as (frame, oracle):
+    with _opened(problem, held_out, settings) as (frame, oracle):
 
         def in_user_units(progress: AnyProgress) -> AnyProgress:
             # Keep the given directions as they are, because these points may span only a part of them.
@@ -172,6 +168,16 @@ def solve(
         eigenvalue = scaled(boosted.eigenvalue, 2 * frame.exponent)
         result = replace(in_user_units(boosted), eigenvalue=eigenvalue, after_iteration=None)
         return replace(result, watched=watched_fingerprint())
+
+
+def _opened(
+    problem: Learnable, held_out: Learnable | None, settings: Settings
+) -> AbstractContextManager[tuple[Axes, Oracle]]:
+    """Open a problem with the points that occur; nothing keeps copies of these once they are in other coordinates."""
+    if held_out is None:
+        return problem.restricted().opened(settings.backend, None, settings.loss)
+    restricted, watched = problem.restricted_with(held_out)
+    return restricted.opened(settings.backend, watched, settings.loss)
 
 
 def resumed(start: Progress, held_out: Learnable | None, solver: SolverName) -> Progress:

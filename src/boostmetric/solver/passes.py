@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from boostmetric.arrays.frame import Given
 from boostmetric.arrays.types import FloatArray
 from boostmetric.parallel.heap import give_back
 from boostmetric.solver.learn import resumed, solve
@@ -23,6 +24,11 @@ from boostmetric.solver.stopping import EarlyStopping
 
 # Numbers in the points of a large problem.
 _MANY = 2**20
+
+
+def is_large(points: Given) -> bool:
+    """Whether so much memory may be freed that it is worth giving back."""
+    return int(points.shape[0] * points.shape[1]) >= _MANY
 
 
 def learn_in_passes(plan: Plan) -> Boosted:
@@ -102,8 +108,7 @@ class Passes:
 
     def _tidy(self) -> None:
         """Give back the memory that a stage has freed, if it may be much."""
-        n_samples, n_features = self.plan.source.points_at_hand.shape
-        if n_samples * n_features >= _MANY:
+        if is_large(self.plan.source.points_at_hand):
             give_back()
 
     def _found(self, under: FloatArray | None, n_passes: int) -> Found:
@@ -121,7 +126,10 @@ class Passes:
                         f"{error} A fit holds some out if early_stopping is set, or n_passes is more than 1: give more "
                         "data or an eval_set, or set neither."
                     ) from None
-            self._last = under, Found(problem, held_out)
+            found = Found(problem, held_out)
+            if plan.split is None:  # no pass is scored
+                return found
+            self._last = under, found
         return self._last[1]
 
     def _early_stopping(self, held_out: Learnable | None, progress: Progress) -> list[Watcher]:

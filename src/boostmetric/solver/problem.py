@@ -163,6 +163,8 @@ class Problem(NamedTuple):
         self, backend: Backend, held_out: Problem | None = None, loss: Loss = EXPONENTIAL
     ) -> Iterator[tuple[Axes, Oracle]]:
         """See `Learnable`."""
+        points, comparisons = self.points, self.comparisons
+        del self  # holds points that may be a copy, which is not needed beside their coordinates
         with ExitStack() as stack:
             stack.enter_context(single_threaded_blas())
 
@@ -170,11 +172,15 @@ class Problem(NamedTuple):
                 pool = stack.enter_context(backend.pool(coordinates, comparisons, loss))
                 return ShardedOracle(pool, coordinates.shape[1], loss, float(comparisons.weights.sum()))
 
-            frame = Frame.of(self.points)
-            oracle = oracle_of(frame.points, self.comparisons)
-            if held_out is not None:
-                shared = held_out.points is self.points
-                coordinates = frame.points if shared else frame.coordinates_of(held_out.points)
-                watched = oracle_of(coordinates, held_out.comparisons)
-                oracle = WithHeldOut(oracle, watched)
+            frame = Frame.of(points)
+            coordinates = frame.points
+            if held_out is not None and held_out.points is not points:
+                coordinates = frame.coordinates_of(held_out.points)
+            watched = None if held_out is None else held_out.comparisons
+            del points, held_out
+            oracle = oracle_of(frame.points, comparisons)
+            del comparisons
+            if watched is not None:
+                oracle = WithHeldOut(oracle, oracle_of(coordinates, watched))
+            del coordinates, watched
             yield frame, oracle
