@@ -20,7 +20,7 @@ from sklearn.preprocessing import StandardScaler
 from benchmarks.fit_weak import INPUT, PARAMETERS
 from benchmarks.learners import environment
 from boostmetric.baselines.itml import Penalty
-from boostmetric.baselines.mlkr import Errors
+from boostmetric.baselines.soft_neighbors import Errors
 from boostmetric.metric_learn import Constraints
 from boostmetric.paper.datasets import MissingDataError, load
 
@@ -147,6 +147,19 @@ def scml(L: np.ndarray, data: Data) -> float:
     return float(np.maximum(1 + squares(L, a, b) - squares(L, a, c), 0).mean())
 
 
+def lmnn(L: np.ndarray, data: Data) -> float:
+    """Half the squared distances of the three nearest of a class, and half the hinge losses of all others near them."""
+    X, y = data["X"], data["y"]
+    plain = np.where(y[:, None] == y, cdist(X, X, "sqeuclidean"), np.inf)
+    np.fill_diagonal(plain, np.inf)
+    mapped = cdist(X @ L.T, X @ L.T, "sqeuclidean")
+    total = 0.0
+    for targets in np.argsort(plain, axis=1, kind="stable")[:, :3].T:
+        near = np.take_along_axis(mapped, targets[:, None], axis=1)
+        total += float(near.sum()) + float(np.maximum(1 + near - mapped, 0)[y[:, None] != y].sum())
+    return total / 2
+
+
 def nca(L: np.ndarray, data: Data) -> float:
     """Minus the mean probability that a soft nearest neighbour has the right label."""
     mapped, y = data["X"] @ L.T, data["y"]
@@ -166,6 +179,7 @@ OBJECTIVES: dict[str, Callable[[np.ndarray, Data], float]] = {
     "MMC": mmc,
     "SDML": sdml,
     "SCML": scml,
+    "LMNN": lmnn,
     "NCA": nca,
     "MLKR": mlkr,
 }
