@@ -8,11 +8,10 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import Tags, check_random_state
-from sklearn.utils.validation import validate_data
 
 from boostmetric.arrays.frame import scale_in_range
 from boostmetric.arrays.types import FloatArray
-from boostmetric.arrays.validation import check_choice, check_count, check_number, checked
+from boostmetric.arrays.validation import check_choice, check_count, check_number
 from boostmetric.baselines.baseline import Baseline, Journal, check_not_zero, trace_of
 from boostmetric.baselines.descriptions import documented
 from boostmetric.baselines.scale import distance_of_neighbors
@@ -114,11 +113,9 @@ class MLKR(Baseline):
         self
         """
         self._check_parameters()
-        samples, target = checked(
-            validate_data, self, X, y, dtype=[np.float64, np.float32], ensure_min_samples=2, y_numeric=True
-        )
+        samples, target = self._check_samples_and(X, y, has_target=True, numeric=True)
         self._check_n_components(samples.shape[1])
-        points, exponent = scale_in_range(samples.astype(np.float64, copy=False))
+        points, exponent = scale_in_range(samples)
         points = np.asarray(points)
         if not points.any():
             raise ValueError("All samples are equal: no metric can tell them apart. Check that X holds the samples.")
