@@ -21,7 +21,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dpotrf, dtrtrs
 from scipy.optimize import nnls
 
 from boostmetric.arrays.types import FloatArray
@@ -169,10 +169,14 @@ class SparseHinge:
 
     def _step(self, place: FloatArray, growth: FloatArray, width: float, change: float, most: float) -> float:
         """Step, at most `most`, at which the slope is nearly 0; `change` is that of the penalty per unit of step."""
-        rate = growth / width
+        rate, weighed, inside = growth / width, self._share * growth, np.empty_like(place)
 
         def slope(step: float) -> float:
-            return float((self._share * np.clip(place + step * rate, 0, 1)) @ growth) + change
+            np.multiply(rate, step, out=inside)
+            np.add(inside, place, out=inside)
+            np.maximum(inside, 0.0, out=inside)
+            np.minimum(inside, 1.0, out=inside)
+            return float(weighed @ inside) + change
 
         at_low = at_start = slope(0.0)
         if at_start >= -_ROUNDING:  # relative to an objective of at most 1: Newton's method has nearly converged
@@ -207,13 +211,15 @@ def _nonnegative(curvature: FloatArray, w: FloatArray, gradient: FloatArray, dam
     diagonal = np.diagonal(curvature)
     most = float(diagonal.max())
     unit = 1 / np.sqrt(np.maximum(diagonal, _LEAST_CURVATURE * most)) if most > 0 else np.ones(len(w))
-    scaled = curvature * np.outer(unit, unit)
+    scaled = curvature * unit[:, None] * unit
     scaled.flat[:: len(w) + 1] += damping
     wanted = scaled @ (w / unit) - gradient * unit
+    root, failed = dpotrf(scaled, lower=0, clean=1)  # SciPy's wrappers of these take longer than they do
     try:
-        root = np.linalg.cholesky(scaled)
-        x, _ = nnls(root.T, solve_triangular(root, wanted, lower=True), maxiter=10 * len(w))
-    except (np.linalg.LinAlgError, RuntimeError):
+        if failed:
+            raise RuntimeError
+        x, _ = nnls(root, dtrtrs(root, wanted, lower=0, trans=1)[0], maxiter=10 * len(w))
+    except RuntimeError:
         return np.asarray(np.maximum(w - unit**2 * gradient, 0))
     used = np.flatnonzero(x)
     if np.array_equal(used, np.flatnonzero(w)):  # close to the end: keep the digits that `wanted` loses
