@@ -14,12 +14,15 @@ there is a minimum.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
 from boostmetric.arrays.types import FloatArray
 
+# Called with M and the objective after each sweep; returns True to stop.
+OnIteration = Callable[[FloatArray, float], bool]
 # Lassos are solved to this change of a coefficient, in the first sweep and in the last ones.
 _FIRST, _LAST = 1e-3, 1e-12
 _MOST_ROUNDS = 200
@@ -38,17 +41,23 @@ class SparseInverse(NamedTuple):
     objective : float
     bound : float
         No matrix has a lower objective.
-    n_iter : int
-        Sweeps over all columns.
+    converged : bool
+        Whether the two are as close as was asked for, or as rounding allows.
     """
 
     precision: FloatArray
     objective: float
     bound: float
-    n_iter: int
+    converged: bool
 
 
-def sparse_inverse(S: FloatArray, penalty: float, *, tol: float, max_iter: int) -> SparseInverse | None:
+def _go_on(precision: FloatArray, objective: float) -> bool:
+    return False
+
+
+def sparse_inverse(
+    S: FloatArray, penalty: float, *, tol: float, max_iter: int, on_iteration: OnIteration = _go_on
+) -> SparseInverse | None:
     """Solve the graphical lasso to a duality gap of `tol`; None if there is no minimum.
 
     Parameters
@@ -59,6 +68,7 @@ def sparse_inverse(S: FloatArray, penalty: float, *, tol: float, max_iter: int) 
     tol : float
     max_iter : int
         Most sweeps.
+    on_iteration : callable, optional
 
     Notes
     -----
@@ -71,7 +81,7 @@ def sparse_inverse(S: FloatArray, penalty: float, *, tol: float, max_iter: int) 
     with np.errstate(all="ignore"):  # of matrices that are nearly singular, which are not taken
         W = _start(S, penalty)
         W = _moved_start(S, penalty) if W is None else W
-        return None if W is None else _sweeps(S, penalty, W, tol=tol, max_iter=max_iter)
+        return None if W is None else _sweeps(S, penalty, W, tol, max_iter, on_iteration)
 
 
 def _moved_start(S: FloatArray, penalty: float) -> FloatArray | None:
@@ -84,7 +94,7 @@ def _moved_start(S: FloatArray, penalty: float) -> FloatArray | None:
     more = 1.1 * max(-float(np.linalg.eigvalsh(S)[0]), _LEAST * float(S.diagonal().max()))
     W = S + more * identity
     for _ in range(_MOST_MOVES):
-        _sweeps(S + more * identity, penalty, W, tol=0.0, max_iter=_SWEEPS_PER_MOVE)
+        _sweeps(S + more * identity, penalty, W, 0.0, _SWEEPS_PER_MOVE, _go_on)
         least = float(np.linalg.eigvalsh(W)[0])
         if not least > _LEAST * float(W.diagonal().max()):
             return None
@@ -105,7 +115,9 @@ def _start(S: FloatArray, penalty: float) -> FloatArray | None:
     return None
 
 
-def _sweeps(S: FloatArray, penalty: float, W: FloatArray, *, tol: float, max_iter: int) -> SparseInverse | None:
+def _sweeps(
+    S: FloatArray, penalty: float, W: FloatArray, tol: float, max_iter: int, on_iteration: OnIteration
+) -> SparseInverse | None:
     """Sweep until the gap is at most `tol`, from a positive definite W, which changes in place."""
     from boostmetric.kernels.graphical_lasso import sweep  # imports numba, so only when needed
 
@@ -114,7 +126,7 @@ def _sweeps(S: FloatArray, penalty: float, W: FloatArray, *, tol: float, max_ite
     low, high = S - penalty, S + penalty
     np.fill_diagonal(low, S.diagonal())
     np.fill_diagonal(high, S.diagonal())
-    bound = -np.inf
+    bound, rounding = -np.inf, 16 * len(S) * np.finfo(np.float64).eps
     for n_iter in range(1, max_iter + 1):
         sweep(S, penalty, max(_FIRST**n_iter, _LAST), _MOST_ROUNDS, W, coefficients, gradient)
         diagonal = 1 / (W.diagonal() - np.einsum("ij,ij->i", W, coefficients))
@@ -128,9 +140,11 @@ def _sweeps(S: FloatArray, penalty: float, W: FloatArray, *, tol: float, max_ite
             off_diagonal = float(np.abs(M).sum() - np.abs(diagonal).sum())
             objective = float(np.vdot(S, M)) - of_primal + penalty * off_diagonal
             if best is None or objective < best.objective:
-                best = SparseInverse(M, objective, bound, n_iter)
-            best = best._replace(bound=min(bound, best.objective), n_iter=n_iter)
-            if best.objective - best.bound <= tol:
+                best = SparseInverse(M, objective, bound, converged=False)
+            best = best._replace(bound=min(bound, best.objective))
+            close = best.objective - best.bound <= tol + rounding * max(abs(objective), 1.0)
+            best = best._replace(converged=bool(close))
+            if on_iteration(best.precision, best.objective) or close:
                 break
     return best
 
@@ -142,7 +156,7 @@ def _inverse(S: FloatArray) -> SparseInverse | None:
         return None
     objective = len(S) + logarithm
     M = np.linalg.inv(S)
-    return SparseInverse((M + M.T) / 2, objective, objective, 1)
+    return SparseInverse((M + M.T) / 2, objective, objective, converged=True)
 
 
 def _log_determinant(matrix: FloatArray) -> float | None:

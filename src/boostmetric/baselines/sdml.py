@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Self
 
 import numpy as np
@@ -10,12 +11,14 @@ from sklearn.utils import check_random_state
 
 from boostmetric.arrays.types import FloatArray
 from boostmetric.arrays.validation import check_count, check_number
-from boostmetric.baselines.baseline import Baseline, Journal
+from boostmetric.baselines.baseline import Baseline, Journal, trace_of
 from boostmetric.baselines.descriptions import documented
 from boostmetric.baselines.graphical_lasso import sparse_inverse
 from boostmetric.baselines.logdet import check_prior, prior_map
 from boostmetric.baselines.side_information import Pairs, check_pairs, drawn_pairs
+from boostmetric.callbacks import Callback
 from boostmetric.estimators.learner import all_or_nothing
+from boostmetric.estimators.sklearn_callbacks import with_callbacks
 from boostmetric.metric.starts import Init, spread
 from boostmetric.solver.result import StopReason
 
@@ -46,8 +49,10 @@ class SDML(Baseline):
         Maximum number of sweeps over all features.
     tol : float, default=1e-4
         Stop when the objective is within this number of its minimum.
+    %(callbacks)s
     random_state : int, RandomState or None, default=None
         Random seed for drawing pairs.
+    %(verbose)s
 
     Attributes
     ----------
@@ -61,6 +66,7 @@ class SDML(Baseline):
         The objective.
     %(duality_gap)s
     %(n_iter)s
+    %(history)s
     %(about_the_fit)s
 
     Notes
@@ -95,7 +101,9 @@ class SDML(Baseline):
         n_pairs: int | None = None,
         max_iter: int = 100,
         tol: float = 1e-4,
+        callbacks: Sequence[Callback] | None = None,
         random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
     ) -> None:
         self.n_components = n_components
         self.prior = prior
@@ -104,9 +112,12 @@ class SDML(Baseline):
         self.n_pairs = n_pairs
         self.max_iter = max_iter
         self.tol = tol
+        self.callbacks = callbacks
         self.random_state = random_state
+        self.verbose = verbose
 
     @all_or_nothing
+    @with_callbacks
     def fit(
         self,
         X: ArrayLike,
@@ -142,19 +153,26 @@ class SDML(Baseline):
         difference = _signed_mean(samples / unit, near, far)
         self.balance_ = _half_of_possible(inverse, difference) if self.balance is None else float(self.balance)
         S = inverse @ inverse.T + self.balance_ * difference
-        found = sparse_inverse(S, self.sparsity, tol=self.tol, max_iter=self.max_iter)
+        shift = 2 * float(np.log(unit).sum())
+        with self._watched(self.max_iter, (X, y), self._attributes_so_far) as callbacks:
+            journal = Journal(callbacks)
+
+            def on_iteration(precision: FloatArray, objective: float) -> bool:
+                rows = np.linalg.cholesky(precision).T / unit
+                return journal.add(objective + shift, rows.copy, trace=trace_of(rows))
+
+            found = sparse_inverse(S, self.sparsity, tol=self.tol, max_iter=self.max_iter, on_iteration=on_iteration)
         if found is None:
             raise ValueError(
                 f"balance={self.balance_:g} lets the distances of dissimilar pairs grow without limit. Lower balance, "
                 "or raise sparsity."
             )
-        self.objective_ = found.objective + 2 * float(np.log(unit).sum())
+        self.objective_ = found.objective + shift
         self.duality_gap_ = found.objective - found.bound
         self.precision_ = found.precision / np.outer(unit, unit)
-        limited = self.duality_gap_ > self.tol
+        stop_reason = StopReason.OPTIMAL if found.converged else StopReason.ITERATION_LIMIT
         rows = np.linalg.cholesky(found.precision).T / unit
-        self._finish(rows, Journal(), StopReason.ITERATION_LIMIT if limited else StopReason.OPTIMAL)
-        self.n_iter_ = found.n_iter
+        self._finish(rows, journal, journal.stopped or stop_reason)
         if labels is None:
             self._set_threshold(samples, near, far)
         return self
@@ -168,6 +186,7 @@ class SDML(Baseline):
             check_count("n_pairs", self.n_pairs, alternative=", or None")
         check_count("max_iter", self.max_iter)
         check_number("tol", self.tol, above=0.0)
+        self._check_callbacks()
 
 
 def _half_of_possible(inverse: FloatArray, difference: FloatArray) -> float:
