@@ -40,40 +40,39 @@ class _SoftNeighbors:
         from boostmetric.kernels import soft_neighbors
         from boostmetric.kernels.lanes import aligned_zeros  # imports numba, so only when needed
 
-        n = len(points)
+        n, n_features = points.shape
         width = n + -n % soft_neighbors.AT_ONCE
         self._kernel: Any = getattr(soft_neighbors, kernel)
         self._points = points
+        self._columns = aligned_zeros(n_features, width)
+        self._columns[:, :n] = points.T
         self._far = np.where(np.arange(width) < n, 0.0, np.inf)
         self._values = np.concatenate([values, np.zeros(width - n)])
         self._slopes = aligned_zeros(min(n, max(_NUMBERS // width, _ROWS)), width)
 
     def _means_and_gradient(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """What each point takes on average, and the gradient of the loss with respect to the map."""
+        """What each point takes on average, and the gradient of the loss with respect to the map.
+
+        With slopes W, the gradient is 2 mapped' (diag(degree) - W - W') points. For nearly square maps, that is the map
+        times a symmetric matrix, from one product with W instead of two.
+        """
         points, (n, n_features), width = self._points, self._points.shape, len(self._far)
-        mapped = points @ rows.T
-        z, degree, means = np.zeros((len(rows), width)), np.zeros(width), np.empty(n)
-        z[:, :n] = mapped.T
-        # With slopes W, the gradient is 2 mapped' (diag(degree) - W - W') points. For nearly square maps, that is the
-        # map times a symmetric matrix, from one product with W instead of two.
+        z, degree, means = rows @ self._columns, np.zeros(width), np.empty(n)
         square = n_features <= 2 * len(rows)
-        middle = np.zeros((n_features, n_features))
-        across, along = np.zeros((len(rows), n)), np.zeros((n, len(rows)))
+        given = points if square else np.ascontiguousarray(z[:, :n].T)
+        along, across = np.empty(given.shape), 0.0
         for begin in range(0, n, len(self._slopes)):
             end = min(begin + len(self._slopes), n)
             self._kernel(z, self._far, self._values, begin, end, self._slopes, degree, means)
             slopes = self._slopes[: end - begin, :n]
-            if square:
-                middle += points[begin:end].T @ (slopes @ points)
-            else:
-                across += mapped[begin:end].T @ slopes
-                along[begin:end] = slopes @ mapped
-        degree = degree[:n, None]
+            np.matmul(slopes, given, out=along[begin:end])
+            if not square:
+                across = across + given[begin:end].T @ slopes
+        weighed = degree[:n, None] * given
         if square:
-            gradient = rows @ (points.T @ (degree * points) - middle - middle.T)
-        else:
-            gradient = (degree * mapped - along - across.T).T @ points
-        return means, np.asarray(2 * gradient)
+            half = points.T @ (0.5 * weighed - along)
+            return means, np.asarray(2 * rows @ (half + half.T))
+        return means, np.asarray(2 * (weighed - along - np.transpose(across)).T @ points)
 
 
 class Errors(_SoftNeighbors):

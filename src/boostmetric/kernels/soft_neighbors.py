@@ -11,6 +11,7 @@ import math
 
 from boostmetric.kernels.lanes import (
     WIDTH,
+    any_at_least,
     at_least,
     exp,
     kernel,
@@ -26,6 +27,9 @@ from boostmetric.kernels.lanes import (
 
 # Points are compared with so many others at once: four registers, so that their sums overlap.
 AT_ONCE = 4 * WIDTH
+# Where eight weights are below e^-60 times the largest of their row, they are 0: no sum of a row sees them. Later on,
+# that is most of the table, whose exponentials and slopes are then left out.
+_LEAST, _TINY = -60.0, 1e-200
 
 
 @part_of_kernel
@@ -53,9 +57,13 @@ def _weigh(z, far, i, row, place):
     far[i] = 0.0
     nearest, sums = splat(-largest(splat(0.0) - nearest)), splat(0.0)
     for j in range(0, width, WIDTH):
-        weight = exp(nearest - load(row, place + j))
-        store(row, place + j, weight)
-        sums = sums + weight
+        exponent = nearest - load(row, place + j)
+        if any_at_least(exponent, splat(_LEAST)):
+            weight = exp(exponent)
+            store(row, place + j, weight)
+            sums = sums + weight
+        else:
+            store(row, place + j, splat(0.0))
     return total(sums)
 
 
@@ -75,10 +83,12 @@ def regress(z, far, target, begin, end, slopes, degree, predicted):
         predicted[i] = share * total(mean)
         factor, middle, own = splat(2.0 * share * (target[i] - predicted[i])), splat(predicted[i]), splat(0.0)
         for j in range(0, width, WIDTH):
-            slope = factor * load(slopes, place + j) * (load(target, j) - middle)
-            store(slopes, place + j, slope)
-            store(degree, j, load(degree, j) + slope)
-            own = own + slope
+            weight = load(slopes, place + j)
+            if any_at_least(weight, splat(_TINY)):
+                slope = factor * weight * (load(target, j) - middle)
+                store(slopes, place + j, slope)
+                store(degree, j, load(degree, j) + slope)
+                own = own + slope
         degree[i] += total(own)
 
 
@@ -96,10 +106,12 @@ def classify(z, far, label, begin, end, slopes, degree, right):
         right[i] = share * total(hits)
         factor, middle, own = splat(share), splat(right[i]), splat(0.0)
         for j in range(0, width, WIDTH):
-            other = load(label, j)
-            same = at_least(other, label_i) * at_least(label_i, other)
-            slope = factor * load(slopes, place + j) * (same - middle)
-            store(slopes, place + j, slope)
-            store(degree, j, load(degree, j) + slope)
-            own = own + slope
+            weight = load(slopes, place + j)
+            if any_at_least(weight, splat(_TINY)):
+                other = load(label, j)
+                same = at_least(other, label_i) * at_least(label_i, other)
+                slope = factor * weight * (same - middle)
+                store(slopes, place + j, slope)
+                store(degree, j, load(degree, j) + slope)
+                own = own + slope
         degree[i] += total(own)
