@@ -133,11 +133,11 @@ class MLKR(Baseline):
                 rows,
                 max_iter=self.max_iter,
                 tol=self.tol,
-                unit=errors(rows)[0] or 1.0,
+                relative=True,
                 size=float(np.abs(rows).max()),
                 on_iteration=on_iteration,
             )
-        self.objective_, _ = errors(rows)
+        self.objective_ = journal.history[-1].loss if journal.history else errors(rows)[0]
         limit = len(journal.history) >= self.max_iter
         stop_reason = StopReason.ITERATION_LIMIT if limit else StopReason.CONVERGED
         self._finish(np.ldexp(rows, -exponent), journal, journal.stopped or stop_reason)

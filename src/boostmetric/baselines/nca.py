@@ -26,7 +26,7 @@ from boostmetric.metric import MahalanobisMetric
 from boostmetric.metric.starts import Init, starting_components
 from boostmetric.solver.result import StopReason
 
-# Limits on the size of initial components, in units of the distance of neighbours.
+# Limits on the size of initial components, in units of the size of the points.
 _SHORTEST, _LONGEST = 1e-50, 1e50
 _STARTS = ("auto", "identity", "pca", "lda", "random")
 
@@ -118,16 +118,16 @@ class NCA(Baseline):
         self._check_parameters()
         samples, labels = self._check_data(X, y)
         points, exponent = scale_in_range(samples)
-        unit = distance_of_neighbors(points)
         if not points.any():
             raise ValueError("All samples are equal: no metric can tell them apart. Check that X holds the samples.")
         numbers = np.unique(np.asarray(labels), return_inverse=True)[1]
         if isinstance(self.init, str):
+            unit = distance_of_neighbors(points)
             start = self._named_start(points / unit, numbers)
         else:  # the search then goes as one that is not scaled, from the size that was chosen
-            start = self._given_start(samples, unit, exponent)
-            size = float(np.abs(start).max())
-            start, unit = start / size, unit / size
+            start = self._given_start(samples, exponent)
+            unit = 1 / float(np.abs(start).max())
+            start = start * unit
         misses = Misses(points / unit, numbers)
         with self._watched(self.max_iter, (X, y), self._attributes_so_far) as callbacks:
             journal = Journal(callbacks)
@@ -167,18 +167,18 @@ class NCA(Baseline):
             return np.asarray(PCA(count, random_state=rng).fit(points).components_)
         return np.asarray(LinearDiscriminantAnalysis(n_components=count).fit(points, labels).scalings_.T[:count])
 
-    def _given_start(self, samples: FloatArray, unit: float, exponent: int) -> FloatArray:
-        """Initial map from a metric, in units of the distance of neighbours."""
+    def _given_start(self, samples: FloatArray, exponent: int) -> FloatArray:
+        """Initial map from a metric, for points of about length 1."""
         given = starting_components(self.init, samples)
         assert given is not None
         rows = MahalanobisMetric(check_not_zero(given)).truncate(self.n_components).components
         length = float(np.abs(rows).max())
-        if not _SHORTEST < math.ldexp(length * unit, exponent) < _LONGEST:
+        if not _SHORTEST < math.ldexp(length, exponent) < _LONGEST:
             raise ValueError(
                 f"init has components of {length:.3g}, under which distances between samples cannot be computed. "
                 "Multiply it by a number that makes distances between neighbours about 1."
             )
-        return np.ldexp(rows * unit, exponent)
+        return np.ldexp(rows, exponent)
 
     def _check_parameters(self) -> None:
         if isinstance(self.init, str):

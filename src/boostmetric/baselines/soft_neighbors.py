@@ -90,7 +90,8 @@ class Errors(_SoftNeighbors):
     def __call__(self, rows: FloatArray) -> tuple[float, FloatArray]:
         """The sum, and its gradient with respect to the map."""
         means, gradient = self._means_and_gradient(rows)
-        return float(np.square(means - self._values[: len(means)]).sum()), gradient
+        error = means - self._values[: len(means)]
+        return float(error @ error), gradient
 
 
 class Misses(_SoftNeighbors):
@@ -119,7 +120,7 @@ def minimise(
     max_iter: int,
     tol: float,
     flat: float = 0.0,
-    unit: float = 1.0,
+    relative: bool = False,
     size: float = 1.0,
     on_iteration: OnIteration,
 ) -> FloatArray:
@@ -132,18 +133,21 @@ def minimise(
         The start.
     max_iter : int
     tol : float
-        Stop when an iteration lowers the loss by less than this fraction of it, or of `unit`.
+        Stop when an iteration lowers the loss by less than this fraction of it, or of 1.
     flat : float, default=0.0
         Stop when no component of the gradient is larger.
-    unit, size : float, default=1.0
-        What the search measures the loss and the map in.
+    relative : bool, default=False
+        Whether the search measures the loss in units of its first value.
+    size : float, default=1.0
+        What the search measures the map in.
     on_iteration : callable
     """
-    shape, last = rows.shape, 0.0
+    shape, last, unit = rows.shape, 0.0, 0.0 if relative else 1.0
 
     def fun(x: FloatArray) -> tuple[float, FloatArray]:
-        nonlocal last
+        nonlocal last, unit
         last, gradient = loss(size * x.reshape(shape))
+        unit = unit or last or 1.0
         return last / unit, gradient.ravel() * (size / unit)
 
     def callback(x: FloatArray) -> None:

@@ -27,9 +27,9 @@ from boostmetric.kernels.lanes import (
 
 # Points are compared with so many others at once: four registers, so that their sums overlap.
 AT_ONCE = 4 * WIDTH
-# Where eight weights are below e^-60 times the largest of their row, they are 0: no sum of a row sees them. Later on,
+# Where eight weights are below e^-50 times the largest of their row, they are 0: no sum of a row sees them. Later on,
 # that is most of the table, whose exponentials and slopes are then left out.
-_LEAST, _TINY = -60.0, 1e-200
+_LEAST, _TINY = -50.0, 1e-200
 
 
 @part_of_kernel

@@ -39,7 +39,7 @@ class DirectionMargins:
 
     def times(self, w: FloatArray) -> FloatArray:
         """H w, for weights that are not negative. Cost: pairs times the rank of the metric."""
-        used = np.flatnonzero(w)
+        (used,) = w.nonzero()
         if len(used) == 0:
             return np.zeros(self.shape[0])
         rows = np.sqrt(w[used])[:, None] * self._basis[used]

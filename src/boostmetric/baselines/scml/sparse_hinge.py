@@ -113,7 +113,7 @@ class SparseHinge:
             waited, least_gap, least_value, gap_at_move = 0, np.inf, np.inf, np.inf
             while waited < _PATIENCE:
                 place = slack / width + multipliers
-                inside = np.clip(place, 0, 1)
+                inside = np.minimum(np.maximum(place, 0.0), 1.0)
                 gradient = beta + self._H.transposed_times(share * inside)
                 reached = self._reached(w, slack, share * inside, gradient)
                 yield reached
@@ -150,13 +150,13 @@ class SparseHinge:
         self, w: FloatArray, place: FloatArray, width: float, gradient: FloatArray, damping: float
     ) -> FloatArray:
         """Minimum of the quadratic model over the columns in use and those that enter; the others keep 0."""
-        entering = np.flatnonzero((w == 0) & (gradient < 0))
+        (entering,) = ((w == 0) & (gradient < 0)).nonzero()
         entering = entering[np.argsort(gradient[entering])[:_ENTERING]]
-        columns = np.concatenate([np.flatnonzero(w), entering])
+        columns = np.concatenate([w.nonzero()[0], entering])
         target = np.zeros_like(w)
         if len(columns) == 0:
             return target
-        rows = np.flatnonzero((place > 0) & (place < 1))
+        (rows,) = ((place > 0) & (place < 1)).nonzero()
         n_rows = len(rows)
         if n_rows > (most := _ROWS_PER_COLUMN * len(columns)):
             rows = rows[np.linspace(0, n_rows - 1, most).astype(np.int64)]
@@ -221,8 +221,8 @@ def _nonnegative(curvature: FloatArray, w: FloatArray, gradient: FloatArray, dam
         x, _ = nnls(root, dtrtrs(root, wanted, lower=0, trans=1)[0], maxiter=10 * len(w))
     except RuntimeError:
         return np.asarray(np.maximum(w - unit**2 * gradient, 0))
-    used = np.flatnonzero(x)
-    if np.array_equal(used, np.flatnonzero(w)):  # close to the end: keep the digits that `wanted` loses
+    (used,) = x.nonzero()
+    if np.array_equal(used, w.nonzero()[0]):  # close to the end: keep the digits that `wanted` loses
         moved = w[used] - unit[used] * np.linalg.solve(scaled[np.ix_(used, used)], unit[used] * gradient[used])
         if (moved > 0).all():
             x[used] = moved / unit[used]
