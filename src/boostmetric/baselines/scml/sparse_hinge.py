@@ -31,6 +31,8 @@ from boostmetric.arrays.types import FloatArray
 # violation costs the bound is this share of the gap.
 _WIDTHS = ((2.0, 1e-4), (0.3, 0.0))
 _SHARE_OF_GAP = 0.1
+# A width but the last is left, too, where a step lowers the value that is minimised to more than this share.
+_WORTH_A_STEP = 0.95
 # The last width becomes narrower where a move of the multipliers has not made the gap smaller by this factor.
 _FAST, _NARROWER = 0.1, 0.3
 # At most so many columns enter at a step, and the curvature is that of so many rows.
@@ -121,10 +123,11 @@ class SparseHinge:
                 if gap <= _ROUNDING * reached.objective:
                     return
                 value = width * float((share * inside) @ (place - inside / 2)) + beta * float(w.sum())
+                slow = value > _WORTH_A_STEP * least_value
                 waited = 0 if gap < _SMALLER * least_gap or value < _LOWER * least_value else waited + 1
                 least_gap, least_value = min(gap, least_gap), min(value, least_value)
                 violation = max(-float(gradient.min()), float(np.abs(gradient[w > 0]).max(initial=0.0)))
-                if not last and violation <= allowed * worst_at_first:
+                if not last and (slow or violation <= allowed * worst_at_first):
                     break
                 enough = _SHARE_OF_GAP * beta * gap / reached.objective
                 if last and violation <= max(enough, _ROUNDING * worst_at_first):
