@@ -16,6 +16,7 @@ INPUT = {
     "Covariance": ("X",),
     "RCA": ("X", "chunks"),
     "LFDA": ("X", "y"),
+    "LMNN": ("X", "y"),
     "NCA": ("X", "y"),
     "MLKR": ("X", "y"),
     "ITML": ("pairs", "kinds"),

@@ -173,3 +173,29 @@ def test_regression():
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 def test_scikit_learn_contract(learner):
     check_estimator(learner)
+
+
+@pytest.mark.parametrize(
+    ("points", "message"),
+    [
+        (np.full((5, 4), np.nan), "contains NaN"),
+        (np.full((5, 4), np.inf), "contains infinity"),
+        (np.zeros((1, 4)), "a minimum of 2 is required"),
+        (np.zeros((5, 0)), "0 feature"),
+    ],
+)
+def test_plain_arrays_are_checked_as_lists_are(points, message):
+    y = np.arange(len(points)) % 2
+    for learner in (metric_learn.Covariance(), metric_learn.LFDA()):
+        for given in ((points, y), (points.tolist(), y.tolist())):
+            with pytest.raises(ValueError, match=message):
+                learner.fit(*given)
+
+
+def test_plain_arrays_give_what_lists_give():
+    for name in ("Covariance", "LFDA", "RCA"):
+        y = np.arange(len(X)) // 3 if name == "RCA" else Y
+        by_array, by_list = (getattr(metric_learn, name)().fit(*data) for data in ((X, y), (X.tolist(), y.tolist())))
+        assert (by_array.components_ == by_list.components_).all()
+    for pairs in (X[ROWS].astype(np.float32), X[ROWS].tolist()):
+        assert metric_learn.MMC().fit(pairs, KINDS).components_.shape == (4, 4)

@@ -8,9 +8,9 @@ from sklearn.neighbors import KNeighborsRegressor
 
 from boostmetric import Comparisons
 from boostmetric.baselines import MLKR, SCML
-from boostmetric.baselines.mlkr import Errors
 from boostmetric.baselines.scml.margins import DirectionMargins
 from boostmetric.baselines.scml.sparse_hinge import SparseHinge
+from boostmetric.baselines.soft_neighbors import Errors
 from boostmetric.evaluation import knn_error
 from boostmetric.solver.result import StopReason
 

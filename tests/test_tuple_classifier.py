@@ -9,7 +9,7 @@ from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score, fbeta_score, log_loss, roc_auc_score
 
-from boostmetric import BoostMetric, ComparisonBoostMetric, MahalanobisMetric
+from boostmetric import BoostMetric, ComparisonBoostMetric, MahalanobisMetric, baselines
 from boostmetric.baselines import GMML, ITML, LMNN, LSML, MMC, RCA, SCML, SDML, PSDBoost
 from boostmetric.comparisons.thresholds import STRATEGIES, choose_threshold
 
@@ -72,6 +72,31 @@ def test_every_metric_tells_pairs_apart(metric):
     assert (metric.predict(PAIRS) == np.where(metric.pair_distance(PAIRS) < 0.5, 1, -1)).all()
     metric.fit(X, LABEL)
     assert not hasattr(metric, "predict")
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("name", [*baselines.__all__, "BoostMetric", "BoostMetric.recommended"])
+def test_no_learner_is_left_out(name):
+    quick = {"PSDBoost": {"max_iter": 5}, "NCA": {"max_iter": 10}, "MLKR": {"max_iter": 10}, "SCML": {"n_basis": 40}}
+    made = {"BoostMetric": BoostMetric, "BoostMetric.recommended": BoostMetric.recommended}
+    metric = (made.get(name) or getattr(baselines, name))(**quick.get(name, {})).fit(X, LABEL)
+    check_tuples(metric.get_metric(), metric)
+    for strategy, options in {
+        "accuracy": {},
+        "f_beta": {"beta": 0.5},
+        "max_tpr": {"min_rate": 0.9},
+        "max_tnr": {"min_rate": 0.9},
+    }.items():
+        metric.calibrate_threshold(PAIRS[:450], Y[:450], strategy=strategy, **options)
+        assert (np.sign(metric.decision_function(PAIRS)) == metric.predict(PAIRS)).all()
+    found, told = rates(Y[:450] == 1, metric.predict(PAIRS[:450]) == 1)
+    assert found >= 0.9
+    assert told > 0.2
+    assert metric.score(PAIRS, Y) == pytest.approx(roc_auc_score(Y, metric.pair_score(PAIRS)))
+    probability = metric.calibrate_probability(PAIRS[:450], Y[:450]).predict_proba(PAIRS[450:])
+    assert log_loss(Y[450:], probability[:, 1]) < 0.6
+    metric.set_threshold(0.5)
+    assert (metric.predict(PAIRS) == np.where(metric.pair_distance(PAIRS) < 0.5, 1, -1)).all()
 
 
 def test_rates_are_kept():

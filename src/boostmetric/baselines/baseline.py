@@ -83,6 +83,22 @@ class Journal:
         return self.stopped is not None
 
 
+def _needs_no_check(X: Any) -> bool:
+    """Whether samples are a plain array that scikit-learn's check would return as it is.
+
+    The check first looks for data frames of many kinds, which takes longer than some learners do.
+    """
+    if type(X) is not np.ndarray or X.dtype != np.float64 or X.ndim != 2 or X.shape[0] < 2 or X.shape[1] < 1:
+        return False
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(X.sum()))  # a sum that overflows is left to the check
+
+
+def _is_target_of(target: Any, X: NDArray[Any]) -> bool:
+    """Whether a target is a plain array of whole numbers, one for each sample."""
+    return type(target) is np.ndarray and target.dtype.kind in "iu" and target.shape == X.shape[:1]
+
+
 def trace_of(rows: FloatArray) -> float:
     """Trace of X = L'L, given L; infinite if it overflows, in which case the metric will be refused."""
     with np.errstate(over="ignore"):
@@ -110,13 +126,26 @@ class Baseline(MetricLearner):
         given = [name for name, value in instead.items() if value is not None]
         if given and y is not None:
             raise ValueError(f"Both y and {given[0]} are given, but a fit learns from one of them. Leave one out.")
-        labels = "no_validation" if given else known_labels(y)[0]
-        data = checked(validate_data, self, X, labels, dtype=[np.float64, np.float32], ensure_min_samples=2)
-        samples, y = (data, None) if given else data
+        labels = None if given else known_labels(y)[0]
+        samples, y = self._check_samples_and(X, labels, has_target=not given)
         self._check_n_components(samples.shape[1])
         if y is not None:
             check_labels(y)
-        return samples.astype(np.float64, copy=False), y
+        return samples, y
+
+    def _check_samples_and(
+        self, X: Any, target: Any, *, has_target: bool, numeric: bool = False
+    ) -> tuple[FloatArray, NDArray[Any] | None]:
+        """Check samples and, if there is one, a target; set the attributes on the features."""
+        if _needs_no_check(X) and (not has_target or _is_target_of(target, X)):
+            self.n_features_in_ = X.shape[1]
+            self.__dict__.pop("feature_names_in_", None)
+            return X, target if has_target else None
+        how: dict[str, Any] = {"dtype": [np.float64, np.float32], "ensure_min_samples": 2}
+        if not has_target:
+            return checked(validate_data, self, X, "no_validation", **how).astype(np.float64, copy=False), None
+        samples, target = checked(validate_data, self, X, target, y_numeric=numeric, **how)
+        return samples.astype(np.float64, copy=False), target
 
     def _given(self, samples: FloatArray, comparisons: Any, weights: Any) -> Problem:
         """Check comparisons that refer to samples by number; return them with the samples that occur."""

@@ -8,11 +8,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import Tags
-from sklearn.utils.validation import validate_data
 
 from boostmetric.arrays.frame import Frame
 from boostmetric.arrays.types import FloatArray
-from boostmetric.arrays.validation import checked
 from boostmetric.baselines.baseline import Baseline, Journal
 from boostmetric.baselines.descriptions import documented
 from boostmetric.baselines.singular import inverse_root, singular
@@ -76,9 +74,9 @@ class Covariance(Baseline):
         -------
         self
         """
-        samples = checked(validate_data, self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
+        samples, _ = self._check_samples_and(X, None, has_target=False)
         self._check_n_components(samples.shape[1])
-        self._finish(whitening(samples.astype(np.float64, copy=False)), Journal(), StopReason.CLOSED_FORM)
+        self._finish(whitening(samples), Journal(), StopReason.CLOSED_FORM)
         return self
 
     def __sklearn_tags__(self) -> Tags:

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Self
+from collections.abc import Sequence
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import minimize
-from scipy.spatial.distance import cdist
 from sklearn.utils import Tags, check_random_state
-from sklearn.utils.validation import validate_data
 
 from boostmetric.arrays.frame import scale_in_range
 from boostmetric.arrays.types import FloatArray
-from boostmetric.arrays.validation import check_choice, check_count, check_number, checked
+from boostmetric.arrays.validation import check_choice, check_count, check_number
 from boostmetric.baselines.baseline import Baseline, Journal, check_not_zero, trace_of
 from boostmetric.baselines.descriptions import documented
 from boostmetric.baselines.scale import distance_of_neighbors
+from boostmetric.baselines.soft_neighbors import Errors, minimise
 from boostmetric.callbacks import Callback
 from boostmetric.estimators.learner import all_or_nothing
 from boostmetric.estimators.sklearn_callbacks import with_callbacks
@@ -62,7 +60,8 @@ class MLKR(Baseline):
 
     Notes
     -----
-    The problem is not convex. Cost: each iteration takes time and memory for several tables of n_samples x n_samples.
+    The problem is not convex. Cost: the time of an iteration is that of a table of n_samples x n_samples, of which only
+    some rows are in memory at once.
 
     References
     ----------
@@ -114,11 +113,9 @@ class MLKR(Baseline):
         self
         """
         self._check_parameters()
-        samples, target = checked(
-            validate_data, self, X, y, dtype=[np.float64, np.float32], ensure_min_samples=2, y_numeric=True
-        )
+        samples, target = self._check_samples_and(X, y, has_target=True, numeric=True)
         self._check_n_components(samples.shape[1])
-        points, exponent = scale_in_range(samples.astype(np.float64, copy=False))
+        points, exponent = scale_in_range(samples)
         points = np.asarray(points)
         if not points.any():
             raise ValueError("All samples are equal: no metric can tell them apart. Check that X holds the samples.")
@@ -131,8 +128,16 @@ class MLKR(Baseline):
                 components = np.ldexp(rows, -exponent)
                 return journal.add(loss, components.copy, trace=trace_of(components))
 
-            rows = _minimise(errors, rows, self.max_iter, self.tol, on_iteration)
-        self.objective_, _ = errors(rows)
+            rows = minimise(
+                errors,
+                rows,
+                max_iter=self.max_iter,
+                tol=self.tol,
+                relative=True,
+                size=float(np.abs(rows).max()),
+                on_iteration=on_iteration,
+            )
+        self.objective_ = journal.history[-1].loss if journal.history else errors(rows)[0]
         limit = len(journal.history) >= self.max_iter
         stop_reason = StopReason.ITERATION_LIMIT if limit else StopReason.CONVERGED
         self._finish(np.ldexp(rows, -exponent), journal, journal.stopped or stop_reason)
@@ -170,54 +175,3 @@ class MLKR(Baseline):
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         return tags
-
-
-class Errors:
-    """Sum of the squares of the errors of leave-one-out kernel regression, as a function of the linear map.
-
-    Parameters
-    ----------
-    points : ndarray of shape (n_points, n_features)
-    target : ndarray of shape (n_points,)
-    """
-
-    def __init__(self, points: FloatArray, target: FloatArray) -> None:
-        self._points = points
-        self._target = target - target.mean()
-
-    def __call__(self, rows: FloatArray) -> tuple[float, FloatArray]:
-        """The sum, and its gradient with respect to the map."""
-        mapped, y = self._points @ rows.T, self._target
-        squares = cdist(mapped, mapped, "sqeuclidean")
-        np.fill_diagonal(squares, np.inf)
-        squares -= squares.min(axis=1, keepdims=True)
-        share = np.exp(-squares)
-        share /= share.sum(axis=1, keepdims=True)
-        predicted = share @ y
-        error = predicted - y
-        # Derivatives with respect to the squared distances.
-        slopes = -2 * share * error[:, None] * (y - predicted[:, None])
-        slopes += slopes.T
-        gradient = 2 * (slopes.sum(axis=1)[:, None] * mapped - slopes @ mapped).T @ self._points
-        return float(error @ error), np.asarray(gradient)
-
-
-def _minimise(
-    errors: Errors, rows: FloatArray, max_iter: int, tol: float, on_iteration: Callable[[FloatArray, float], bool]
-) -> FloatArray:
-    """Minimise the errors by L-BFGS, in units of the first value and of the largest component of the start."""
-    shape, unit, size = rows.shape, errors(rows)[0] or 1.0, float(np.abs(rows).max())
-    last: dict[str, Any] = {}
-
-    def fun(flat: FloatArray) -> tuple[float, FloatArray]:
-        loss, gradient = errors(size * flat.reshape(shape))
-        last.update(loss=loss)
-        return loss / unit, gradient.ravel() * (size / unit)
-
-    def callback(flat: FloatArray) -> None:
-        if on_iteration(size * flat.reshape(shape), last["loss"]):
-            raise StopIteration
-
-    options = {"maxiter": max_iter, "ftol": tol, "gtol": 0.0}
-    found = minimize(fun, rows.ravel() / size, jac=True, method="L-BFGS-B", callback=callback, options=options)
-    return np.asarray(size * found.x.reshape(shape))

@@ -1,14 +1,16 @@
-"""Neighbourhood components analysis, by scikit-learn."""
+"""Neighbourhood components analysis."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike
-from sklearn.neighbors import NeighborhoodComponentsAnalysis
+from numpy.typing import ArrayLike, NDArray
+from sklearn.decomposition import PCA
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.utils import check_random_state
 
 from boostmetric.arrays.frame import scale_in_range
 from boostmetric.arrays.types import FloatArray
@@ -16,6 +18,7 @@ from boostmetric.arrays.validation import check_choice, check_count, check_numbe
 from boostmetric.baselines.baseline import Baseline, Journal, check_not_zero, trace_of
 from boostmetric.baselines.descriptions import documented
 from boostmetric.baselines.scale import distance_of_neighbors
+from boostmetric.baselines.soft_neighbors import Misses, minimise
 from boostmetric.callbacks import Callback
 from boostmetric.estimators.learner import all_or_nothing
 from boostmetric.estimators.sklearn_callbacks import with_callbacks
@@ -23,7 +26,7 @@ from boostmetric.metric import MahalanobisMetric
 from boostmetric.metric.starts import Init, starting_components
 from boostmetric.solver.result import StopReason
 
-# Limits on the size of initial components, in units of the distance of neighbours.
+# Limits on the size of initial components, in units of the size of the points.
 _SHORTEST, _LONGEST = 1e-50, 1e50
 _STARTS = ("auto", "identity", "pca", "lda", "random")
 
@@ -33,10 +36,10 @@ class NCA(Baseline):
     """Neighbourhood components analysis: maximise the accuracy of a soft nearest-neighbour classifier.
 
     A sample takes the label of another with a probability that decreases exponentially with their squared distance; the
-    expected number of right labels is maximised over the linear map [1]_. This is
-    `sklearn.neighbors.NeighborhoodComponentsAnalysis` with two differences: callbacks, and data scaled so that nearest
-    neighbours are at distance 1, or so that the largest component of a map that is given is 1. If neighbours were far
-    away, all probabilities would be 0 or 1, the gradient would vanish, and the search would end where it began.
+    expected number of right labels is maximised over the linear map [1]_. Starts, steps and defaults are those of
+    `sklearn.neighbors.NeighborhoodComponentsAnalysis`, but the data are scaled so that nearest neighbours are at
+    distance 1, or so that the largest component of a map that is given is 1. If neighbours were far away, all
+    probabilities would be 0 or 1, the gradient would vanish, and the search would end where it began.
 
     Parameters
     ----------
@@ -61,7 +64,8 @@ class NCA(Baseline):
 
     Notes
     -----
-    Cost: each iteration takes time and memory for several tables of n_samples x n_samples.
+    Cost: the time of an iteration is that of a table of n_samples x n_samples, of which only some rows are in memory at
+    once. scikit-learn's own forms several such tables, and takes five times as long.
 
     References
     ----------
@@ -114,56 +118,67 @@ class NCA(Baseline):
         self._check_parameters()
         samples, labels = self._check_data(X, y)
         points, exponent = scale_in_range(samples)
-        unit = distance_of_neighbors(points)
         if not points.any():
             raise ValueError("All samples are equal: no metric can tell them apart. Check that X holds the samples.")
-        start = self._start(samples, labels, unit, exponent)
-        if not isinstance(start, str):  # the search then goes as one that is not scaled, from the size that was chosen
-            size = float(np.abs(start).max())
-            start, unit = start / size, unit / size
+        numbers = np.unique(np.asarray(labels), return_inverse=True)[1]
+        if isinstance(self.init, str):
+            unit = distance_of_neighbors(points)
+            start = self._named_start(points / unit, numbers)
+        else:  # the search then goes as one that is not scaled, from the size that was chosen
+            start = self._given_start(samples, exponent)
+            unit = 1 / float(np.abs(start).max())
+            start = start * unit
+        misses = Misses(points / unit, numbers)
         with self._watched(self.max_iter, (X, y), self._attributes_so_far) as callbacks:
             journal = Journal(callbacks)
 
-            def on_iteration(flat: FloatArray, _: int) -> None:
-                rows = np.ldexp(flat.reshape(-1, samples.shape[1]) / unit, -exponent)
-                if journal.add(nca.last_loss, rows.copy, trace=trace_of(rows)):
-                    raise StopIteration  # SciPy then stops
+            def on_iteration(rows: FloatArray, loss: float) -> bool:
+                components = np.ldexp(rows / unit, -exponent)
+                return journal.add(loss, components.copy, trace=trace_of(components))
 
-            nca = _Remembering(
-                self.n_components,
-                init=start,
-                max_iter=self.max_iter,
-                tol=self.tol,
-                callback=on_iteration,
-                random_state=self.random_state,
+            rows = minimise(
+                misses, start, max_iter=self.max_iter, tol=self.tol, flat=self.tol, on_iteration=on_iteration
             )
-            nca.fit(points / unit, labels)
         limit = len(journal.history) >= self.max_iter
         stop_reason = StopReason.ITERATION_LIMIT if limit else StopReason.CONVERGED
-        self._finish(np.ldexp(nca.components_ / unit, -exponent), journal, journal.stopped or stop_reason)
+        self._finish(np.ldexp(rows / unit, -exponent), journal, journal.stopped or stop_reason)
         return self
 
-    def _start(self, samples: FloatArray, labels: Any, unit: float, exponent: int) -> str | FloatArray:
-        """Initial map for scikit-learn, in its units."""
-        if isinstance(self.init, str):
-            if self.init not in ("auto", "lda") or _means_differ(samples, labels, exponent):
-                return self.init
+    def _named_start(self, points: FloatArray, labels: NDArray[np.int64]) -> FloatArray:
+        """Initial map by its name, as scikit-learn's NCA has it."""
+        n, n_features = points.shape
+        name, count = self.init, self.n_components or n_features
+        if name == "auto":
+            few = count < min(n, n_features)
+            name = "lda" if count <= min(n_features, labels.max()) else "pca" if few else "identity"
+        if name == "lda" and not _means_differ(points, labels):
             if self.init == "lda":
                 raise ValueError(
                     'init="lda" starts with the directions along which the class means differ, but the means are '
                     'equal. Use init="pca".'
                 )
-            return "pca"
+            name = "pca" if count < min(n, n_features) else "identity"
+        if name == "identity":
+            return np.eye(count, n_features)
+        rng = check_random_state(self.random_state)
+        if name == "random":
+            return np.asarray(rng.standard_normal((count, n_features)))
+        if name == "pca":
+            return np.asarray(PCA(count, random_state=rng).fit(points).components_)
+        return np.asarray(LinearDiscriminantAnalysis(n_components=count).fit(points, labels).scalings_.T[:count])
+
+    def _given_start(self, samples: FloatArray, exponent: int) -> FloatArray:
+        """Initial map from a metric, for points of about length 1."""
         given = starting_components(self.init, samples)
         assert given is not None
         rows = MahalanobisMetric(check_not_zero(given)).truncate(self.n_components).components
         length = float(np.abs(rows).max())
-        if not _SHORTEST < math.ldexp(length * unit, exponent) < _LONGEST:
+        if not _SHORTEST < math.ldexp(length, exponent) < _LONGEST:
             raise ValueError(
                 f"init has components of {length:.3g}, under which distances between samples cannot be computed. "
                 "Multiply it by a number that makes distances between neighbours about 1."
             )
-        return np.ldexp(rows * unit, exponent)
+        return np.ldexp(rows, exponent)
 
     def _check_parameters(self) -> None:
         if isinstance(self.init, str):
@@ -173,19 +188,9 @@ class NCA(Baseline):
         self._check_callbacks()
 
 
-class _Remembering(NeighborhoodComponentsAnalysis):
-    """NCA that remembers the last objective, which scikit-learn does not pass to callbacks."""
-
-    last_loss = math.nan
-
-    def _loss_grad_lbfgs(self, *arguments: Any) -> tuple[float, FloatArray]:
-        loss, gradient = super()._loss_grad_lbfgs(*arguments)
-        self.last_loss = float(loss)
-        return loss, gradient
-
-
-def _means_differ(samples: FloatArray, labels: Any, exponent: int) -> bool:
+def _means_differ(points: FloatArray, labels: NDArray[np.int64]) -> bool:
     """Whether the class means differ by more than rounding."""
-    scaled = np.ldexp(samples, -exponent)
-    means = np.array([scaled[labels == label].mean(axis=0) for label in np.unique(labels)])
-    return bool(np.ptp(means, axis=0).max() > len(samples) * np.finfo(np.float64).eps * np.abs(scaled).max())
+    sums = np.zeros((labels.max() + 1, points.shape[1]))
+    np.add.at(sums, labels, points)
+    means = sums / np.bincount(labels)[:, None]
+    return bool(np.ptp(means, axis=0).max() > len(points) * np.finfo(np.float64).eps * np.abs(points).max())

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import warnings
+from collections.abc import Sequence
 from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.covariance import graphical_lasso
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from boostmetric.arrays.types import FloatArray
 from boostmetric.arrays.validation import check_count, check_number
-from boostmetric.baselines.baseline import Baseline, Journal
+from boostmetric.baselines.baseline import Baseline, Journal, trace_of
 from boostmetric.baselines.descriptions import documented
+from boostmetric.baselines.graphical_lasso import sparse_inverse
 from boostmetric.baselines.logdet import check_prior, prior_map
 from boostmetric.baselines.side_information import Pairs, check_pairs, drawn_pairs
+from boostmetric.callbacks import Callback
 from boostmetric.estimators.learner import all_or_nothing
+from boostmetric.estimators.sklearn_callbacks import with_callbacks
 from boostmetric.metric.starts import Init, spread
 from boostmetric.solver.result import StopReason
 
@@ -28,7 +29,7 @@ class SDML(Baseline):
 
     Minimises tr(M inv(M0)) - log det M + `balance` tr(MP) + `sparsity` times the sum of the absolute values off the
     diagonal of M, with P the mean over all pairs of (a - b)(a - b)', for dissimilar ones negative [1]_. This is
-    the graphical lasso, of a convex problem; the fit proves how close it is to the minimum, by `duality_gap_`.
+    the graphical lasso, a convex problem; the fit proves how close it is to the minimum, by `duality_gap_`.
 
     Parameters
     ----------
@@ -45,11 +46,13 @@ class SDML(Baseline):
         Weight of the absolute values off the diagonal.
     %(n_pairs)s
     max_iter : int, default=100
-        Maximum number of iterations of the graphical lasso.
+        Maximum number of sweeps over all features.
     tol : float, default=1e-4
-        Stop when its own estimate of the duality gap falls below this number.
+        Stop when the objective is within this number of its minimum.
+    %(callbacks)s
     random_state : int, RandomState or None, default=None
         Random seed for drawing pairs.
+    %(verbose)s
 
     Attributes
     ----------
@@ -63,11 +66,15 @@ class SDML(Baseline):
         The objective.
     %(duality_gap)s
     %(n_iter)s
+    %(history)s
     %(about_the_fit)s
 
     Notes
     -----
-    The paper adds up P over the pairs; here it is their mean, so that `balance` does not depend on their number.
+    The paper adds up P over the pairs; here it is their mean, so that `balance` does not depend on their number. The
+    solver is that of the module `boostmetric.baselines.graphical_lasso`, which says why it is not scikit-learn's.
+
+    Cost: features squared for a sweep, and for each coefficient that changes as many steps as there are features.
 
     References
     ----------
@@ -94,7 +101,9 @@ class SDML(Baseline):
         n_pairs: int | None = None,
         max_iter: int = 100,
         tol: float = 1e-4,
+        callbacks: Sequence[Callback] | None = None,
         random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
     ) -> None:
         self.n_components = n_components
         self.prior = prior
@@ -103,9 +112,12 @@ class SDML(Baseline):
         self.n_pairs = n_pairs
         self.max_iter = max_iter
         self.tol = tol
+        self.callbacks = callbacks
         self.random_state = random_state
+        self.verbose = verbose
 
     @all_or_nothing
+    @with_callbacks
     def fit(
         self,
         X: ArrayLike,
@@ -141,48 +153,29 @@ class SDML(Baseline):
         difference = _signed_mean(samples / unit, near, far)
         self.balance_ = _half_of_possible(inverse, difference) if self.balance is None else float(self.balance)
         S = inverse @ inverse.T + self.balance_ * difference
-        M, W, n_iter = self._sparse_inverse(S)
-        # W is made feasible for the dual problem, whose value then is a bound.
-        feasible = np.clip(W, S - self.sparsity, S + self.sparsity)
-        np.fill_diagonal(feasible, np.diagonal(S))
-        sign, bound = np.linalg.slogdet(feasible)
-        _, logarithm = np.linalg.slogdet(M)
-        penalty = self.sparsity * (np.abs(M).sum() - np.abs(np.diagonal(M)).sum())
-        self.objective_ = float(np.vdot(S, M) - logarithm + penalty + 2 * np.log(unit).sum())
-        positive = sign > 0 and np.linalg.eigvalsh(feasible)[0] > 0
-        gap = np.vdot(S, M) - logarithm + penalty - bound - len(S)
-        self.duality_gap_ = max(float(gap), 0.0) if positive else np.inf
-        self.precision_ = M / np.outer(unit, unit)
-        limited = n_iter >= self.max_iter and self.duality_gap_ > self.tol
-        values, vectors = np.linalg.eigh(M)
-        rows = np.sqrt(values)[:, None] * vectors.T / unit
-        self._finish(rows, Journal(), StopReason.ITERATION_LIMIT if limited else StopReason.OPTIMAL)
-        self.n_iter_ = n_iter
+        shift = 2 * float(np.log(unit).sum())
+        with self._watched(self.max_iter, (X, y), self._attributes_so_far) as callbacks:
+            journal = Journal(callbacks)
+
+            def on_iteration(precision: FloatArray, objective: float) -> bool:
+                rows = np.linalg.cholesky(precision).T / unit
+                return journal.add(objective + shift, rows.copy, trace=trace_of(rows))
+
+            found = sparse_inverse(S, self.sparsity, tol=self.tol, max_iter=self.max_iter, on_iteration=on_iteration)
+        if found is None:
+            raise ValueError(
+                f"balance={self.balance_:g} lets the distances of dissimilar pairs grow without limit. Lower balance, "
+                "or raise sparsity."
+            )
+        self.objective_ = found.objective + shift
+        self.duality_gap_ = found.objective - found.bound
+        self.precision_ = found.precision / np.outer(unit, unit)
+        stop_reason = StopReason.OPTIMAL if found.converged else StopReason.ITERATION_LIMIT
+        rows = np.linalg.cholesky(found.precision).T / unit
+        self._finish(rows, journal, journal.stopped or stop_reason)
         if labels is None:
             self._set_threshold(samples, near, far)
         return self
-
-    def _sparse_inverse(self, S: FloatArray) -> tuple[FloatArray, FloatArray, int]:
-        """Solution of the graphical lasso, its inverse, and the number of iterations."""
-        if len(S) == 1:
-            if not S[0, 0] > 0:
-                raise self._unbounded()
-            return 1 / S, S, 1
-        try:
-            with np.errstate(all="ignore"):
-                W, M, n_iter = _quietly(S, self.sparsity, self.max_iter, self.tol)
-        except FloatingPointError as error:
-            raise self._unbounded() from error
-        M = (M + M.T) / 2
-        if not np.isfinite(M).all() or np.linalg.eigvalsh(M)[0] <= 0:
-            raise self._unbounded()
-        return M, W, n_iter
-
-    def _unbounded(self) -> ValueError:
-        return ValueError(
-            f"balance={self.balance_:g} lets the distances of dissimilar pairs grow without limit, or so far that the "
-            "graphical lasso fails. Lower balance, or raise sparsity."
-        )
 
     def _check_parameters(self) -> None:
         check_prior(self.prior)
@@ -193,17 +186,7 @@ class SDML(Baseline):
             check_count("n_pairs", self.n_pairs, alternative=", or None")
         check_count("max_iter", self.max_iter)
         check_number("tol", self.tol, above=0.0)
-
-
-def _quietly(S: FloatArray, sparsity: float, max_iter: int, tol: float) -> tuple[FloatArray, FloatArray, int]:
-    """scikit-learn's graphical lasso, without warnings: the fit says itself how close it is to the minimum."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        warnings.simplefilter("ignore", RuntimeWarning)
-        W, M, n_iter = graphical_lasso(
-            S, alpha=sparsity, max_iter=max_iter, tol=tol, enet_tol=min(tol, 1e-4), return_n_iter=True
-        )
-    return np.asarray(W), np.asarray(M), int(n_iter)
+        self._check_callbacks()
 
 
 def _half_of_possible(inverse: FloatArray, difference: FloatArray) -> float:

@@ -2,8 +2,8 @@
 
 Where to start: `pairs` computes the direction; `groups` computes weights and moments of groups, with `singles` and
 `blocks` as special cases; `lanes` holds the vector operations that they all use. Of the others, `bins` defines the
-histogram that `singles` fills, `lanczos` serves the solver, `brute_force` the neighbour search, and `hinge` the
-baselines.
+histogram that `singles` fills, `lanczos` serves the solver, `brute_force` the neighbour search, and `hinge`,
+`soft_neighbors` and `graphical_lasso` the baselines.
 
 Every kernel works on arrays that the caller has checked and allocated: it is single-threaded, releases the GIL,
 allocates nothing and raises nothing. Parallelism comes from running several shards at once, never from inside a kernel,

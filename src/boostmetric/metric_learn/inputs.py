@@ -83,6 +83,13 @@ def check_input(
         given = form(given, preprocessor)
     elif given.ndim != kind.n_dimensions:
         _refuse_shape(given, kind, context, preprocessor)
+    least = (ensure_min_samples, *[1] * (kind.n_dimensions - 2), ensure_min_features)
+    if order is None and not copy and dtype == "numeric" and _needs_no_check(given, y, least):
+        if type_of_inputs == "tuples":
+            _check_tuples(given, tuple_size, ensure_min_features, context)
+            if y is not None and given.shape[1] == 2:
+                check_y_valid_values_for_pairs(y)
+        return given if y is None else (given, y)
     checks: dict[str, Any] = {
         "allow_nd": True,
         "ensure_2d": False,
@@ -106,6 +113,21 @@ def check_input(
         if y is not None and checked.shape[1] == 2:
             check_y_valid_values_for_pairs(y)
     return checked if y is None else (checked, y)
+
+
+def _needs_no_check(given: Any, y: Any, least: tuple[int, ...]) -> bool:
+    """Whether arrays are what scikit-learn's checks would return as they are: plain, finite and large enough.
+
+    The checks first look for data frames of many kinds, which takes longer than some learners do.
+    """
+    if type(given) is not np.ndarray or given.dtype not in (np.float64, np.float32) or given.ndim != len(least):
+        return False
+    if any(n < m for n, m in zip(given.shape, least, strict=True)):
+        return False
+    if y is not None and (type(y) is not np.ndarray or y.dtype.kind not in "iu" or y.shape != given.shape[:1]):
+        return False
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(given.sum()))  # a sum that overflows is left to the checks
 
 
 def check_tuple_size(tuples: NDArray[Any], tuple_size: int | None, context: str) -> None:

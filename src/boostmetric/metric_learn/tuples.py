@@ -52,11 +52,16 @@ def _distinct(points: FloatArray) -> tuple[NDArray[np.int64], NDArray[np.int64]]
 
 def similar_and_dissimilar(pairs: NDArray[Any], y: NDArray[Any]) -> tuple[FloatArray, dict[str, NDArray[np.int64]]]:
     """Points of pairs, and the pairs as our learners take them."""
+    check_both_kinds(y)
+    points, rows = numbered(pairs)
+    return points, {"similar": rows[np.asarray(y) == 1], "dissimilar": rows[np.asarray(y) == -1]}
+
+
+def check_both_kinds(y: NDArray[Any]) -> None:
+    """Raise an error if there are only similar or only dissimilar pairs."""
     for name, value in {"similar": 1, "dissimilar": -1}.items():
         if not (np.asarray(y) == value).any():
             raise ValueError(f"No pair is {name}: all of y is {-value}. Give pairs of both kinds.")
-    points, rows = numbered(pairs)
-    return points, {"similar": rows[np.asarray(y) == 1], "dissimilar": rows[np.asarray(y) == -1]}
 
 
 def pairs_from_labels(X: FloatArray, y: Any, n_constraints: int | None, random_state: Any) -> tuple[Any, Any]:

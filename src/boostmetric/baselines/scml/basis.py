@@ -74,8 +74,7 @@ def _ratio(near: FloatArray, far: FloatArray) -> FloatArray:
     """Directions of largest ratio of `far` to `near`, as unit rows; of one pair of matrices or of many."""
     n = near.shape[-1]
     size = np.maximum(np.trace(near + far, axis1=-2, axis2=-1) / n, np.finfo(np.float64).tiny)
-    values, axes = np.linalg.eigh(near + (_RIDGE * size)[..., None, None] * np.eye(n))
-    whitening = np.swapaxes(axes / np.sqrt(values)[..., None, :], -2, -1)
+    whitening = np.linalg.inv(np.linalg.cholesky(near + (_RIDGE * size)[..., None, None] * np.eye(n)))
     _, vectors = np.linalg.eigh(whitening @ far @ np.swapaxes(whitening, -2, -1))
     rows = np.swapaxes(vectors, -2, -1)[..., ::-1, :] @ whitening
     return np.asarray(rows / np.linalg.norm(rows, axis=-1, keepdims=True))

@@ -9,6 +9,9 @@ from boostmetric.arrays.types import FloatArray
 from boostmetric.baselines.pair_set import PairSet
 from boostmetric.comparisons import Comparisons
 
+# Products of pairs with rows that take about as long as a factorisation of the rows.
+_WORTH_A_FACTORISATION = 2**18
+
 
 class DirectionMargins:
     """The matrix H of comparisons by directions, as products with it.
@@ -36,11 +39,11 @@ class DirectionMargins:
 
     def times(self, w: FloatArray) -> FloatArray:
         """H w, for weights that are not negative. Cost: pairs times the rank of the metric."""
-        used = np.flatnonzero(w)
+        (used,) = w.nonzero()
         if len(used) == 0:
             return np.zeros(self.shape[0])
         rows = np.sqrt(w[used])[:, None] * self._basis[used]
-        if len(rows) > rows.shape[1]:
+        if (len(rows) - rows.shape[1]) * len(self._pairs) > _WORTH_A_FACTORISATION:
             rows = np.asarray(np.linalg.qr(rows, mode="r"))
         distances = self._set.squared_distances(rows)
         return np.asarray(distances[self._near] - distances[self._far])

@@ -21,7 +21,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dpotrf, dtrtrs
 from scipy.optimize import nnls
 
 from boostmetric.arrays.types import FloatArray
@@ -31,6 +31,8 @@ from boostmetric.arrays.types import FloatArray
 # violation costs the bound is this share of the gap.
 _WIDTHS = ((2.0, 1e-4), (0.3, 0.0))
 _SHARE_OF_GAP = 0.1
+# A width but the last is left, too, where a step lowers the value that is minimised to more than this share.
+_WORTH_A_STEP = 0.95
 # The last width becomes narrower where a move of the multipliers has not made the gap smaller by this factor.
 _FAST, _NARROWER = 0.1, 0.3
 # At most so many columns enter at a step, and the curvature is that of so many rows.
@@ -113,7 +115,7 @@ class SparseHinge:
             waited, least_gap, least_value, gap_at_move = 0, np.inf, np.inf, np.inf
             while waited < _PATIENCE:
                 place = slack / width + multipliers
-                inside = np.clip(place, 0, 1)
+                inside = np.minimum(np.maximum(place, 0.0), 1.0)
                 gradient = beta + self._H.transposed_times(share * inside)
                 reached = self._reached(w, slack, share * inside, gradient)
                 yield reached
@@ -121,10 +123,11 @@ class SparseHinge:
                 if gap <= _ROUNDING * reached.objective:
                     return
                 value = width * float((share * inside) @ (place - inside / 2)) + beta * float(w.sum())
+                slow = value > _WORTH_A_STEP * least_value
                 waited = 0 if gap < _SMALLER * least_gap or value < _LOWER * least_value else waited + 1
                 least_gap, least_value = min(gap, least_gap), min(value, least_value)
                 violation = max(-float(gradient.min()), float(np.abs(gradient[w > 0]).max(initial=0.0)))
-                if not last and violation <= allowed * worst_at_first:
+                if not last and (slow or violation <= allowed * worst_at_first):
                     break
                 enough = _SHARE_OF_GAP * beta * gap / reached.objective
                 if last and violation <= max(enough, _ROUNDING * worst_at_first):
@@ -150,13 +153,13 @@ class SparseHinge:
         self, w: FloatArray, place: FloatArray, width: float, gradient: FloatArray, damping: float
     ) -> FloatArray:
         """Minimum of the quadratic model over the columns in use and those that enter; the others keep 0."""
-        entering = np.flatnonzero((w == 0) & (gradient < 0))
+        (entering,) = ((w == 0) & (gradient < 0)).nonzero()
         entering = entering[np.argsort(gradient[entering])[:_ENTERING]]
-        columns = np.concatenate([np.flatnonzero(w), entering])
+        columns = np.concatenate([w.nonzero()[0], entering])
         target = np.zeros_like(w)
         if len(columns) == 0:
             return target
-        rows = np.flatnonzero((place > 0) & (place < 1))
+        (rows,) = ((place > 0) & (place < 1)).nonzero()
         n_rows = len(rows)
         if n_rows > (most := _ROWS_PER_COLUMN * len(columns)):
             rows = rows[np.linspace(0, n_rows - 1, most).astype(np.int64)]
@@ -169,10 +172,14 @@ class SparseHinge:
 
     def _step(self, place: FloatArray, growth: FloatArray, width: float, change: float, most: float) -> float:
         """Step, at most `most`, at which the slope is nearly 0; `change` is that of the penalty per unit of step."""
-        rate = growth / width
+        rate, weighed, inside = growth / width, self._share * growth, np.empty_like(place)
 
         def slope(step: float) -> float:
-            return float((self._share * np.clip(place + step * rate, 0, 1)) @ growth) + change
+            np.multiply(rate, step, out=inside)
+            np.add(inside, place, out=inside)
+            np.maximum(inside, 0.0, out=inside)
+            np.minimum(inside, 1.0, out=inside)
+            return float(weighed @ inside) + change
 
         at_low = at_start = slope(0.0)
         if at_start >= -_ROUNDING:  # relative to an objective of at most 1: Newton's method has nearly converged
@@ -207,16 +214,18 @@ def _nonnegative(curvature: FloatArray, w: FloatArray, gradient: FloatArray, dam
     diagonal = np.diagonal(curvature)
     most = float(diagonal.max())
     unit = 1 / np.sqrt(np.maximum(diagonal, _LEAST_CURVATURE * most)) if most > 0 else np.ones(len(w))
-    scaled = curvature * np.outer(unit, unit)
+    scaled = curvature * unit[:, None] * unit
     scaled.flat[:: len(w) + 1] += damping
     wanted = scaled @ (w / unit) - gradient * unit
+    root, failed = dpotrf(scaled, lower=0, clean=1)  # SciPy's wrappers of these take longer than they do
     try:
-        root = np.linalg.cholesky(scaled)
-        x, _ = nnls(root.T, solve_triangular(root, wanted, lower=True), maxiter=10 * len(w))
-    except (np.linalg.LinAlgError, RuntimeError):
+        if failed:
+            raise RuntimeError
+        x, _ = nnls(root, dtrtrs(root, wanted, lower=0, trans=1)[0], maxiter=10 * len(w))
+    except RuntimeError:
         return np.asarray(np.maximum(w - unit**2 * gradient, 0))
-    used = np.flatnonzero(x)
-    if np.array_equal(used, np.flatnonzero(w)):  # close to the end: keep the digits that `wanted` loses
+    (used,) = x.nonzero()
+    if np.array_equal(used, w.nonzero()[0]):  # close to the end: keep the digits that `wanted` loses
         moved = w[used] - unit[used] * np.linalg.solve(scaled[np.ix_(used, used)], unit[used] * gradient[used])
         if (moved > 0).all():
             x[used] = moved / unit[used]
