@@ -144,9 +144,10 @@ def from_clicks(
     Notes
     -----
     A document is near if its clicks are much likelier to come from a relevant result than from another, and far if
-    they are less likely to. How often users click each kind is estimated from the log (Agarwal et al., WWW 2019), see
-    `boostmetric.comparisons.click_evidence`. Pooling adds the mean evidence of queries up to two steps of a random walk
-    on the click graph away (Craswell and Szummer, SIGIR 2007), see `boostmetric.comparisons.click_graph`.
+    they are less likely to; where the log says little, it is neither. How often users click each kind is estimated
+    from the log (Agarwal et al., WWW 2019), see `boostmetric.comparisons.click_evidence`. Pooling adds the mean
+    evidence of queries up to two steps of a random walk on the click graph away (Craswell and Szummer, SIGIR 2007), see
+    `boostmetric.comparisons.click_graph`.
 
     Without pooling, the weights are those of Joachims, Swaminathan and Schnabel (WSDM 2017): in expectation the
     comparisons are those of the documents that users find relevant once they look at them, if the propensities are
@@ -164,7 +165,7 @@ def from_clicks(
     --------
     >>> from boostmetric import Comparisons
     >>> clicks = Comparisons.from_clicks(
-    ...     [0, 0, 0], [4, 7, 5], [1, 2, 3], [0, 1, 0], propensities=[1, 0.5, 0.25], corpus=range(1, 10), n_unseen=2
+    ...     [0, 0, 0], [4, 7, 5], [1, 2, 3], [0, 1, 0], propensities=[1, 0.5, 0.5], corpus=range(1, 10), n_unseen=2
     ... )
     >>> clicks  # 7 over 4, 5 and two others
     Comparisons(n_comparisons=4, n_pairs=5, n_groups=1)
