@@ -76,6 +76,26 @@ def test_an_eval_set_is_what_candidates_are_judged_on():
         assert chosen.satisfied == pytest.approx(satisfied(held_out, metric.components_))
 
 
+def test_of_learning_rates_that_gain_the_same_the_smallest_is_chosen():
+    overruled, decided = 0, 0
+    for seed in range(8):
+        answers = triplets(600, seed, noise=0.2 * (seed % 2))
+        metric = ComparisonBoostMetric.recommended(init="identity", normalize=False, **{**QUICK, "max_iter": 12})
+        metric.fit(answers, points=POINTS)
+        start, one, _, short = metric.candidates_
+        assert (one.learning_rate, short.learning_rate) == (1.0, 0.3)
+        gained = start.loss - one.loss
+        (chosen,) = metric.chosen_
+        if one.loss < short.loss <= one.loss + 0.1 * gained:
+            assert chosen == short
+            overruled += 1
+        elif chosen == one:
+            assert one.loss + 0.1 * gained < short.loss
+            decided += 1
+    assert overruled
+    assert decided
+
+
 def test_unit_length_is_chosen_where_directions_are_what_counts():
     lengths = np.exp(2 * RNG.standard_normal(len(POINTS)))
     unit = MahalanobisMetric(np.eye(5), normalize=True)

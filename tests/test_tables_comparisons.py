@@ -203,19 +203,18 @@ def test_clicks_in_any_order_and_in_sessions():
     expected = Comparisons.from_clicks(query, document, position, clicked, **columns)
     assert equal(table.comparisons, expected)
     assert "2 queries in 3 lists\n  3 clicks\n  propensities: by the position model" in table.describe()
-    # Query 0 passed over document 3 a hundred times, and query 1, which was clicked on 2 as well, clicked it.
-    asked, n = np.repeat([0, 1], [200, 8]), 208
-    clicks = np.where((asked == 0) & (np.arange(n) % 2 == 1), 0, 1)
-    popular = {
-        "query": named(asked),
-        "session": np.arange(n) // 2,
-        "position": 1 + np.arange(n) % 2,
-        "document": named(2 + np.arange(n) % 2),
-        "clicked": clicks,
-        "propensity": np.ones(n),
-    }
-    found = [read_comparisons(write("p.csv", popular), POINTS, max_per_query=most) for most in (None, 1)]
-    assert [table.comparisons.n_groups for table in found] == [2, 3]
+    # A hundred times query 0 was clicked on document 3 and not on 4.
+    asked = np.repeat([0, 1], [200, 2])
+    lists = asked, np.tile([3, 4], 101), np.tile([1, 2], 101), np.append(np.tile([1, 0], 100), [1, 1])
+    popular = dict(zip(("query", "document", "position", "clicked"), lists, strict=True))
+    session, looked = np.arange(202) // 2, np.tile([1.0, 0.2], 101)
+    named_log = {**popular, "query": named(asked), "document": named(lists[1])}
+    file = write("p.csv", {**named_log, "session": session, "propensity": looked})
+    for most in (None, 2):
+        limited = Comparisons.from_clicks(
+            *lists, sessions=session, propensities=looked, corpus=NO_QUERIES, max_per_query=most
+        )
+        assert equal(read_comparisons(file, POINTS, max_per_query=most).comparisons, limited)
     numbered = read_comparisons(write("d.csv", {**log, "session": [1, 2, 1, 2, 1, 1]}), POINTS)
     assert equal(numbered.comparisons, expected)
     reading = read_comparisons("c.csv", POINTS, click_model="dependent")
@@ -280,7 +279,7 @@ def test_lists_that_say_nothing_are_left_out():
     clicks = {**log, "position": [1, 2, 1, 2, 1], "clicked": [0, 1, 0, 0, 1]}
     table = read_comparisons(write("c.csv", clicks), POINTS)
     assert "3 queries in 3 lists\n  2 clicks, 1 list without one" in table.describe()
-    assert set(table.comparisons.anchors) == {0, 2}  # a list of one result is compared with others
+    assert set(table.comparisons.anchors) == {0, 2, 4}  # a list of one result is compared with others
     assert complaint(write("c.csv", {**clicks, "clicked": [0] * 5})) == (
         "c.csv: nothing was clicked. Give rows that were clicked beside those that were not."
     )

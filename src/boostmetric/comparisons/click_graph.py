@@ -2,12 +2,11 @@
 
 Most queries are asked a few times, and users may leave after a click, so that the clicks of one query say little.
 Queries that were clicked on the same document are alike: what was shown for one of them, and clicked or not, counts for
-the others too, as far as one step of a random walk on the *click graph* leads to them, from a query to a document that
-it was clicked on and from there to a query (Craswell and Szummer, SIGIR 2007). Longer walks leave what is relevant.
+the others too, as far as a random walk on the *click graph* leads to them, from a query to a document that is likely to
+be relevant to it and from there to a query (Craswell and Szummer, SIGIR 2007). The walk makes up to two such steps.
 
-A document has clicks, and looks: the chances that its places were looked at. Its *evidence* is how many clicks it has
-beyond those of an average result with as many looks (compare "clicks over expected clicks", Zhang and Jones, WWW 2007).
-Clicks per look are the estimate of relevance by inverse propensities, divided by the sum of its weights.
+What speaks for or against a document is added up: the evidence of the query's own clicks, see
+`boostmetric.comparisons.click_evidence`, and its mean over where the walk leads in one step, and in two.
 """
 
 from __future__ import annotations
@@ -20,25 +19,35 @@ from scipy import sparse
 
 from boostmetric.arrays.ragged import Ragged
 from boostmetric.arrays.types import FloatArray, IntArray
+from boostmetric.comparisons.click_evidence import evidence
 from boostmetric.comparisons.examination import ClickLog
 
-# Looks without a click that each document is given: few, since many were looked at only once.
-_PRIOR_LOOKS = 0.2
-# Most documents of a query on each side, those with the most evidence, since popular documents connect many queries.
+# Evidence for a document to be near, and against it to be far. A click in one look suffices, see `click_evidence`.
+_FOR, _AGAINST = 1.0, 0.3
+# A link of the graph is a document with at least this probability to be relevant.
+_LINK = 0.5
+# Most documents of a query on each side, and most queries of a document: those with the most evidence, since popular
+# documents connect many queries.
 _MOST_NEAR, _MOST_FAR = 30, 60
 _QUERIES_AT_ONCE = 2000
-_ROUNDING = 1e-9
 
 
-class RelevantDocuments(NamedTuple):
-    """Documents that are relevant to each query, and documents that are not; queries are in ascending order."""
+class NearAndFar(NamedTuple):
+    """What is relevant to each anchor, and what is not; anchors are in ascending order."""
 
-    query: IntArray
+    anchor: IntArray
     near: Ragged
     far: Ragged
 
 
-def relevance(log: ClickLog, looks: FloatArray, weight: FloatArray) -> RelevantDocuments:
+class ClickRelevance(NamedTuple):
+    """Documents of queries, and queries of documents."""
+
+    of_queries: NearAndFar
+    of_documents: NearAndFar
+
+
+def relevance(log: ClickLog, looks: FloatArray, weight: FloatArray) -> ClickRelevance:
     """Say which documents of a log are relevant to each query, and which are not.
 
     Parameters
@@ -51,43 +60,55 @@ def relevance(log: ClickLog, looks: FloatArray, weight: FloatArray) -> RelevantD
 
     Notes
     -----
-    Cost: the sum, over clicked documents, of the results shown for the queries that were clicked on each.
+    Cost: the sum, over the documents that a walk passes, of the results shown for the queries that were clicked on
+    each.
     """
     query, row = np.unique(log.query, return_inverse=True)
     document, column = np.unique(log.documents.values, return_inverse=True)
-    cells, shape = (row[log.documents.row], column), (len(query), len(document))
-    # Stored zeros are kept, so both have the same cells.
-    clicks = sparse.coo_array((weight * log.clicked, cells), shape=shape).tocsr()
-    looked = sparse.coo_array((weight * looks, cells), shape=shape).tocsr()
-    average = clicks.sum() / (looked + _PRIOR_LOOKS * (looked > 0)).sum()
-    evidence = clicks.data - average * looked.data
-    own = sparse.csr_array((evidence, looked.indices, looked.indptr), shape=shape)
-    good = (clicks.data > 0) & (evidence > -_ROUNDING)
-    links = sparse.csr_array((good.astype(np.float64), looked.indices, looked.indptr), shape=shape)
-    to_document = _shares(links)
-    of_document = _shares(links.T.tocsr()) @ own
+    shape = len(query), len(document)
+    _, first = np.unique(log.result, return_index=True)  # in ascending order of query and document
+    bounds = np.concatenate([[0], np.cumsum(np.bincount(row[log.documents.row][first], minlength=len(query)))])
+    found = evidence(log, looks, weight)
+    own = sparse.csr_array((found.evidence, column[first], bounds), shape=shape)
+    likely = sparse.csr_array((found.relevant, own.indices, own.indptr), shape=shape)
+    links = _where(likely, (found.evidence > 0) & (found.relevant >= _LINK))
+    to_document, to_query = _shares(links), _shares(links.T.tocsr())
+    of_document, onward = to_query @ own, to_query @ to_document
     near, far = [], []
     for begin in range(0, len(query), _QUERIES_AT_ONCE):
         some = slice(begin, begin + _QUERIES_AT_ONCE)
-        total = (own[some] + to_document[some] @ of_document).tocsr()
-        near.append(_most(total, total.data > average * _PRIOR_LOOKS - _ROUNDING, _MOST_NEAR))
-        far.append(_most(total, total.data < -_ROUNDING, _MOST_FAR))
-    sides = [Ragged.stack(rows) for rows in (near, far)]
-    return RelevantDocuments(query, *(Ragged(document[side.values], side.bounds) for side in sides))
+        reached = to_document[some]
+        total = (own[some] + (reached + reached @ onward) @ of_document).tocsr()
+        near.append(_where(total, total.data >= _FOR))
+        far.append(_where(-total, total.data <= -_AGAINST))
+    sides = [sparse.vstack(parts).tocsr() for parts in (near, far)]
+    return ClickRelevance(
+        NearAndFar(query, *_most(sides, document)),
+        NearAndFar(document, *_most([side.T.tocsr() for side in sides], query)),
+    )
 
 
 def _shares(links: sparse.csr_array) -> sparse.csr_array:
-    """Divide each row by its sum."""
+    """Divide each row by its sum, if that is more than 1."""
     return sparse.diags_array(1.0 / np.maximum(links.sum(axis=1), 1.0)) @ links
 
 
-def _most(evidence: sparse.csr_array, kept: NDArray[np.bool_], most: int) -> Ragged:
-    """Columns that are kept in each row, in ascending order, and at most so many: those with the largest values."""
-    row = np.repeat(np.arange(evidence.shape[0]), np.diff(evidence.indptr))[kept]
-    column, size = evidence.indices[kept].astype(np.int64), np.abs(evidence.data[kept])
-    order = np.lexsort((column, -size, row))
-    row, column = row[order], column[order]
-    sizes = np.bincount(row, minlength=evidence.shape[0])
-    rank = np.arange(len(row)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    row, column = row[rank < most], column[rank < most]
-    return Ragged.from_sizes(column[np.lexsort((column, row))], np.minimum(sizes, most))
+def _where(values: sparse.csr_array, kept: NDArray[np.bool_]) -> sparse.csr_array:
+    """Drop the entries that are not kept."""
+    row = np.repeat(np.arange(values.shape[0]), np.diff(values.indptr))[kept]
+    return sparse.coo_array((values.data[kept], (row, values.indices[kept])), shape=values.shape).tocsr()
+
+
+def _most(sides: list[sparse.csr_array], others: IntArray) -> list[Ragged]:
+    """The points near to and far from each anchor, in ascending order: the ones with the most evidence."""
+    found = []
+    for side, most in zip(sides, (_MOST_NEAR, _MOST_FAR), strict=True):
+        row = np.repeat(np.arange(side.shape[0]), np.diff(side.indptr))
+        column = side.indices.astype(np.int64)
+        order = np.lexsort((column, -side.data.round(9), row))
+        row, column = row[order], column[order]
+        sizes = np.diff(side.indptr)
+        rank = np.arange(len(row)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        row, column = row[rank < most], column[rank < most]
+        found.append(Ragged.from_sizes(others[column[np.lexsort((column, row))]], np.minimum(sizes, most)))
+    return found

@@ -7,7 +7,8 @@ that it happened. With the logistic loss, a near document and the others are one
 of a softmax over the list. There are two ways to say what is near:
 
 - *Pooled*: documents that are relevant by the clicks of all queries that are alike, see
-  `boostmetric.comparisons.click_graph`.
+  `boostmetric.comparisons.click_graph`. They are compared both ways: a document that is relevant to a query should be
+  nearer to it than other documents are, and nearer than the document is to other queries.
 - List by list: each clicked document, with the inverse of its propensity as the weight (Joachims, Swaminathan and
   Schnabel, WSDM 2017). Over many clicks, two documents that are equally relevant then weigh the same both ways. This
   needs no other part of the log.
@@ -16,7 +17,8 @@ Results that were hardly ever looked at are left out on both sides, since their 
 limit on the weights alone would favour what stands above them.
 
 Lists hold documents that the ranking put near, so they say nothing about the rest. Therefore what is near is also
-compared with some documents drawn at random from those that were never shown for its query.
+compared with some documents drawn at random from those that were never shown for its query; and, pooled, with some
+queries that a document was never shown for.
 """
 
 from __future__ import annotations
@@ -30,16 +32,16 @@ from boostmetric.arrays.numbering import check_numbers, check_weights, number_va
 from boostmetric.arrays.ragged import Ragged, run_starts
 from boostmetric.arrays.types import FloatArray, IntArray
 from boostmetric.arrays.validation import as_numbers, check_choice, check_count, check_number
-from boostmetric.comparisons.click_graph import RelevantDocuments, relevance
+from boostmetric.comparisons.click_graph import NearAndFar, relevance
 from boostmetric.comparisons.examination import LOOKS, PROPENSITIES, ClickLog, ClickModel
 from boostmetric.comparisons.rankings import Groups
 
 
 class Drawn(NamedTuple):
-    """Documents drawn for each query; the queries are in ascending order."""
+    """Points drawn for each anchor; anchors are in ascending order."""
 
-    query: IntArray
-    documents: Ragged
+    anchor: IntArray
+    points: Ragged
 
 
 def groups_from_clicks(
@@ -83,7 +85,9 @@ def groups_from_clicks(
     if max_per_query is not None:
         weight = _limited(log, weight, max_per_query)
     others = np.unique(log.documents.values if corpus is None else check_numbers("corpus", corpus))
-    unseen = _never_shown(log, others, n_unseen, check_random_state(random_state))
+    rng = check_random_state(random_state)
+    asked, shown = log.query[log.documents.row], log.documents.values
+    unseen = _never_together(asked, shown, others, n_unseen, rng)
     looked_at = chance >= min_propensity
     log, weight = _where(log, weight, looked_at)
     if not weight[log.clicked].any():
@@ -92,7 +96,9 @@ def groups_from_clicks(
             "give clicks a positive weight."
         )
     if pooled:
-        return _by_relevance(relevance(log, chance[looked_at], weight), unseen)
+        found = relevance(log, chance[looked_at], weight)
+        not_for = _never_together(shown, asked, np.unique(asked), n_unseen, rng)
+        return _by_relevance([(found.of_queries, unseen), (found.of_documents, not_for)])
     return _by_list(log, weight, unseen)
 
 
@@ -162,21 +168,29 @@ def _limited(log: ClickLog, weight: FloatArray, most: int) -> FloatArray:
     return np.asarray(weight * np.minimum(1.0, most / np.maximum(n_clicks, 1.0))[query[log.documents.row]])
 
 
-def _by_relevance(found: RelevantDocuments, unseen: Drawn) -> Groups:
-    """One group for each query and relevant document; lists of queries alike may contain the query."""
-    near = found.near.where(found.near.values != found.query[found.near.row])
-    drawn = unseen.documents.take(np.searchsorted(unseen.query, found.query))
+def _by_relevance(both: list[tuple[NearAndFar, Drawn]]) -> Groups:
+    """One group for each query and relevant document, and one for each document and query that it is relevant to."""
+    parts = [_compared(found, unseen) for found, unseen in both]
+    anchors = np.concatenate([anchor for anchor, _, _ in parts])
+    near, others = Ragged.stack([near for _, near, _ in parts]), Ragged.stack([others for _, _, others in parts])
+    return _over_others(anchors, others, near.row, near.values, np.ones(len(near.values)))
+
+
+def _compared(found: NearAndFar, unseen: Drawn) -> tuple[IntArray, Ragged, Ragged]:
+    """Anchors, what is near to each, and all that is compared; lists of queries alike may contain the anchor."""
+    near = found.near.where(found.near.values != found.anchor[found.near.row])
+    drawn = unseen.points.take(np.searchsorted(unseen.anchor, found.anchor))
     sides = Ragged.stack([near, found.far, drawn])
-    row, span = sides.row % len(found.query), int(sides.values.max()) + 1
-    keys = np.unique((row * span + sides.values)[sides.values != found.query[row]])
-    others = Ragged.from_sizes(keys % span, np.bincount(keys // span, minlength=len(found.query)))
-    return _over_others(found.query, others, near.row, near.values, np.ones(len(near.values)))
+    row, span = sides.row % len(found.anchor), int(sides.values.max(initial=0)) + 1
+    keys = np.unique((row * span + sides.values)[sides.values != found.anchor[row]])
+    others = Ragged.from_sizes(keys % span, np.bincount(keys // span, minlength=len(found.anchor)))
+    return found.anchor, near, others
 
 
 def _by_list(log: ClickLog, weight: FloatArray, unseen: Drawn) -> Groups:
     """One group for each query, set of documents shown together, and clicked document; with its weights added up."""
     query, shown, weight = _distinct_lists(log, weight)
-    drawn = unseen.documents.take(np.searchsorted(unseen.query, query))
+    drawn = unseen.points.take(np.searchsorted(unseen.anchor, query))
     sides = Ragged.stack([shown, drawn]).take(np.arange(2 * len(shown)).reshape(2, -1).T.ravel())
     others = Ragged(sides.values, sides.bounds[::2])  # each list, and what was drawn for its query
     chosen = np.flatnonzero(weight > 0)
@@ -223,15 +237,16 @@ def _distinct_lists(log: ClickLog, weight: FloatArray) -> tuple[IntArray, Ragged
     return log.query[kept], shown, np.asarray(total, dtype=np.float64)
 
 
-def _never_shown(log: ClickLog, corpus: IntArray, n: int, random: np.random.RandomState) -> Drawn:
-    """Draw up to n documents of the corpus for each query, none of which was ever shown for it."""
-    distinct, number = np.unique(log.query, return_inverse=True)
-    rows = np.repeat(np.arange(len(distinct)), min(n, len(corpus)))
+def _never_together(
+    anchors: IntArray, points: IntArray, pool: IntArray, n: int, random: np.random.RandomState
+) -> Drawn:
+    """Draw up to n points of the pool for each anchor, none of which was ever shown with it."""
+    distinct, number = np.unique(anchors, return_inverse=True)
+    rows = np.repeat(np.arange(len(distinct)), min(n, len(pool)))
     # With replacement: what is drawn twice, or was shown, is dropped, so a few less are left.
-    some = n < len(corpus)
-    drawn = corpus[random.randint(len(corpus), size=len(rows))] if some else np.tile(corpus, len(distinct))
-    shown = log.documents
-    span = int(max(corpus.max(initial=0), shown.values.max(), distinct.max())) + 1
-    keys = np.setdiff1d(rows * span + drawn, number[shown.row] * span + shown.values)
+    some = n < len(pool)
+    drawn = pool[random.randint(len(pool), size=len(rows))] if some else np.tile(pool, len(distinct))
+    span = int(max(pool.max(initial=0), points.max(), distinct.max())) + 1
+    keys = np.setdiff1d(rows * span + drawn, number * span + points)
     keys = keys[keys % span != distinct[keys // span]]
     return Drawn(distinct, Ragged.from_sizes(keys % span, np.bincount(keys // span, minlength=len(distinct))))

@@ -96,9 +96,9 @@ def from_clicks(
 ) -> Comparisons:
     """Compare what was clicked with what else was shown, and with documents that were not.
 
-    A document that is clicked more often per look than the average result should be nearer to the query than all
-    others that were shown for it, above and below. Each look counts by the chance that the place was looked at:
-    what is shown low is clicked less, whatever it is.
+    A document whose clicks say that it is relevant should be nearer to the query than all others that were shown
+    for it, above and below; and nearer to it than to other queries. Each look counts by the chance that the place was
+    looked at: what is shown low is clicked less, whatever it is.
 
     Parameters
     ----------
@@ -125,26 +125,29 @@ def from_clicks(
     max_per_query : int, optional
         Largest number of clicks of a query that count in full. The weights of a query with more are scaled down.
     n_unseen : int, default=10
-        How many documents to draw for each query from those that were never shown for it.
+        How many documents to draw for each query from those that were never shown for it; with `pooled`, also queries
+        for each document.
     corpus : array-like of int, optional
         The documents to draw from; by default those in the log.
     pooled : bool, default=True
-        Whether clicks and looks count for the queries that were clicked on the same documents, too. Otherwise each
-        list is compared by itself, and a click has the inverse of its propensity as its weight.
+        Whether clicks count for the queries that were clicked on the same documents, too. Otherwise each list is
+        compared by itself, and a click has the inverse of its propensity as its weight.
     random_state : int, RandomState or None, default=0
         Random seed for drawing documents.
 
     Returns
     -------
     Comparisons
-        One group for each query and document that is near; or, if not `pooled`, for each query, set of documents
-        shown together, and clicked one of them.
+        Two groups for each query and document that is near, one about each of them; or, if not `pooled`, one for each
+        query, set of documents shown together, and clicked one of them.
 
     Notes
     -----
-    Pooling is one step of a random walk on the click graph (Craswell and Szummer, SIGIR 2007), see
-    `boostmetric.comparisons.click_graph`. A document is near if it has more clicks than the average result has for
-    as many looks, and few looks do not suffice for that.
+    A document is near if its clicks are much likelier to come from a relevant result than from another, and far if
+    they are less likely to; where the log says little, it is neither. How often users click each kind is estimated
+    from the log (Agarwal et al., WWW 2019), see `boostmetric.comparisons.click_evidence`. Pooling adds the mean
+    evidence of queries up to two steps of a random walk on the click graph away (Craswell and Szummer, SIGIR 2007), see
+    `boostmetric.comparisons.click_graph`.
 
     Without pooling, the weights are those of Joachims, Swaminathan and Schnabel (WSDM 2017): in expectation the
     comparisons are those of the documents that users find relevant once they look at them, if the propensities are
@@ -155,14 +158,14 @@ def from_clicks(
     one), if documents further down are not more relevant, and 1: the geometric mean is used. "cascade" and
     "dependent" take everything down to the last click as looked at. See `boostmetric.comparisons.examination`.
 
-    Cost: the number of groups times the documents they are compared with; with pooling also the sum, over clicked
-    documents, of the results shown for the queries that were clicked on each.
+    Cost: the number of groups times the documents they are compared with; with pooling also the sum, over the
+    documents that a walk passes, of the results shown for the queries that were clicked on each.
 
     Examples
     --------
     >>> from boostmetric import Comparisons
     >>> clicks = Comparisons.from_clicks(
-    ...     [0, 0, 0], [4, 7, 5], [1, 2, 3], [0, 1, 0], propensities=[1, 0.5, 0.25], corpus=range(1, 10), n_unseen=2
+    ...     [0, 0, 0], [4, 7, 5], [1, 2, 3], [0, 1, 0], propensities=[1, 0.5, 0.5], corpus=range(1, 10), n_unseen=2
     ... )
     >>> clicks  # 7 over 4, 5 and two others
     Comparisons(n_comparisons=4, n_pairs=5, n_groups=1)

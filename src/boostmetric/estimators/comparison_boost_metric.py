@@ -69,7 +69,8 @@ class ComparisonBoostMetric(ComparisonClassifier):
     %(optimisation)s
     learning_rate : float or "auto", default=1.0
         Fraction of the best step that is made, at most 1. Used by the stagewise solver. Short steps learn better from
-        few or contradictory judgements. "auto" chooses among 1 and 0.3, see `init`.
+        few or contradictory judgements. "auto" chooses among 1 and 0.3, and takes 0.3 if it gains about as much, see
+        `init`.
     init : {"zero", "identity", "standardized", "auto"}, metric or array-like, default="zero"
         The metric to start from. It is the first weak learner: its weight comes from the same line search as that of
         any direction. "identity" is the Euclidean distance, "standardized" that of features in units of their standard

@@ -5,6 +5,8 @@ learns from the others, and each iteration is judged by the loss of the held-out
 their near pairs are picked among the far ones, shorter pairs more likely (`boostmetric.evaluation.soft_choices`). The
 mean over the splits is a curve over the iterations, and the lowest point of all curves is the best. A single split
 would choose by chance. So would a count of satisfied comparisons, most of which stay as they are in an iteration.
+Learning rates are often as good as each other by this loss. Then the smallest is taken, since short steps spread what
+is learned over more directions and so rely less on each.
 
 Where far sides can be found again under the metric, as with positives alone, the best is also learned in passes: as
 many iterations, after some of which what is far is found again.
@@ -49,6 +51,8 @@ _N_SPLITS = ((10_000, 1), (1_000, 3), (0, 5))
 # anchors on. And the number of anchors of a split below which no error is known.
 _ERRORS = ((500, 1.0), (0, 2.0))
 _FEWEST_ANCHORS = 5
+# Fraction of the gain over the start that does not decide between learning rates.
+_LITTLE_GAIN = 0.1
 # Iterations to wait for an improvement.
 _PATIENCE = 50
 # Of more held-out pairs than this, some groups are drawn to judge by.
@@ -160,6 +164,7 @@ class ComparisonChoice:
             if on_candidate(found[-1].candidate):
                 break
         best = min(found, key=lambda judged: (judged.candidate.loss, judged.candidate.n_iter))
+        best = self._with_shortest_steps(best, found)
         if not self._is_clearly_better(best, found[0]):
             best = found[0]
         if best.candidate.n_iter and self._most_passes > 1:
@@ -221,6 +226,23 @@ class ComparisonChoice:
             satisfied.append(ScoreSample(counted.satisfied[:, None], counted.weight, np.arange(len(counted.of))))
         loss, share = (float(np.mean([sample.mean for sample in samples])) for samples in (losses, satisfied))
         return _Judged(replace(candidate, loss=loss, satisfied=share), losses, satisfied)
+
+    def _with_shortest_steps(self, best: _Judged, found: Sequence[_Judged]) -> _Judged:
+        """The candidate of the smallest learning rate that gains about as much as the best, from the same start.
+
+        The loss cannot tell them apart if the best is not clearly better, or has little more of its gain.
+        """
+        if not best.candidate.n_iter:
+            return best
+        least = best.candidate.loss + _LITTLE_GAIN * (found[0].candidate.loss - best.candidate.loss)
+        alike = [
+            judged
+            for judged in found
+            if judged.candidate.n_iter
+            and judged.candidate.init is best.candidate.init
+            and (judged.candidate.loss <= least or not self._is_clearly_better(best, judged))
+        ]
+        return min(alike, key=lambda judged: judged.candidate.learning_rate)
 
     def _is_clearly_better(self, one: _Judged, other: _Judged) -> bool:
         """Whether the loss of a candidate is smaller by more than chance, each anchor being one answer.
