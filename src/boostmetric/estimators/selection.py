@@ -158,7 +158,7 @@ class Choice:
         self._ways = list(_ways(data.X.shape, solver, n_neighbors, n_impostors, block_size))
         self._n_passes, self._max_iter, self._rank = n_passes, max_iter, rank
         is_large = len(data.y) >= FEW_ROWS
-        n_left = passes_of_result(n_passes) if is_large and held_out is None else 0
+        n_left = passes_of_result(n_passes, len(data.y)) if is_large and held_out is None else 0
         self._goes_on = n_left > 0
         n_passes -= n_left
         rungs = _RUNGS_OF_LARGE if is_large else _RUNGS
