@@ -39,13 +39,8 @@ _PAPER: dict[str, Any] = {
     "init": "zero",
     "block_size": 1,
 }
-_RECOMMENDED: dict[str, Any] = {
-    "n_neighbors": AUTO,
-    "n_impostors": AUTO,
-    "init": AUTO,
-    "normalize": AUTO,
-    "max_iter": 20,
-}
+_AUTO = ("n_neighbors", "n_impostors", "init", "normalize")
+_RECOMMENDED: dict[str, Any] = {**dict.fromkeys(_AUTO, AUTO), "max_iter": 20}
 
 
 @documented
@@ -189,8 +184,8 @@ class BoostMetric(Boosting):
         Returns
         -------
         BoostMetric
-            With the exponential loss, 3 targets and 3 impostors of each sample that are nearest in the Euclidean
-            distance, starting from zero, and adding one direction in each of 500 iterations.
+            With the exponential loss, 3 targets and 3 impostors of each sample, nearest in the Euclidean distance,
+            starting from zero, and adding one direction in each of 500 iterations.
 
         Examples
         --------
@@ -302,11 +297,11 @@ class BoostMetric(Boosting):
         """As the parameters say, or by validation."""
         if not self.chooses:
             return super()._decide(source, held_out, earlier)
+        n_passes = cast(int, self.n_passes)
         if earlier.fit is not None and hasattr(self, "chosen_"):
             best = self.chosen_[0]
-            is_refined = self.n_passes_ > best.n_passes
-            n_passes = cast(int, self.n_passes)
-            return refined(self._decided, source, best, n_passes) if is_refined else self._decided(source, [best])
+            goes_on = self.n_passes_ > best.n_passes
+            return refined(self._decided, source, best, n_passes) if goes_on else self._decided(source, [best])
         if held_out is not None and not np.isin(held_out.y, source.y).any():
             raise ValueError(
                 f"None of the labels of eval_set, such as {held_out.y.tolist()[0]!r}, is among those of y, such "
@@ -323,7 +318,7 @@ class BoostMetric(Boosting):
             n_neighbors=near,
             n_impostors=far,
             block_size=self.block_size,
-            n_passes=cast(int, self.n_passes),
+            n_passes=n_passes,
             max_iter=self.max_iter,
             rank=self.n_components,
             normalize=self.normalize,
@@ -336,8 +331,7 @@ class BoostMetric(Boosting):
         learned = [choice.learned(candidate) for candidate in chosen]
         if learned[0] is None:
             return self._decided(source, chosen)
-        start = mean_map(learned, source.scatter)
-        return refined(self._decided, source, chosen[0], cast(int, self.n_passes), start)
+        return refined(self._decided, source, chosen[0], n_passes, mean_map(learned, source.scatter))
 
     def _decided(self, source: Labelled, chosen: Sequence[Candidate]) -> Decision:
         """Learn what was chosen."""
@@ -428,10 +422,8 @@ class BoostMetric(Boosting):
     def _wanted(self, n_features: int) -> tuple[int | Literal["auto"], int | Literal["all", "auto"]]:
         """Targets and impostors as given, or those that do best by themselves."""
         near, far = sizes_of(n_features)
-        return (
-            near if self.n_neighbors is None else self.n_neighbors,
-            far if self.n_impostors is None else self.n_impostors,
-        )
+        given = self.n_neighbors, self.n_impostors
+        return near if given[0] is None else given[0], far if given[1] is None else given[1]
 
     def _sizes(self, n_features: int) -> tuple[int, int | Literal["all"]]:
         """Targets and impostors; for "auto" those of a stream, until a choice is made."""
