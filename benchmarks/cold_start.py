@@ -41,10 +41,6 @@ _SKLEARN = (
     _CLOCK
     + """
 import joblib, sklearn.base, sklearn.utils.multiclass, sklearn.utils.validation
-try:
-    import sklearn.callback
-except ImportError:  # before its version 1.9
-    pass
 print(json.dumps({"import of scikit-learn alone": since(start)}))
 """
 )

@@ -156,6 +156,9 @@ def draw(rows: list[dict[str, object]], device: str) -> None:
         for axis in column:
             axis.set_xscale("log")
             axis.set_yscale("log")
+            shown = sorted({row[grows] for found in series.values() for row in _of(found, "recommended", grows)})
+            axis.set_xticks(shown, [f"{size:,}" for size in shown])
+            axis.set_xticks([], minor=True)
             axis.grid(alpha=0.3)
     axes[0, 0].set_ylabel("seconds (CPU; of a device, clock)")
     axes[1, 0].set_ylabel("peak memory of the process, MB")

@@ -39,14 +39,8 @@ _PAPER: dict[str, Any] = {
     "init": "zero",
     "block_size": 1,
 }
-_RECOMMENDED: dict[str, Any] = {
-    "n_neighbors": AUTO,
-    "n_impostors": AUTO,
-    "init": AUTO,
-    "normalize": AUTO,
-    "learning_rate": AUTO,
-    "max_iter": 20,
-}
+_AUTO = ("n_neighbors", "n_impostors", "init", "normalize", "learning_rate")
+_RECOMMENDED: dict[str, Any] = {**dict.fromkeys(_AUTO, AUTO), "max_iter": 20}
 
 
 @documented
@@ -195,8 +189,8 @@ class BoostMetric(Boosting):
         Returns
         -------
         BoostMetric
-            With the exponential loss, 3 targets and 3 impostors of each sample that are nearest in the Euclidean
-            distance, starting from zero, and adding one direction in each of 500 iterations.
+            With the exponential loss, 3 targets and 3 impostors of each sample, nearest in the Euclidean distance,
+            starting from zero, and adding one direction in each of 500 iterations.
 
         Examples
         --------
@@ -312,8 +306,8 @@ class BoostMetric(Boosting):
         if earlier.fit is not None and hasattr(self, "chosen_"):
             best = self.chosen_[0]
             alone = replace(best, recipe=replace(best.recipe, n_bags=1))
-            is_refined = self.n_passes_ > best.n_passes
-            return refined(source, alone, n_passes, self.max_iter) if is_refined else self._decided(source, [alone])
+            goes_on = self.n_passes_ > best.n_passes
+            return refined(source, alone, n_passes, self.max_iter) if goes_on else self._decided(source, [alone])
         if held_out is not None and not np.isin(held_out.y, source.y).any():
             raise ValueError(
                 f"None of the labels of eval_set, such as {held_out.y.tolist()[0]!r}, is among those of y, such "
@@ -423,10 +417,8 @@ class BoostMetric(Boosting):
     def _wanted(self, n_features: int) -> tuple[int | Literal["auto"], int | Literal["all", "auto"]]:
         """Targets and impostors as given, or those that do best by themselves."""
         near, far = sizes_of(n_features)
-        return (
-            near if self.n_neighbors is None else self.n_neighbors,
-            far if self.n_impostors is None else self.n_impostors,
-        )
+        given = self.n_neighbors, self.n_impostors
+        return near if given[0] is None else given[0], far if given[1] is None else given[1]
 
     def _sizes(self, n_features: int) -> tuple[int, int | Literal["all"]]:
         """Targets and impostors; for "auto" those of a stream, until a choice is made."""

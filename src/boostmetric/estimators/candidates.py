@@ -21,8 +21,8 @@ MOST_ANCHORS = 3000
 # The result is learned from as many anchors, and in its last passes from all. Its seed is always the same, so that a
 # fit that is resumed draws the same anchors.
 _WHOLE_PASSES, _SEED_OF_RESULT = 3, 0
-# Metrics that a bagged recipe learns.
-_N_BAGS = 5
+# Metrics that a bagged recipe learns, each without another part of so many.
+_N_BAGS, _N_PARTS = 3, 5
 # The result is the mean of so many metrics at most.
 _MOST_AVERAGED = 3
 # By how many standard errors the loss must be smaller than that of the Euclidean distance, than that of a start with
@@ -45,8 +45,8 @@ class Recipe:
         How many of the principal directions of the start are used; by default all.
     learning_rate : float
     n_bags : int
-        How many metrics are learned, if more than one, each from samples without another one in so many; their mean is
-        the result (bagging without replacement; Breiman, "Bagging predictors", 1996; Parmanto, Munro and Doyle,
+        How many metrics are learned, if more than one, each without another fifth of the samples; their mean is the
+        result (bagging without replacement; Breiman, "Bagging predictors", 1996; Parmanto, Munro and Doyle,
         "Reducing variance of committee prediction with resampling techniques", 1996).
     origin : Recipe, optional
         What this is a variation of.
@@ -101,7 +101,7 @@ class Recipe:
         n = len(data.y)
         place = np.empty(n, dtype=np.int64)
         place[np.lexsort((np.random.default_rng(_SEED_OF_RESULT).permutation(n), data.y))] = np.arange(n)
-        bags = [data.take(np.flatnonzero(place % self.n_bags != bag)) for bag in range(self.n_bags)]
+        bags = [data.take(np.flatnonzero(place % _N_PARTS != bag)) for bag in range(self.n_bags)]
         return [bag for bag in bags if bag.is_comparable] or [data]
 
     def to_learn(self, data: Labelled, n_passes: int) -> Labelled:

@@ -13,15 +13,16 @@ from dataclasses import replace
 import numpy as np
 
 from boostmetric.arrays.types import FloatArray
-from boostmetric.estimators.candidates import MOST_ANCHORS, Candidate
+from boostmetric.estimators.candidates import Candidate
 from boostmetric.estimators.decision import Decision
 from boostmetric.solver.sources import DrawnAnchors, Labelled
 
-# More passes, and each recipe by itself before the mean is taken, were no better on embeddings; fewer were worse.
-_MOST_PASSES = 3
-# Each pass compares this share of the samples, drawn again: all of them take more time and memory, for no fewer errors,
-# and half of them were worse. The seed is always the same, so that a fit that is resumed draws the same samples.
-_SHARE_OF_ANCHORS, _SEED = 2 / 3, 0
+# Each pass compares this share of the samples, drawn again, or all of so many: more of them take time and memory, for
+# no fewer errors, and half of them were worse. The seed is always the same, so that a resumed fit draws the same.
+_SHARE_OF_ANCHORS, _FEW_ANCHORS, _SEED = 2 / 3, 10_000, 0
+# Passes, and how many samples they compare together before there are fewer of them. On embeddings, to learn each recipe
+# by itself before the mean is taken was no better, and one pass fewer was worse.
+_FEWEST_PASSES, _MOST_PASSES, _COMPARED = 3, 5, 36_000
 
 
 def learned_again(source: Labelled, chosen: Sequence[Candidate], max_iter: int) -> Decision:
@@ -55,9 +56,14 @@ def learned_again(source: Labelled, chosen: Sequence[Candidate], max_iter: int) 
     return replace(best, beside=tuple(others))
 
 
-def passes_of_result(n_passes: int) -> int:
+def passes_of_result(n_passes: int, n_samples: int) -> int:
     """How many of `n_passes` are kept for the result; those before are the trials'. 0 if there are too few."""
-    return min(_MOST_PASSES, n_passes // 2)
+    wanted = _COMPARED // _n_anchors(n_samples)
+    return min(max(wanted, _FEWEST_PASSES), _MOST_PASSES, n_passes // 2)
+
+
+def _n_anchors(n_samples: int) -> int:
+    return min(n_samples, max(_FEW_ANCHORS, round(_SHARE_OF_ANCHORS * n_samples)))
 
 
 def refined(
@@ -78,8 +84,8 @@ def refined(
     learned : ndarray of shape (n_rows, n_features), optional
         Linear map of what was learned; not needed to continue a fit.
     """
-    decision = learned_again(source, [replace(best, n_passes=passes_of_result(n_passes))], max_iter)
-    sample = DrawnAnchors(max(MOST_ANCHORS, round(_SHARE_OF_ANCHORS * len(source.y))), _SEED)
+    decision = learned_again(source, [replace(best, n_passes=passes_of_result(n_passes, len(source.y)))], max_iter)
+    sample = DrawnAnchors(_n_anchors(len(source.y)), _SEED)
     compared = replace(best.recipe.applied_to(source), sample=sample)
     return replace(decision, source=compared, learned=learned, passes_before=best.n_passes)
 

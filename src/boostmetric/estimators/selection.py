@@ -26,6 +26,7 @@ from boostmetric.arrays.errors import ParameterWarning
 from boostmetric.arrays.types import FloatArray
 from boostmetric.arrays.validation import warn
 from boostmetric.estimators.candidates import (
+    STANDARD_ERRORS,
     STANDARD_ERRORS_OF_FEWER,
     Candidate,
     NImpostors,
@@ -139,7 +140,7 @@ class Choice:
         self._rate = 1.0 if isinstance(learning_rate, str) else learning_rate
         self._n_passes, self._max_iter, self._rank = n_passes, max_iter, rank
         self._is_large = is_large = len(data.y) >= FEW_ROWS
-        n_left = passes_of_result(n_passes) if is_large and held_out is None else 0
+        n_left = passes_of_result(n_passes, len(data.y)) if is_large and held_out is None else 0
         self._goes_on = n_left > 0
         n_passes -= n_left
         rungs = _RUNGS_OF_LARGE if is_large else _RUNGS
@@ -234,6 +235,12 @@ class Choice:
                 yield from self._continued(folds, trial, rung, step)
             trials = sorted(trials, key=lambda trial: trial.best.loss)[: -(-len(trials) // 2)]
         leader = trials[0]
+        if is_better(leader.best, starts[0], STANDARD_ERRORS):  # otherwise nothing that is learned will be chosen
+            yield from self._varied(folds, leader, step)
+        on_step(total, total, "")
+
+    def _varied(self, folds: Sequence[Fold], leader: Trial, step: Callable[[str], None]) -> Iterator[Candidate]:
+        """Vary the recipe that leads."""
         varied = [self._trial(folds, recipe, leader.candidates[0]) for recipe in self._variations(leader.recipe)]
         for trial in varied:
             yield from self._continued(folds, trial, self._rungs[-1], step)
@@ -241,7 +248,6 @@ class Choice:
         if best.n_passes and not self._is_large:
             step(str(best.recipe.bagged))
             yield from self._bagged(folds, best)
-        on_step(total, total, "")
 
     def _variations(self, recipe: Recipe) -> Iterator[Recipe]:
         """Recipes that differ from the leading one in a single thing, of those that are chosen."""
