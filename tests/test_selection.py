@@ -14,8 +14,7 @@ from boostmetric.callbacks import Checkpoint
 from boostmetric.estimators import candidates
 from boostmetric.estimators.candidates import Candidate, Recipe, choose, is_better
 from boostmetric.estimators.folds import soft_losses
-from boostmetric.estimators.refining import mean_map
-from boostmetric.estimators.selection import Choice
+from boostmetric.estimators.selection import Choice, mean_map
 from boostmetric.evaluation import knn_error
 from boostmetric.metric.starts import STARTS
 from boostmetric.solver.plan import Settings
@@ -96,6 +95,17 @@ def test_each_bag_leaves_out_other_samples_of_every_class():
     lonely = Labelled(np.arange(6.0)[:, None], np.array([0, 0, 0, 0, 0, 1]), None, 1, 1)
     few = replace(recipe, n_bags=5).bags(lonely)
     assert len(few) == 4  # in one bag there is nothing to compare with
+
+
+def test_the_mean_of_metrics_in_units_of_their_mean_squared_distance():
+    rng = np.random.default_rng(0)
+    X, maps = rng.standard_normal((50, 5)), [rng.standard_normal((n, 5)) for n in (2, 5, 4)]
+    scatter = np.cov(X, rowvar=False)
+    found = mean_map([*maps, None], scatter)
+    matrices = [rows.T @ rows / np.vdot(rows.T @ rows, scatter) for rows in maps]
+    assert found.shape == (5, 5)
+    np.testing.assert_allclose(found.T @ found, sum(matrices), rtol=1e-12)
+    assert mean_map([None, np.zeros((5, 5))], scatter) is None
 
 
 def test_a_bagged_result_is_the_mean_of_its_bags():

@@ -18,11 +18,10 @@ from boostmetric.arrays.validation import check_choice, check_flag, checked
 from boostmetric.callbacks import Steps, tell
 from boostmetric.comparisons.labels import check_labels, check_numbers, known_labels
 from boostmetric.estimators.boosting import Also, Boosting, Earlier
-from boostmetric.estimators.candidates import Candidate
+from boostmetric.estimators.candidates import Candidate, decided
 from boostmetric.estimators.decision import AUTO, Decision, sizes_of
 from boostmetric.estimators.learner import all_or_nothing
 from boostmetric.estimators.parameters import documented, extends
-from boostmetric.estimators.refining import learned_again, mean_map, refined
 from boostmetric.estimators.sklearn_callbacks import with_callbacks
 from boostmetric.metric.starts import STARTS, Init, check_init
 from boostmetric.oracles.losses import LossName
@@ -115,7 +114,7 @@ class BoostMetric(Boosting):
     %(components)s
     %(metric_attributes)s
     n_passes_ : int
-        Passes that led to the metric, with those of a trial that it goes on from.
+        Passes that led to the metric.
     init_, solver_ : str
         The start (or the metric or array given as such) and the solver used.
     start_rank_ : int or None
@@ -129,7 +128,7 @@ class BoostMetric(Boosting):
     candidates_ : list of Candidate
         What "auto" chose from: recipe, number of passes, and validation error of each.
     chosen_ : list of Candidate
-        What it chose: up to three, the mean of whose metrics is the result, or what the last passes begin with.
+        What it chose: up to three, the mean of whose metrics is the result.
     %(fit_attributes)s
     %(about_the_fit)s
 
@@ -302,12 +301,9 @@ class BoostMetric(Boosting):
         """As the parameters say, or by validation."""
         if not self.chooses:
             return super()._decide(source, held_out, earlier)
-        n_passes = cast(int, self.n_passes)
         if earlier.fit is not None and hasattr(self, "chosen_"):
             best = self.chosen_[0]
-            alone = replace(best, recipe=replace(best.recipe, n_bags=1))
-            goes_on = self.n_passes_ > best.n_passes
-            return refined(source, alone, n_passes, self.max_iter) if goes_on else self._decided(source, [alone])
+            return self._decided(source, [replace(best, recipe=replace(best.recipe, n_bags=1))])
         if held_out is not None and not np.isin(held_out.y, source.y).any():
             raise ValueError(
                 f"None of the labels of eval_set, such as {held_out.y.tolist()[0]!r}, is among those of y, such "
@@ -325,7 +321,7 @@ class BoostMetric(Boosting):
             n_impostors=far,
             block_size=self.block_size,
             learning_rate=self.learning_rate,
-            n_passes=n_passes,
+            n_passes=cast(int, self.n_passes),
             max_iter=self.max_iter,
             rank=self.n_components,
             normalize=self.normalize,
@@ -335,14 +331,11 @@ class BoostMetric(Boosting):
             chosen, found = choice.decide(lambda candidate: tell(self.callbacks or [], candidate), steps.update)
         self.chosen_: list[Candidate] = chosen
         self.candidates_: list[Candidate] = found
-        learned = [choice.learned(candidate) for candidate in chosen]
-        if learned[0] is None:
-            return self._decided(source, chosen)
-        return refined(source, chosen[0], n_passes, self.max_iter, mean_map(learned, source.scatter))
+        return self._decided(source, chosen)
 
     def _decided(self, source: Labelled, chosen: Sequence[Candidate]) -> Decision:
         """Learn what was chosen."""
-        return learned_again(source, chosen, self.max_iter)
+        return decided(source, chosen, self.max_iter)
 
     def _conclude(self, decision: Decision, boosted: Boosted, also: Also) -> None:
         super()._conclude(decision, boosted, also)

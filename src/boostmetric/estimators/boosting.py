@@ -18,7 +18,6 @@ from sklearn.utils import check_random_state
 
 from boostmetric.arrays.errors import ParameterError, ParameterWarning
 from boostmetric.arrays.frame import Given
-from boostmetric.arrays.types import FloatArray
 from boostmetric.arrays.validation import check_choice, check_count, check_flag, check_number, check_threads, warn
 from boostmetric.callbacks import Callback, Checkpoint
 from boostmetric.engines.backend import Backend
@@ -166,7 +165,7 @@ class Boosting(MetricLearner):
         start = earlier.checkpoint or earlier.fit
         return Plan(
             source,
-            start or Progress.beginning(_begins_at(decision), source.n_features),
+            start or Progress.beginning(source.start(decision.init), source.n_features),
             decision.max_iter,
             replace(
                 self._settings(source, rng),
@@ -234,7 +233,7 @@ class Boosting(MetricLearner):
         self.solver_: str = decision.solver
         self.block_size_: int = decision.block_size
         self.learning_rate_: float = decision.learning_rate
-        self.n_passes_: int = decision.passes_before + len(boosted.iterations_of_passes)
+        self.n_passes_: int = len(boosted.iterations_of_passes)
         self._boosted: Progress = boosted
         self._forget("_stream", "n_batches_")
 
@@ -389,8 +388,3 @@ class Boosting(MetricLearner):
                 value=self.engine,
                 other=self.device,
             )
-
-
-def _begins_at(decision: Decision) -> FloatArray | None:
-    """Linear map to begin with."""
-    return decision.source.start(decision.init) if decision.learned is None else decision.learned

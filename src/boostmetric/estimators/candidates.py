@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from boostmetric.arrays.types import FloatArray
-from boostmetric.estimators.decision import BLOCK_DOES, CORRECTIVE_DOES
+from boostmetric.estimators.decision import BLOCK_DOES, CORRECTIVE_DOES, Decision
 from boostmetric.metric.starts import Init, start_in_words
 from boostmetric.solver.plan import SolverName
 from boostmetric.solver.sources import DrawnAnchors, Labelled
@@ -201,3 +201,34 @@ def is_better(candidate: Candidate, other: Candidate, standard_errors: float) ->
 def best_of(found: Sequence[Candidate]) -> Candidate:
     """The candidate of the smallest loss; among equals that of fewest passes, and the first of these."""
     return min(found, key=lambda candidate: (candidate.loss, candidate.n_passes))
+
+
+def decided(source: Labelled, chosen: Sequence[Candidate], max_iter: int) -> Decision:
+    """Decide to learn what was chosen, and to average it.
+
+    Parameters
+    ----------
+    source : Labelled
+        All samples.
+    chosen : sequence of Candidate
+        The best first.
+    max_iter : int
+        Most single iterations of a pass.
+    """
+    best, *others = [
+        Decision(
+            candidate.recipe.to_learn(bag, candidate.n_passes),
+            candidate.recipe.init,
+            candidate.recipe.solver,
+            candidate.recipe.block_size,
+            candidate.recipe.learning_rate,
+            candidate.recipe.max_iter(max_iter, candidate.n_passes),
+            candidate.normalize,
+            is_validated=True,
+            n_bags=len(bags),
+        )
+        for candidate in chosen
+        for bags in [candidate.recipe.bags(source)]
+        for bag in bags
+    ]
+    return replace(best, beside=tuple(others))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from boostmetric.arrays.types import FloatArray
 from boostmetric.metric.starts import Init
 from boostmetric.solver.plan import SolverName
 from boostmetric.solver.sources import Source
@@ -42,10 +41,6 @@ class Decision:
         Other fits, to take the mean of all metrics.
     n_bags : int
         How many of these fits, with this one, learn the same from parts of the samples, and have one vote together.
-    learned : ndarray of shape (n_rows, n_features), optional
-        Linear map of a metric that was learned from a part of the samples, to go on from instead of the start.
-    passes_before : int
-        Passes that led to it.
     """
 
     source: Source
@@ -58,8 +53,6 @@ class Decision:
     is_validated: bool = False
     beside: tuple[Decision, ...] = ()
     n_bags: int = 1
-    learned: FloatArray | None = None
-    passes_before: int = 0
 
 
 def block_of(n_features: int, solver: str, block_size: int | str) -> tuple[int, int]:

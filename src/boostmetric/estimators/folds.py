@@ -19,7 +19,7 @@ from boostmetric.solver.sources import DrawnAnchors, Labelled
 
 # In large data, one sample in four is validated on, up to this many. In small data all samples are validated on in
 # turn, in three folds, and in the smallest data in ten: with a fifth less to learn from, other metrics do best.
-_VALIDATED_OF_LARGE, _MOST_VALIDATED = 4, 1500
+_VALIDATED_OF_LARGE, _MOST_VALIDATED = 4, 2500
 _N_FOLDS, _N_FOLDS_OF_SMALLEST, _SMALLEST = 3, 10, 500
 # Nearest samples that soft neighbours are picked from; the widths to pick them with, as fractions of the mean squared
 # distance of the ten nearest, of which the best is used; the probability that any label is right; and the weight of

@@ -37,7 +37,6 @@ from boostmetric.estimators.candidates import (
 )
 from boostmetric.estimators.decision import block_of, is_auto
 from boostmetric.estimators.folds import Fold, folds_of, judged
-from boostmetric.estimators.refining import mean_map, passes_of_result
 from boostmetric.evaluation.splitting import FEW_ROWS
 from boostmetric.metric import MahalanobisMetric
 from boostmetric.metric.starts import STARTS, Init, start_in_words
@@ -140,9 +139,6 @@ class Choice:
         self._rate = 1.0 if isinstance(learning_rate, str) else learning_rate
         self._n_passes, self._max_iter, self._rank = n_passes, max_iter, rank
         self._is_large = is_large = len(data.y) >= FEW_ROWS
-        n_left = passes_of_result(n_passes, len(data.y)) if is_large and held_out is None else 0
-        self._goes_on = n_left > 0
-        n_passes -= n_left
         rungs = _RUNGS_OF_LARGE if is_large else _RUNGS
         self._rungs = [*(rung for rung in rungs if rung < n_passes), n_passes]
         self._settings = settings
@@ -151,8 +147,6 @@ class Choice:
         self._normalize = normalize
         # The best candidate so far, and its linear maps.
         self._leader: tuple[Candidate, Sequence[FloatArray]] | None = None
-        # The best candidate of each trial, by its recipe's id, and its linear maps.
-        self._learned: dict[int, tuple[Candidate, Sequence[FloatArray]]] = {}
         # Named starts, which trials begin from after they were judged, beside the samples, whose id stays theirs.
         self._begun: dict[tuple[int, str], tuple[Labelled, FloatArray | None]] = {}
 
@@ -256,12 +250,6 @@ class Choice:
         if is_auto(self._n_impostors) and not self._is_large:
             yield recipe.varied(n_impostors="all")
 
-    def learned(self, candidate: Candidate) -> FloatArray | None:
-        """Linear map of the metric of a candidate, if it was learned in large data from a part of them."""
-        best, maps = self._learned.get(id(candidate.recipe), (None, ()))
-        is_known = best is not None and best.n_passes == candidate.n_passes
-        return maps[0] if is_known and self._goes_on else None
-
     def _folds(self) -> list[Fold]:
         if self._held_out is not None:
             return [Fold(self._data, self._held_out, np.arange(len(self._held_out.y)))]
@@ -313,11 +301,8 @@ class Choice:
         """Judge the metric after each further pass, until so many are made or the last ones brought nothing."""
         while len(trial.candidates) <= n_passes and not trial.is_over:
             step(str(trial.recipe))
-            maps = trial.next_maps()
-            candidates = self._judged(folds, trial.recipe, len(trial.candidates), maps)
+            candidates = self._judged(folds, trial.recipe, len(trial.candidates), trial.next_maps())
             trial.candidates.append(candidates[0])
-            if trial.best is candidates[0]:
-                self._learned[id(trial.recipe)] = candidates[0], maps
             yield from candidates
 
     def _bagged(self, folds: Sequence[Fold], best: Candidate) -> list[Candidate]:
@@ -362,6 +347,30 @@ class Choice:
         assert self._leader is not None
         best, maps = self._leader
         return judged(folds, best.recipe, best.n_passes, maps, normalize=True)
+
+
+def mean_map(maps: Sequence[FloatArray | None], scatter: FloatArray) -> FloatArray | None:
+    """Linear map of the mean of several metrics, each in units of its mean squared distance.
+
+    Parameters
+    ----------
+    maps : sequence of ndarray of shape (n_rows, n_features) or None
+        None is left out.
+    scatter : ndarray of shape (n_features, n_features)
+        Covariance of the points, up to a factor.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_features) or None
+        None if all metrics are zero.
+    """
+    known = [rows for rows in maps if rows is not None]
+    sizes = [float(np.vdot(rows @ scatter, rows)) for rows in known]
+    scaled = [rows / np.sqrt(size) for rows, size in zip(known, sizes, strict=True) if size > 0]
+    if not scaled:
+        return None
+    rows = np.concatenate(scaled)
+    return rows if len(rows) <= rows.shape[1] else np.asarray(np.linalg.qr(rows, mode="r"))
 
 
 def _ways(
