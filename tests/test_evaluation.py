@@ -592,6 +592,31 @@ def test_a_result_as_text_and_for_machines():
     assert stored["n_asked"] == stored["n_clusters"] == 120
 
 
+def test_only_judged_documents_are_ranked():
+    queries, documents = np.array([[0.0], [10.0]]), np.array([[1.0], [2.0], [3.0], [8.0], [14.0]])
+    relevance = [[0, 0, 0], [0, 2, 1], [1, 4, 2], [1, 3, 0]]  # nothing is known of document 1
+    condensed, whole = (RankingTask.of(queries, documents, relevance, k=2, only_judged=only) for only in (True, False))
+    sample = condensed.measure(condensed.points)[0]
+    ndcg, mrr = (sample.values[:, condensed.names.index(name)] for name in ("nDCG@2", "MRR@2"))
+    assert ndcg == pytest.approx([1 / np.log2(3), 1 / np.log2(3)])
+    assert mrr.tolist() == [0.5, 0.5]
+    (other,) = whole.measure(whole.points)
+    assert other.values[:, whole.names.index("nDCG@2")] == pytest.approx([0.0, 1 / np.log2(3)])
+    # One relevant document of two is first half of the time.
+    chance = dict(zip(condensed.names, condensed.chances, strict=True))
+    assert chance["MRR@2"] == pytest.approx(0.75, abs=0.1)
+    assert chance["recall@2 (any)"] == 1.0
+    assert not whole.chances.any()
+    # Where all documents are judged, it makes no difference.
+    queries, documents, grades = graded()
+    every = [[q, d, grades[q, d]] for q in range(len(queries)) for d in range(len(documents))]
+    both = [
+        evaluate_rankings(FIRST, queries, documents, every, only_judged=only, n_bootstrap=20) for only in (True, False)
+    ]
+    for row, other in zip(both[0].rows[:-1], both[1].rows[:-1], strict=True):
+        assert replace(row, chance=other.chance) == other
+
+
 @pytest.mark.parametrize("kind", ["labels", "rankings", "comparisons"])
 def test_scores_by_rank_are_those_of_truncated_metrics(kind):
     rng = np.random.default_rng(0)

@@ -184,3 +184,12 @@ def test_evaluate_takes_no_more_memory_for_more_points(tmp_path, name):
             tested = [tmp_path / "asked.npz", "--label", "y"]
         peaks.append(peak_of("evaluate", tmp_path / "m.st", *tested, "--reference", path, "-q"))
     assert peaks[1] - peaks[0] < 40  # of 66 MB more
+
+
+def test_judged_documents_alone_are_ranked_as_in_memory():
+    (Q, _), (D, d) = drawn(6, "float32"), drawn(50, "float32", seed=1)
+    relevance = np.array([[q, j, j % 3] for q in range(6) for j in range(50) if d[j] == q % 3])
+    tasks = (RankingTask.of(Q, some, relevance, only_judged=True) for some in (InBlocks(D), D))
+    found, expected = (compare(METRICS["metric"], task) for task in tasks)
+    for row, other in zip(found.rows, expected.rows, strict=True):
+        assert (row.base, row.learned, row.low) == pytest.approx((other.base, other.learned, other.low))

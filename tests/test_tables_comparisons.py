@@ -189,6 +189,24 @@ def test_a_single_column_of_another_name():
     assert equal(read_comparisons(write("t.csv", other), POINTS).comparisons, Comparisons.from_triplets(TRIPLETS))
 
 
+def test_clicks_grade_the_documents_that_were_looked_at():
+    n = 40
+    rows = {
+        "session": np.repeat(np.arange(n), 3),
+        "query": ["p0"] * 3 * n,
+        "position": [1, 2, 3] * n,
+        "document": ["p1", "p2", "p3"] * n,
+        "clicked": [0, 1, 0] * n,
+    }
+    table = read_comparisons(write("c.csv", rows), POINTS, click_model="cascade")
+    assert table.only_judged
+    assert table.judgements[:, :2].tolist() == [[0, 1], [0, 2]]  # users left before the third document
+    wrong, right = table.judgements[:, 2]
+    assert wrong == 0.0
+    assert 0.9 < right <= 1.0
+    assert not read_comparisons(write("t.csv", {"anchor": ["p0"], "near": ["p1"], "far": ["p2"]}), POINTS).only_judged
+
+
 def test_clicks_in_any_order_and_in_sessions():
     log = {
         "query": named([0, 0, 0, 0, 1, 1]),

@@ -87,7 +87,8 @@ class ComparedData(FitData):
         compared = ComparisonTask.of(self.held_out, self.table.points)
         if self.judged is None:
             return [compared]
-        ranked = RankingTask.among(self.table.points, self.table.n_queries, self.judged)
+        table = self.table
+        ranked = RankingTask.among(table.points, table.n_queries, self.judged, only_judged=table.only_judged)
         return [compared] if ranked is None else [ranked, compared]
 
     def notes(self) -> list[str]:
@@ -107,7 +108,8 @@ class ComparedData(FitData):
         if self.table.kind == "clicks":
             notes.append(
                 "These clicks share the bias of those that were learned from, since both are about what one ranking "
-                "chose to show: test on judgements too."
+                "chose to show: test on judgements too. Only documents that were shown for a query are ranked, "
+                "graded by how likely its clicks say that they are relevant."
             )
         return notes
 

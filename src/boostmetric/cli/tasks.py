@@ -191,7 +191,9 @@ def read_task(
         compared = ComparisonTask.of(table.comparisons, table.points)
         ranked = None
         if table.judgements is not None:
-            ranked = RankingTask.among(table.points, table.n_queries, table.judgements, k or (1, 5, 10))
+            ranked = RankingTask.among(
+                table.points, table.n_queries, table.judgements, k or (1, 5, 10), only_judged=table.only_judged
+            )
         if ranked is None:
             return Tested(compared, _called(reading, points) if queries is None else _both(reading, queries, points))
         called = _called(reading, points)

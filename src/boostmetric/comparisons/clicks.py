@@ -23,6 +23,7 @@ queries that a document was never shown for.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -32,9 +33,13 @@ from boostmetric.arrays.numbering import check_numbers, check_weights, number_va
 from boostmetric.arrays.ragged import Ragged, run_starts
 from boostmetric.arrays.types import FloatArray, IntArray
 from boostmetric.arrays.validation import as_numbers, check_choice, check_count, check_number
+from boostmetric.comparisons.click_evidence import evidence
 from boostmetric.comparisons.click_graph import NearAndFar, relevance
 from boostmetric.comparisons.examination import LOOKS, PROPENSITIES, ClickLog, ClickModel
 from boostmetric.comparisons.rankings import Groups
+
+# What was looked at with a smaller chance is left out, if nothing else is said.
+LEAST_PROPENSITY = 0.1
 
 
 class Drawn(NamedTuple):
@@ -69,18 +74,11 @@ def groups_from_clicks(
         check_count("max_per_query", max_per_query, alternative=", or None")
     if n_unseen != 0:
         check_count("n_unseen", n_unseen, alternative=", or 0")
-    if model is not None:
-        check_choice("model", model, PROPENSITIES)
-    if model is not None and propensities is not None:
-        raise ValueError(f"Both propensities and model={model!r}, which estimates them, are given. Leave one out.")
     order, log = _log(queries, documents, positions, clicked, sessions)
     if not log.clicked.any():
         raise ValueError("Nothing was clicked, so there is nothing that should be near. Give a log with clicks.")
     row_weight = check_weights("weights", weights, len(order), "row")[order]
-    if propensities is not None:
-        chance = _check_propensities(propensities, len(order))[order]
-    else:
-        chance = (LOOKS if pooled else PROPENSITIES)[model or "position"](log)
+    chance = _chances(log, order, propensities, model, LOOKS if pooled else PROPENSITIES)
     weight = row_weight if pooled else np.where(log.clicked, row_weight / chance, 0.0)
     if max_per_query is not None:
         weight = _limited(log, weight, max_per_query)
@@ -100,6 +98,53 @@ def groups_from_clicks(
         not_for = _never_together(shown, asked, np.unique(asked), n_unseen, rng)
         return _by_relevance([(found.of_queries, unseen), (found.of_documents, not_for)])
     return _by_list(log, weight, unseen)
+
+
+def judged_by_clicks(
+    queries: ArrayLike,
+    documents: ArrayLike,
+    positions: ArrayLike,
+    clicked: ArrayLike,
+    *,
+    sessions: ArrayLike | None,
+    propensities: ArrayLike | None,
+    model: ClickModel | None,
+    weights: ArrayLike | None,
+) -> FloatArray:
+    """Grade documents for each query that they were shown for, by the evidence of its own clicks.
+
+    Returns
+    -------
+    ndarray of shape (n_results, 3)
+        Query, document, and grade: the probability that the document is relevant, if it is at least 0.5, else 0. What
+        was hardly ever looked at is left out.
+    """
+    order, log = _log(queries, documents, positions, clicked, sessions)
+    weight = check_weights("weights", weights, len(order), "row")[order]
+    chance = _chances(log, order, propensities, model, LOOKS)
+    known = (chance >= LEAST_PROPENSITY) & (weight > 0)
+    log, weight = _where(log, weight, known)
+    relevant = evidence(log, chance[known], weight).relevant
+    _, first = np.unique(log.result, return_index=True)
+    asked, shown = log.query[log.documents.row][first], log.documents.values[first]
+    return np.stack([asked, shown, np.where(relevant >= 0.5, relevant, 0.0)], axis=1, dtype=np.float64)
+
+
+def _chances(
+    log: ClickLog,
+    order: IntArray,
+    propensities: ArrayLike | None,
+    model: ClickModel | None,
+    estimates: Mapping[str, Callable[[ClickLog], FloatArray]],
+) -> FloatArray:
+    """Chance that each row of a log was looked at: as given, or as estimated."""
+    if model is not None:
+        check_choice("model", model, PROPENSITIES)
+    if propensities is None:
+        return estimates[model or "position"](log)
+    if model is not None:
+        raise ValueError(f"Both propensities and model={model!r}, which estimates them, are given. Leave one out.")
+    return _check_propensities(propensities, len(order))[order]
 
 
 def _log(

@@ -109,6 +109,7 @@ def evaluate_rankings(
     k: int | Sequence[int] = (1, 5, 10),
     gain: Gain = "linear",
     relevant_above: float = 0.0,
+    only_judged: bool = False,
     headline: str | None = None,
     against: Any = None,
     n_bootstrap: int = 1000,
@@ -132,6 +133,9 @@ def evaluate_rankings(
         Gain of a grade g in nDCG: g, or 2**g - 1.
     relevant_above : float, default=0.0
         For all scores but nDCG, a document is relevant if its grade is larger than this.
+    only_judged : bool, default=False
+        Whether to rank only the documents that were judged for a query, where one ranking decided what was judged:
+        another finds documents of which nothing is known, and would seem worse.
     headline : str, optional
         The score that decides the verdict; by default nDCG at the largest k.
     against, n_bootstrap, random_state
@@ -153,7 +157,9 @@ def evaluate_rankings(
     >>> round(result["nDCG@2"].base, 3)
     0.815
     """
-    task = RankingTask.of(queries, documents, relevance, k=k, gain=gain, relevant_above=relevant_above)
+    task = RankingTask.of(
+        queries, documents, relevance, k=k, gain=gain, relevant_above=relevant_above, only_judged=only_judged
+    )
     return compare(metric, task, headline=headline, against=against, n_bootstrap=n_bootstrap, random_state=random_state)
 
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from boostmetric.arrays.point_blocks import PointBlocks
 from boostmetric.arrays.types import FloatArray, IntArray
-from boostmetric.arrays.validation import as_numbers, check_choice, check_number, warn
+from boostmetric.arrays.validation import as_numbers, check_choice, check_flag, check_number, warn
+from boostmetric.evaluation.comparison_scores import pair_distances
 from boostmetric.evaluation.ranking_scores import (
     GAINS,
     Gain,
@@ -32,12 +35,14 @@ from boostmetric.evaluation.task import (
 )
 from boostmetric.neighbors.in_blocks import OnProgress, nearest_among
 
+# Random rankings that show what chance reaches.
+_N_RANDOM = 50
 _IMPORTANT = (("nDCG", ""), ("recall", " (any)"), ("recall", " (share)"), ("MRR", ""), ("MAP", ""))
 
 
 @dataclass(frozen=True, eq=False)
 class RankingTask:
-    """Search for documents judged relevant; documents without a judgement are not relevant.
+    """Search for documents judged relevant; documents without a judgement are not relevant, or are not ranked.
 
     Use `RankingTask.of` rather than this constructor, which checks nothing.
 
@@ -57,6 +62,10 @@ class RankingTask:
     relevant_above : float
         A document is relevant if its grade is larger.
     n_left_out : int
+    only_judged : bool
+        Whether only the documents that were judged for a query are ranked (condensed lists; Sakai, "Alternatives to
+        Bpref", SIGIR 2007). So it must be where one ranking decided what was judged, as it does for clicks: any other
+        finds documents that this one did not show, of which nothing is known.
 
     Examples
     --------
@@ -75,6 +84,7 @@ class RankingTask:
     gain: Gain
     relevant_above: float
     n_left_out: int
+    only_judged: bool = False
 
     @classmethod
     def of(
@@ -86,9 +96,11 @@ class RankingTask:
         k: int | Sequence[int] = (1, 5, 10),
         gain: Gain = "linear",
         relevant_above: float = 0.0,
+        only_judged: bool = False,
     ) -> RankingTask:
         """Check the arguments, as in `boostmetric.evaluation.evaluate_rankings`, and build a task."""
         check_choice("gain", gain, GAINS)
+        check_flag("only_judged", only_judged)
         check_number("relevant_above", relevant_above)
         points = check_queries(queries, documents)
         n_queries, n_documents = points[0].shape[0], points[-1].shape[0]
@@ -113,11 +125,18 @@ class RankingTask:
         # Without documents, points that are not judged for are no queries, but documents.
         asked = np.arange(n_queries) if documents is not None else np.unique(query)
         _report_left_out(asked, rows, relevant_above)
-        return cls(points, judged[order], grades[order], rows, cuts, gain, relevant_above, len(asked) - len(rows))
+        n_left_out = len(asked) - len(rows)
+        return cls(points, judged[order], grades[order], rows, cuts, gain, relevant_above, n_left_out, only_judged)
 
     @classmethod
     def among(
-        cls, points: Points, n_queries: int, judgements: FloatArray, k: Sequence[int] = (1, 5, 10)
+        cls,
+        points: Points,
+        n_queries: int,
+        judgements: FloatArray,
+        k: Sequence[int] = (1, 5, 10),
+        *,
+        only_judged: bool = False,
     ) -> RankingTask | None:
         """Build a task from points of which the first are the queries, and the others the documents.
 
@@ -130,6 +149,8 @@ class RankingTask:
             Point numbers of query and document, and the grade. Queries without a judgement are not asked.
         k : sequence of int
             Numbers of results to score, as far as there are documents.
+        only_judged : bool, default=False
+            Whether to rank only the documents that were judged for a query.
 
         Returns
         -------
@@ -140,10 +161,10 @@ class RankingTask:
             return None
         cuts = [cut for cut in k if cut <= max(1, points.shape[0] - max(n_queries, 1))]
         if not n_queries:
-            return cls.of(points, None, judgements, k=cuts)
+            return cls.of(points, None, judgements, k=cuts, only_judged=only_judged)
         asked, number = np.unique(judgements[:, 0].astype(np.int64), return_inverse=True)
         relevance = np.stack([number, judgements[:, 1] - n_queries, judgements[:, 2]], axis=1)
-        return cls.of(points[asked], points[n_queries:], relevance, k=cuts)
+        return cls.of(points[asked], points[n_queries:], relevance, k=cuts, only_judged=only_judged)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -165,10 +186,14 @@ class RankingTask:
         precision = [np.minimum(count, k).mean() / k for k in self.k]
         return np.array([*ones, *ones, *share, *precision, 1.0, 1.0])
 
-    @property
+    @cached_property
     def chances(self) -> FloatArray:
-        """Zeros: a ranking of many documents at random finds next to nothing."""
-        return np.zeros(len(self.names))
+        """Zeros: a ranking of many documents at random finds next to nothing. Of a few judged ones, it finds some."""
+        if not self.only_judged:
+            return np.zeros(len(self.names))
+        rng = np.random.default_rng(0)
+        drawn = [self._scores(self._in_order(rng.random(len(self.judged)))) for _ in range(_N_RANDOM)]
+        return np.asarray(np.mean(drawn, axis=(0, 1)))
 
     @property
     def headline(self) -> str:
@@ -192,11 +217,19 @@ class RankingTask:
 
     def measure(self, points: Sequence[Points], on_progress: OnProgress | None = None) -> list[ScoreSample]:
         """Score each query under the Euclidean distance between the points."""
+        if self.only_judged:
+            grades = self._in_order(self._distances(points))
+        else:
+            asked = points[0] if len(points) == 2 else None
+            found = nearest_among(points[-1], asked, self.rows, self.k[-1], on_progress)
+            key = self.rows[:, None] * points[-1].shape[0] + found
+            place = np.minimum(np.searchsorted(self.judged, key), len(self.judged) - 1)
+            grades = np.where(self.judged[place] == key, self.grades[place], 0.0)
+        return [ScoreSample(self._scores(grades), np.ones(len(self.rows)), np.arange(len(self.rows)))]
+
+    def _scores(self, grades: FloatArray) -> FloatArray:
+        """Scores of each query, from the grades of its results, nearest first."""
         most = self.k[-1]
-        found = nearest_among(points[-1], points[0] if len(points) == 2 else None, self.rows, most, on_progress)
-        key = self.rows[:, None] * points[-1].shape[0] + found
-        place = np.minimum(np.searchsorted(self.judged, key), len(self.judged) - 1)
-        grades = np.where(self.judged[place] == key, self.grades[place], 0.0)
         relevant, count, best = grades > self.relevant_above, self._n_relevant, self._best_grades
         columns = [
             *(ndcg_at_k(grades, best, k, self.gain) for k in self.k),
@@ -206,7 +239,20 @@ class RankingTask:
             reciprocal_rank_at_k(relevant, most),
             average_precision_at_k(relevant, count, most),
         ]
-        return [ScoreSample(np.stack(columns, axis=1), np.ones(len(self.rows)), np.arange(len(self.rows)))]
+        return np.stack(columns, axis=1)
+
+    def _distances(self, points: Sequence[Points]) -> FloatArray:
+        """Squared distance of each judged document to its query."""
+        documents, second = np.unique(self.judged % points[-1].shape[0], return_inverse=True)
+        queries, first = np.unique(self._query, return_inverse=True)
+        taken = points[0][queries], points[-1][documents]
+        parts = [part.in_memory() if isinstance(part, PointBlocks) else part for part in taken]
+        both: Any = sparse.vstack(parts).tocsr() if sparse.issparse(parts[0]) else np.concatenate(parts)
+        return pair_distances(both, np.stack([first, len(queries) + second], axis=1))
+
+    def _in_order(self, distances: FloatArray) -> FloatArray:
+        """Grades of the judged documents of each query used, from the nearest down to the last cut, then zeros."""
+        return self._table(np.lexsort((distances, self._query)))
 
     @property
     def _query(self) -> IntArray:
@@ -222,8 +268,11 @@ class RankingTask:
     @property
     def _best_grades(self) -> FloatArray:
         """Largest grades of each query used, down to the last cut."""
+        return self._table(np.lexsort((-self.grades, self._query)))
+
+    def _table(self, order: IntArray) -> FloatArray:
+        """Grades of judgements in an order that leaves queries together: a row for each query used, to the last cut."""
         query = self._query
-        order = np.lexsort((-self.grades, query))
         sizes = np.bincount(query, minlength=self.points[0].shape[0])
         place = np.arange(len(query)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         kept = place < self.k[-1]

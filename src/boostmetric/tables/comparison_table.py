@@ -46,8 +46,9 @@ class ComparisonTable:
     source : str
         Name of the file in messages.
     judgements : ndarray of shape (n_judgements, 3) or None
-        For kinds with queries and documents: the point numbers of both, and the grade of the document. A clicked
-        document has grade 1, and in a ranking the grade falls with the position. None for the other kinds.
+        For kinds with queries and documents: the point numbers of both, and the grade of the document. With clicks it
+        is the probability that the document is relevant; in a ranking it falls with the position. None for the other
+        kinds.
 
     Examples
     --------
@@ -74,6 +75,11 @@ class ComparisonTable:
     source: str
     judgements: NDArray[np.float64] | None = None
     _lines: tuple[str, ...] = ()
+
+    @property
+    def only_judged(self) -> bool:
+        """Whether nothing is known of documents without a judgement, because one ranking decided what was shown."""
+        return self.kind == "clicks"
 
     def describe(self) -> str:
         """Describe what was read: file, kind, columns and number of comparisons, one line each."""
@@ -179,7 +185,8 @@ def read_comparisons(
     n_rows, source = len(rows[KINDS[kind].roles[0]]), str(table_set)
     head = f"{source}: {table_set.format}, {plural(n_rows, 'row')}", KINDS[kind].title
     lines = (*head, *_description(rows, comparisons))
-    return ComparisonTable(comparisons, stacked, kind, n_rows, rows.n_queries, source, judgements_of(rows), lines)
+    judgements = judgements_of(rows, click_model)
+    return ComparisonTable(comparisons, stacked, kind, n_rows, rows.n_queries, source, judgements, lines)
 
 
 def stack(points: PointTable, queries: PointTable | None) -> Any:

@@ -6,11 +6,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostmetric.arrays.ragged import run_starts
+from boostmetric.comparisons.clicks import judged_by_clicks
+from boostmetric.comparisons.examination import ClickModel
 from boostmetric.tables.building import ComparisonRows
 
 
-def judgements_of(rows: ComparisonRows) -> NDArray[np.float64] | None:
-    """Judge the documents of queries: by their grade, whether they were ever clicked, or their place in a ranking.
+def judgements_of(rows: ComparisonRows, model: ClickModel | None = None) -> NDArray[np.float64] | None:
+    """Judge the documents of queries: by their grade, what clicks say of them, or their place in a ranking.
+
+    Parameters
+    ----------
+    rows : ComparisonRows
+    model : str, optional
+        How to estimate what was looked at in a click log without propensities.
 
     Returns
     -------
@@ -21,10 +29,16 @@ def judgements_of(rows: ComparisonRows) -> NDArray[np.float64] | None:
     if "query" not in rows or "document" not in rows:
         return None
     query, document = rows["query"], rows["document"]
+    if "clicked" in rows:
+        return judged_by_clicks(
+            *(rows[role] for role in ("query", "document", "position", "clicked")),
+            sessions=rows.get("session"),
+            propensities=rows.get("propensity"),
+            model=model,
+            weights=rows.get("weight"),
+        )
     if "grade" in rows:
         grade = np.maximum(rows["grade"], 0.0)
-    elif "clicked" in rows:
-        grade = (rows["clicked"] == 1).astype(np.float64)
     elif "position" in rows:
         grade = rows["position"].max(initial=0) - rows["position"]
     else:
