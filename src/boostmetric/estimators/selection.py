@@ -55,8 +55,8 @@ _MOST_FEATURES_CORRECTED = 32
 _GOOD_START: Init = "standardized"
 # Passes after which the worse half of the trials is given up.
 _RUNGS, _RUNGS_OF_LARGE = (2, 4), (1,)
-# The learning rate that is tried with the recipe that leads.
-_SHORT_STEPS = 0.3
+# The learning rate that is tried with the recipe that leads; and the number of impostors, where all are too many.
+_SHORT_STEPS, _MANY_IMPOSTORS, _MOST_COMPARED_WITH_ALL = 0.3, 100, 500
 # A trial ends after this many passes that are no better than an earlier one.
 _PATIENCE = 3
 
@@ -248,7 +248,7 @@ class Choice:
         if is_auto(self._learning_rate) and recipe.solver == "stagewise":
             yield recipe.varied(learning_rate=_SHORT_STEPS)
         if is_auto(self._n_impostors) and not self._is_large:
-            yield recipe.varied(n_impostors="all")
+            yield recipe.varied(n_impostors="all" if len(self._data.y) < _MOST_COMPARED_WITH_ALL else _MANY_IMPOSTORS)
 
     def _folds(self) -> list[Fold]:
         if self._held_out is not None:
