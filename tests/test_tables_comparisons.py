@@ -189,6 +189,19 @@ def test_a_single_column_of_another_name():
     assert equal(read_comparisons(write("t.csv", other), POINTS).comparisons, Comparisons.from_triplets(TRIPLETS))
 
 
+def test_triplets_that_say_the_opposite_are_refused_on_request():
+    rows = {"anchor": ["p0", "p0", "p1", "p0"], "near": ["p1", "p2", "p0", "p2"], "far": ["p2", "p3", "p2", "p1"]}
+    assert complaint(write("t.csv", rows), contradictions="refuse") == (
+        "t.csv, line 5: ('p0', 'p2', 'p1') says the opposite of t.csv, line 2. Remove one of each."
+    )
+    assert read_comparisons("t.csv", POINTS).comparisons.n_comparisons == 4
+    answered = {**{name: column[:2] for name, column in rows.items()}, "answer": [1, -1]}
+    answered["near"], answered["far"] = ["p1", "p1"], ["p2", "p2"]
+    assert "says the opposite of" in complaint(write("a.csv", answered), contradictions="refuse")
+    fine = {name: column[:3] for name, column in rows.items()}
+    assert read_comparisons(write("f.csv", fine), POINTS, contradictions="refuse").comparisons.n_comparisons == 3
+
+
 def test_clicks_grade_the_documents_that_were_looked_at():
     n = 40
     rows = {

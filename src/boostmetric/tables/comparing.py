@@ -51,14 +51,14 @@ def compare(
             return _from_positives(rows, points)
         if "query" in rows:
             return _from_rankings(rows, max_per_query, contradictions)
-        return _from_single(rows, kind, grouped)
+        return _from_single(rows, kind, grouped, contradictions)
     except TableError:
         raise
     except ValueError as error:
         raise table_set.error(str(error)) from error
 
 
-def _from_single(rows: ComparisonRows, kind: str, grouped: bool) -> Comparisons:
+def _from_single(rows: ComparisonRows, kind: str, grouped: bool, contradictions: Contradictions) -> Comparisons:
     """See `Comparisons.from_triplets` and `Comparisons.from_quadruplets`."""
     points = np.stack([rows[role] for role in KINDS[kind].roles], axis=1)
     build = Comparisons.from_triplets if kind == "triplets" else Comparisons.from_quadruplets
@@ -69,12 +69,34 @@ def _from_single(rows: ComparisonRows, kind: str, grouped: bool) -> Comparisons:
         if n_ties == len(answers):
             problem = "all answers are ties, which say nothing about what is closer. Give some that are not."
             raise rows.table_set.error(problem, kind=NoComparisonsError)
+    if contradictions == "refuse":
+        _refuse_opposites(rows, points, answers)
     try:
         return build(points, rows.get("weight"), grouped=grouped, answers=answers)
     except RowsError as error:
         problem = "({}) are not three different points" if kind == "triplets" else f"in ({{}}) {error.reason}"
         rows.refuse(error.rows, lambda row: problem.format(rows.name(*points[row])))
         raise
+
+
+def _refuse_opposites(rows: ComparisonRows, points: IntArray, answers: NDArray[Any] | None) -> None:
+    """Refuse rows that say the opposite of an earlier one: their near pair is its far pair, and the other way round."""
+    pairs = np.stack([np.sort(points[:, :2]), np.sort(points[:, [0, 2]] if points.shape[1] == 3 else points[:, 2:])])
+    number = np.unique(pairs.reshape(-1, 2), axis=0, return_inverse=True)[1].reshape(2, -1)
+    if answers is not None:
+        number = np.where(answers == -1, number[::-1], number)[:, answers != 0]
+    row = np.arange(len(points)) if answers is None else np.flatnonzero(answers)
+    said: dict[tuple[int, int], int] = {}
+    for near, far, this in zip(*number.tolist(), row.tolist(), strict=True):
+        said.setdefault((near, far), this)
+    both = [(this, said[far, near]) for (near, far), this in said.items() if said.get((far, near), this) < this]
+    one, other = (np.array(side, dtype=np.int64) for side in zip(*both, strict=True)) if both else (row[:0], row[:0])
+    rows.refuse(
+        one,
+        lambda bad: f"({rows.name(*points[bad])}) says the opposite of",
+        "Remove one of each.",
+        others=other,
+    )
 
 
 def _from_pairs(rows: ComparisonRows, contradictions: Contradictions) -> Comparisons:

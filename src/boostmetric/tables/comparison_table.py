@@ -137,8 +137,9 @@ def read_comparisons(
     click_model : {"position", "cascade", "dependent"}, optional
         How to estimate what was looked at, for clicks without propensities, see `boostmetric.Comparisons.from_clicks`.
     contradictions : {"weigh", "refuse"}, default="weigh"
-        What to do with pairs that are both similar and dissimilar, and with documents that are graded twice: weigh them
-        against each other, see `boostmetric.Comparisons.from_pairs` and ``from_rankings``, or raise an error.
+        What to do with pairs that are both similar and dissimilar, with documents that are graded twice, and with
+        triplets and quadruplets that say the opposite of each other: weigh them against each other, see
+        `boostmetric.Comparisons.from_pairs` and ``from_rankings``, or raise an error.
 
     Returns
     -------
