@@ -288,6 +288,13 @@ def test_a_variation_is_not_averaged_with_its_origin():
     assert varied.bagged.family is RCA
 
 
+def test_a_variation_takes_the_lead_only_if_it_is_clearly_better():
+    leader, doubtful, firm = found_with((RCA, 1, 2.0), (RCA.bagged, 1, 1.9), (RCA.bagged, 1, 1.9))
+    assert not Choice._leads(doubtful, leader)
+    assert Choice._leads(firm, leader)
+    assert Choice._leads(replace(doubtful, recipe=EUCLIDEAN), leader)
+
+
 def test_what_is_clearly_worse_is_not_averaged_with_the_best():
     figures = [(EUCLIDEAN, 0, 0.5), (RCA, 1, 0.1), (EUCLIDEAN, 1, 0.11)]
     every = [Candidate(recipe, n, np.full(4, loss), np.zeros(4)) for recipe, n, loss in figures]

@@ -63,10 +63,10 @@ def judged(
 ) -> Candidate:
     """The candidate of the linear maps of all folds."""
     metrics = [MahalanobisMetric(components, normalize=normalize) for components in maps]
-    judged = [soft_losses(fold.train, fold.test, metric) for fold, metric in zip(folds, metrics, strict=True)]
+    found = [soft_losses(fold.train, fold.test, metric) for fold, metric in zip(folds, metrics, strict=True)]
     order = np.argsort(np.concatenate([fold.numbers for fold in folds]), kind="stable")
-    losses = np.concatenate([soft for soft, _ in judged], axis=1)[:, order]
-    errors = np.concatenate([wrong for _, wrong in judged])[order]
+    losses = np.concatenate([soft for soft, _ in found], axis=1)[:, order]
+    errors = np.concatenate([wrong for _, wrong in found])[order]
     softly = losses[losses.mean(axis=1).argmin()]
     return Candidate(recipe, n_passes, errors + _WEIGHT_OF_SOFT * softly, errors, normalize)
 

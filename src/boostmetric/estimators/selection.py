@@ -338,9 +338,16 @@ class Choice:
     ) -> list[Candidate]:
         """Candidates of the linear maps of all folds: with and without unit length, if both are judged."""
         found = [judged(folds, recipe, n_passes, maps, normalize=length) for length in self._lengths]
-        if self._leader is None or best_of([self._leader[0], found[0]]) is found[0]:
+        if self._leader is None or self._leads(found[0], self._leader[0]):
             self._leader = found[0], maps
         return found
+
+    @staticmethod
+    def _leads(candidate: Candidate, leader: Candidate) -> bool:
+        """Whether a candidate takes the lead: a variation only if it is clearly better, as for the result."""
+        if candidate.recipe.origin:
+            return is_better(candidate, leader, STANDARD_ERRORS)
+        return best_of([leader, candidate]) is candidate
 
     def _at_unit_length(self, folds: Sequence[Fold]) -> Candidate:
         """The best metric, followed by unit length."""
